@@ -1,0 +1,197 @@
+"""Runs a formula through the compiler and an engine, and gives its matches in the oracle's terms."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import oracle
+from planner import cel
+from planner.compile import compile_formula
+from planner.query import Window
+from runtime.engine import engine_for
+
+Ints = npt.NDArray[np.int64]
+Found = dict[Hashable, list[oracle.Match]]
+
+BITS = 62  # conditions in one word of a symbol, as the Program's format has it
+
+
+def compiled(formula: cel.Formula, window: oracle.Window | None = None) -> Any:
+    """The formula's Program."""
+    return compile_formula(formula, window=window and Window(window.kind, window.size, window.strict))
+
+
+def symbols_of(program: Any, stream: Sequence[oracle.Event]) -> Ints:
+    """The symbol of every event: bit i is set iff all of guard i is true. int64[n], or int64[n, words]."""
+    words = getattr(program, "words", 1)
+    symbols = np.zeros((len(stream), words), np.int64)
+    for row, event in enumerate(stream):
+        for bit, guard in enumerate(program.guards):
+            if guard <= event.true:
+                symbols[row, bit // BITS] |= 1 << (bit % BITS)
+    return symbols if words > 1 else symbols[:, 0]
+
+
+def times_of(stream: Sequence[oracle.Event]) -> npt.NDArray[Any]:
+    exact = all(isinstance(event.time, int) for event in stream)
+    return np.array([event.time for event in stream], np.int64 if exact else np.float64)
+
+
+@dataclass
+class Rows:
+    """A stream as an engine is fed it, rows of one key adjacent. `ids` numbers the keys."""
+
+    symbols: Ints
+    times: npt.NDArray[Any]
+    positions: Ints | None = None
+    keys: Ints | None = None
+    names: list[Hashable] = field(default_factory=lambda: [None])
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def cut(self, start: int, stop: int) -> tuple[Any, ...]:
+        """Arguments of feed for the rows [start, stop)."""
+        part = slice(start, stop)
+        return (
+            self.symbols[part],
+            self.times[part],
+            None if self.positions is None else self.positions[part],
+            None if self.keys is None else self.keys[part],
+        )
+
+
+def rows_of(program: Any, stream: Sequence[oracle.Event], keyed: bool = False, drop: bool = False) -> Rows:
+    """The stream as rows. `keyed`: by key, else the keys are ignored. `drop`: rows that satisfy no guard are left out."""
+    parts = oracle.split(stream) if keyed else {None: list(stream)}
+    events = [event for part in parts.values() for event in part]
+    positions = np.array([n for part in parts.values() for n in range(len(part))], np.int64)
+    keys = np.array([n for n, part in enumerate(parts.values()) for _ in part], np.int64)
+    symbols = symbols_of(program, events)
+    rows = Rows(symbols, times_of(events), None, keys if keyed else None, list(parts))
+    if drop:
+        kept = symbols != 0 if symbols.ndim == 1 else (symbols != 0).any(axis=1)
+        rows = Rows(symbols[kept], rows.times[kept], positions[kept], keys[kept] if keyed else None, rows.names)
+    return rows
+
+
+def decode(program: Any, rows: Rows, batches: Iterable[Any]) -> Found:
+    """The engine's batches of matches as matches of the oracle, by key."""
+    found: Found = {}
+    for batch in batches:
+        for k in range(batch.n):
+            part = slice(int(batch.offsets[k]), int(batch.offsets[k + 1]))
+            positions = [int(position) for position in batch.positions[part]]
+            assert positions == sorted(set(positions)), f"events of a match out of order: {positions}"
+            bound: dict[str, set[int]] = {}
+            for position, label in zip(positions, batch.labels[part], strict=True):
+                for variable in program.labels[int(label)]:
+                    bound.setdefault(variable, set()).add(position)
+            mu = frozenset((v, frozenset(held)) for v, held in bound.items() if not v.startswith("@"))
+            key = rows.names[int(batch.key[k])] if rows.keys is not None else None
+            found.setdefault(key, []).append((positions[0], positions[-1], mu))
+    return found
+
+
+def unique(found: Found) -> dict[Hashable, set[oracle.Match]]:
+    """The matches as sets; fails if one is listed twice."""
+    for key, matches in found.items():
+        twice = [match for match in matches if matches.count(match) > 1] if len(set(matches)) < len(matches) else []
+        assert not twice, f"listed twice (key {key!r}): {twice[0]}"
+    return {key: set(matches) for key, matches in found.items()}
+
+
+def run_whole(program: Any, rows: Rows) -> Found:
+    """All rows in one feed."""
+    engine = engine_for(program)
+    batches = [*engine.feed(*rows.cut(0, len(rows))), *engine.flush()]
+    return decode(program, rows, batches)
+
+
+def run_cut(program: Any, rows: Rows, cuts: Iterable[int], restore: bool = False) -> Found:
+    """Cut before each row in `cuts`; with `restore` a fresh engine takes the snapshot over at each cut."""
+    engine = engine_for(program)
+    batches: list[Any] = []
+    borders = [0, *sorted(cuts), len(rows)]
+    for start, stop in zip(borders, borders[1:], strict=False):
+        batches += engine.feed(*rows.cut(start, stop))
+        if restore:
+            state = engine.snapshot()
+            engine = engine_for(program)
+            engine.restore(state)
+    return decode(program, rows, [*batches, *engine.flush()])
+
+
+def count(program: Any, rows: Rows) -> int:
+    return int(engine_for(program).count(*rows.cut(0, len(rows))))
+
+
+def matches_of(
+    formula: cel.Formula, stream: Sequence[oracle.Event], window: oracle.Window | None = None
+) -> set[oracle.Match]:
+    """The engine's matches of the formula in one stream, all rows at once."""
+    program = compiled(formula, window)
+    return unique(run_whole(program, rows_of(program, stream))).get(None, set())
+
+
+def random_cuts(seed: int, length: int) -> list[int]:
+    """Some borders between `length` rows; now and then the same border twice (an empty batch)."""
+    chance = random.Random(seed)
+    return [chance.randint(0, length) for _ in range(chance.randint(0, 5))]
+
+
+def every_way(program: Any, stream: Sequence[oracle.Event], keyed: bool, seed: int) -> dict[str, Found]:
+    """The same stream fed in every way that must not matter."""
+    rows = rows_of(program, stream, keyed)
+    sparse = rows_of(program, stream, keyed, drop=True)
+    return {
+        "whole": run_whole(program, rows),
+        "one row at a time": run_cut(program, rows, range(1, len(rows))),
+        "cut": run_cut(program, rows, random_cuts(seed, len(rows))),
+        "cut and restored": run_cut(program, rows, random_cuts(seed + 1, len(rows)), restore=True),
+        "rows without a condition dropped": run_whole(program, sparse),
+        "dropped, cut and restored": run_cut(program, sparse, random_cuts(seed + 2, len(sparse)), restore=True),
+    }
+
+
+def check(
+    formula: cel.Formula,
+    stream: Sequence[oracle.Event],
+    window: oracle.Window | None = None,
+    keyed: bool = False,
+    seed: int = 0,
+    limit: int | None = None,
+) -> int:
+    """Engine and oracle agree, however the stream is fed. Returns the number of matches."""
+    if keyed:
+        expected = oracle.evaluate_partitioned(formula, stream, window, limit)
+    else:
+        expected = {None: oracle.evaluate(formula, stream, window, limit)}
+    expected = {key: matches for key, matches in expected.items() if matches}
+    program = compiled(formula, window)
+    for way, found in every_way(program, stream, keyed, seed).items():
+        actual = unique(found)
+        assert actual == expected, difference(way, actual, expected)
+    total = sum(map(len, expected.values()))
+    for drop in (False, True):
+        counted = count(program, rows_of(program, stream, keyed, drop))
+        assert counted == total, f"count() says {counted}, there are {total} matches (dropped: {drop})"
+    return total
+
+
+def difference(way: str, actual: dict[Hashable, set[oracle.Match]], expected: dict[Hashable, set[oracle.Match]]) -> str:
+    """Which matches are missing and which are too many."""
+    lines = [f"engine and oracle differ ({way}):"]
+    for key in {*actual, *expected}:
+        have, want = actual.get(key, set()), expected.get(key, set())
+        for title, matches in (("missing", want - have), ("too many", have - want)):
+            for start, end, mu in sorted(matches, key=lambda m: m[:2])[:5]:
+                shown = {variable: sorted(held) for variable, held in sorted(mu)}
+                lines.append(f"  {title}: key {key!r}, {start}..{end}, {shown}")
+    return "\n".join(lines)

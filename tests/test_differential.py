@@ -1,0 +1,89 @@
+"""Random formulas on random streams: the engine gives what the oracle gives, however the stream is fed."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import assume, example, given, note, settings
+from hypothesis import strategies as st
+
+import harness
+import oracle
+import strategies
+from planner import cel
+from strategies import Row
+
+LIMIT = 1500  # complex events in one set of the oracle; larger examples are cut short
+
+A, B = cel.Event("A", frozenset({"A"})), cel.Event("B", frozenset({"B"}))
+x, y = cel.Event("A", frozenset({"x"})), cel.Event("A", frozenset({"y"}))
+
+
+def affordable(formula: cel.Formula, rows: list[Row]) -> list[Row]:
+    """The longest beginning of the rows that the oracle can evaluate."""
+    meaning = oracle.Meaning([row.event() for row in rows], LIMIT)
+    for last in range(len(rows)):
+        try:
+            meaning.of(formula, 0, last)
+        except oracle.TooLarge:
+            return rows[:last]
+    return rows
+
+
+@given(strategies.formulas(), strategies.streams(), strategies.windows(), st.integers(0, 1 << 16))
+@example(cel.Or(x, y), [Row("A", 1, 0, 0)], None, 0)
+@example(cel.Iteration(cel.Or(cel.Sequence(A, A), A)), [Row("A", 1, n, 0) for n in range(6)], None, 1)
+@example(cel.Contiguous(A, cel.Sequence(B, A)), [Row(k, 1, 0, 0) for k in "A-BBA"], None, 2)
+@settings(max_examples=150)
+def test_engine_and_oracle_agree(
+    formula: cel.Formula, rows: list[Row], window: oracle.Window | None, seed: int
+) -> None:
+    rows = affordable(formula, rows)
+    note(strategies.as_case(formula, rows, window))
+    harness.check(formula, [row.event() for row in rows], window, seed=seed)
+
+
+@given(
+    strategies.formulas(5), strategies.streams(keys=(0, 1, 2, None)), strategies.windows(), st.integers(0, 1 << 16)
+)
+@settings(max_examples=75)
+def test_engine_and_oracle_agree_on_each_key(
+    formula: cel.Formula, rows: list[Row], window: oracle.Window | None, seed: int
+) -> None:
+    rows = affordable(formula, rows)
+    note(strategies.as_case(formula, rows, window, keyed=True))
+    harness.check(formula, [row.event() for row in rows], window, keyed=True, seed=seed)
+
+
+@given(strategies.formulas(4), strategies.streams(max_size=16), st.integers(1, 6), st.booleans())
+@settings(max_examples=40)
+def test_times_may_be_fractions(formula: cel.Formula, rows: list[Row], size: int, strict: bool) -> None:
+    rows = affordable(formula, rows)
+    window = oracle.Window("time", size / 4, strict)
+    stream = [oracle.Event(row.event().true, row.ts / 4) for row in rows]
+    harness.check(formula, stream, window)
+
+
+@given(strategies.formulas(4), strategies.streams(max_size=16))
+@settings(max_examples=40)
+def test_each_match_is_known_when_its_last_event_arrives(formula: cel.Formula, rows: list[Row]) -> None:
+    rows = affordable(formula, rows)
+    assume(rows)
+    program = harness.compiled(formula)
+    fed = harness.rows_of(program, [row.event() for row in rows])
+    engine = harness.engine_for(program)
+    for last in range(len(fed)):
+        found = harness.decode(program, fed, engine.feed(*fed.cut(last, last + 1)))
+        assert {match[1] for match in found.get(None, [])} <= {last}
+    assert not harness.decode(program, fed, engine.flush())
+
+
+@given(strategies.streams(max_size=12), st.integers(0, 1000))
+@settings(max_examples=20)
+def test_a_gap_before_the_first_row_shifts_all_positions(rows: list[Row], gap: int) -> None:
+    formula = cel.Contiguous(A, cel.ContiguousIteration(B))
+    program = harness.compiled(formula)
+    fed = harness.rows_of(program, [row.event() for row in rows])
+    moved = harness.Rows(fed.symbols, fed.times, np.arange(len(fed), dtype=np.int64) + gap)
+    plain = harness.run_whole(program, fed).get(None, [])
+    shifted = harness.run_whole(program, moved).get(None, [])
+    assert {(s + gap, e + gap) for s, e, _ in plain} == {(s, e) for s, e, _ in shifted}
