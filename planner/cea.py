@@ -1,0 +1,140 @@
+"""CEL → CEA, one function per operator ([CEL] Theorem 6.2).
+
+⟦φ⟧(i, j) = ⟦A_φ⟧(i, j) for every operator: an automaton begins at i and waits itself, by a TRUE / ∅ loop, for the
+first event that it marks. Each function returns a fragment (transitions, initial, final); states are numbered by one
+counter, so that two fragments never share one. Iteration does not copy its operand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from planner import cel
+from planner.automaton import NOTHING, TRUE, Automaton, Transition, trim
+from planner.errors import PlanError
+
+MAX_STATES = 20_000
+
+
+class Fragment(NamedTuple):
+    transitions: list[Transition]
+    initial: list[int]
+    final: list[int]
+
+
+@dataclass
+class _Builder:
+    limit: int
+    n_states: int = 0
+
+    def state(self) -> int:
+        self.n_states += 1
+        if self.n_states > self.limit:
+            raise PlanError(
+                "AUTOMATON_LIMIT",
+                found=f"more than {self.limit}",
+                limit=self.limit,
+                hint="Shorten the pattern or its repetitions.",
+            )
+        return self.n_states - 1
+
+    def build(self, formula: cel.Formula) -> Fragment:
+        match formula:
+            case cel.Event(type, marks):
+                return self.event(type, marks)
+            case cel.As(inner, variable):
+                return bind(self.build(inner), variable)
+            case cel.Filter(inner, variable, predicate):
+                return restrict(self.build(inner), variable, predicate)
+            case cel.Sequence(left, right):
+                return sequence(self.build(left), self.build(right))
+            case cel.Contiguous(left, right):
+                return self.contiguous(self.build(left), self.build(right))
+            case cel.Iteration(inner):
+                return iteration(self.build(inner))
+            case cel.ContiguousIteration(inner):
+                return self.contiguous_iteration(self.build(inner))
+            case cel.Or(left, right):
+                return either(self.build(left), self.build(right))
+        raise TypeError(f"not a formula: {formula!r}")
+
+    def event(self, type: str | None, marks: frozenset[str]) -> Fragment:
+        """R: wait, then mark one event (Fig. 5)."""
+        wait, done = self.state(), self.state()
+        guard = TRUE if type is None else frozenset({type})
+        return Fragment(
+            [Transition(wait, guard, marks, done), Transition(wait, TRUE, NOTHING, wait)], [wait], [done]
+        )
+
+    def contiguous(self, first: Fragment, second: Fragment) -> Fragment:
+        """φ : ψ. A new state joins them; only marking transitions come in and go out, so nothing lies between."""
+        joint = self.state()
+        return Fragment(
+            first.transitions
+            + second.transitions
+            + [t._replace(target=joint) for t in first.transitions if t.label and t.target in first.final]
+            + [t._replace(source=joint) for t in second.transitions if t.label and t.source in second.initial],
+            first.initial,
+            second.final,
+        )
+
+    def contiguous_iteration(self, inner: Fragment) -> Fragment:
+        """φ⊕: the same joint, from the end of φ to its own beginning."""
+        joint = self.state()
+        into = [t._replace(target=joint) for t in inner.transitions if t.label and t.target in inner.final]
+        out = [t._replace(source=joint) for t in inner.transitions if t.label and t.source in inner.initial]
+        # A round of one event begins and ends with the same transition.
+        around = [t._replace(target=joint) for t in out if t.target in inner.final]
+        return Fragment(inner.transitions + into + out + around, inner.initial, inner.final)
+
+
+def bind(inner: Fragment, variable: str) -> Fragment:
+    """φ AS x: x is added to every marking transition."""
+    return inner._replace(
+        transitions=[t._replace(label=t.label | {variable}) if t.label else t for t in inner.transitions]
+    )
+
+
+def restrict(inner: Fragment, variable: str | None, predicate: cel.Predicate) -> Fragment:
+    """φ FILTER P(x): P is demanded of every event that is marked with x (with anything, if x is None)."""
+    return inner._replace(
+        transitions=[
+            t._replace(guard=t.guard | {predicate}) if t.label and (variable is None or variable in t.label) else t
+            for t in inner.transitions
+        ]
+    )
+
+
+def sequence(first: Fragment, second: Fragment) -> Fragment:
+    """φ ; ψ: what ends φ also goes on to wait for ψ."""
+    return Fragment(
+        first.transitions + second.transitions + _redirected(first, second.initial), first.initial, second.final
+    )
+
+
+def iteration(inner: Fragment) -> Fragment:
+    """φ+: what ends a round also waits for the next."""
+    return inner._replace(transitions=inner.transitions + _redirected(inner, inner.initial))
+
+
+def either(left: Fragment, right: Fragment) -> Fragment:
+    """φ OR ψ: side by side."""
+    return Fragment(
+        left.transitions + right.transitions, left.initial + right.initial, left.final + right.final
+    )
+
+
+def _redirected(inner: Fragment, targets: list[int]) -> list[Transition]:
+    ends = set(inner.final)
+    return [t._replace(target=q) for t in inner.transitions if t.target in ends for q in targets]
+
+
+def to_cea(formula: cel.Formula, max_states: int = MAX_STATES) -> Automaton:
+    """The trimmed CEA of a formula; states and transitions are linear in it but for `;` and `+` (products of borders).
+
+    PlanError AUTOMATON_LIMIT if it needs more than `max_states`.
+    """
+    builder = _Builder(max_states)
+    transitions, initial, final = builder.build(formula)
+    return trim(Automaton(builder.n_states, tuple(transitions), tuple(initial), tuple(final)))

@@ -1,0 +1,13 @@
+"""Errors of the planner: the query is understood, and cannot be planned."""
+
+from __future__ import annotations
+
+from runtime.errors import CersqlError, Condition
+
+
+class PlanError(CersqlError):
+    """A limit is broken, or a combination has no plan."""
+
+    conditions = {
+        "AUTOMATON_LIMIT": Condition("54000", "The pattern needs {found} states, the limit is {limit}."),
+    }

@@ -1,0 +1,57 @@
+"""Automaton + window → runtime.program.Program: sets become numbers, states and labels flat arrays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from planner.automaton import Automaton, Guard, distinct_guards
+from planner.cel import Predicate
+from planner.query import Window
+from runtime import program as rt
+
+
+def lower(automaton: Automaton, window: Window | None, variables: tuple[str, ...]) -> rt.Program:
+    """The program of an automaton whose labels name only `variables`. Numbers follow the order of construction."""
+    guards = distinct_guards(automaton.transitions)
+    bit = {guard: i for i, guard in enumerate(guards)}
+    labels = tuple(dict.fromkeys(t.label for t in automaton.transitions if t.label))
+    number = {label: i for i, label in enumerate(labels)}
+    rows = [
+        (t.source, bit[t.guard], number[t.label], t.target)
+        if t.label
+        else (t.source, rt.ALWAYS, rt.SKIP, t.target)
+        for t in automaton.transitions
+    ]
+    return rt.Program(
+        n_states=automaton.n_states,
+        transitions=np.array(rows, np.int64).reshape(len(rows), 4),
+        initial=automaton.initial,
+        final=automaton.final,
+        guards=tuple(_names(guard) for guard in guards),
+        labels=labels,
+        variables=variables,
+        window=lower_window(window),
+    )
+
+
+def lower_window(window: Window | None) -> rt.Window | None:
+    """n EVENTS is end − start ≤ n − 1 positions; a strict or fractional bound stays what it is (see runtime.ecs.inside)."""
+    if window is None:
+        return None
+    if window.kind == "events":
+        return rt.Window("events", int(window.size) - 1)
+    return rt.Window("time", window.size, window.strict)
+
+
+def integral(window: Window) -> Window:
+    """The same bound for a clock of whole numbers: < 1.5 and ≤ 1.5 are ≤ 1, < 2 is ≤ 1."""
+    if window.kind == "events":
+        return window
+    size = math.ceil(window.size) - 1 if window.strict else math.floor(window.size)
+    return Window("time", size)
+
+
+def _names(guard: Guard) -> frozenset[str]:
+    return frozenset(part.sql if isinstance(part, Predicate) else part for part in guard)

@@ -1,0 +1,310 @@
+"""One pass over a deterministic CEA: the update phase of [CEL] Algorithm 2, in the form of [CORE] Algorithm 1.
+
+Every live state q holds a *union list* T[q]: nodes of the compact set by decreasing max-start, the first of them no
+union. Events that no live state reacts to cost one comparison. Otherwise the live states are visited by decreasing
+max-start: a marking move makes one output node over the merged list, a skip hands the list on as it is. Because
+starts are met in order, a list never holds more than one entry per live state (entries of equal start are united), so
+an event costs O(states), whatever the number of partial matches; a window drops the tail of a list.
+
+The start of a match needs no state: subset 0 (the initial states) waits at every event, with ⊥.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from runtime.arrays import AnyArray
+from runtime.ecs import BOTTOM, extend, inside, link, union
+
+LIST_LENGTH = 16  # entries of a union list; a longer one is united at its end, which only costs delay
+
+# Results of step_kernel.
+DONE, NEEDS_ROW, NEEDS_NODES, NEEDS_ROOTS = 0, 1, 2, 3
+
+# Places in Live.counts.
+N_LIVE, LAST_POSITION, KEY, SERIAL, SIDE, WANTED_STATE, WANTED_CLASS, N_ROOTS = range(8)
+
+
+class Table(NamedTuple):
+    """The rows of the determinized automaton that are known: row_of[state, class] or -1.
+
+    A row's marking moves are edges [first[row], last[row]); `quiet[row]` says that the row only skips to its own
+    state.
+    """
+
+    row_of: AnyArray  # int32[states, classes]
+    first: AnyArray  # int32[rows]
+    last: AnyArray
+    skip: AnyArray
+    quiet: AnyArray  # bool[rows]
+    label: AnyArray  # int32[edges]
+    target: AnyArray
+    accept: AnyArray  # bool[edges]
+
+
+class Live(NamedTuple):
+    """T of the algorithm, for the key being read; two sides, the current one is counts[SIDE]."""
+
+    state: AnyArray  # int32[2, states]
+    length: AnyArray  # int32[2, states]
+    nodes: AnyArray  # int32[2, states, LIST_LENGTH]
+    slot: AnyArray  # int32[states]: where a state stands on the new side …
+    stamp: AnyArray  # int64[states]: … if this is the serial number of the event
+    counts: AnyArray  # int64[8]
+
+
+def new_live(n_states: int) -> Live:
+    live = Live(
+        state=np.zeros((2, n_states), np.int32),
+        length=np.zeros((2, n_states), np.int32),
+        nodes=np.zeros((2, n_states, LIST_LENGTH), np.int32),
+        slot=np.zeros(n_states, np.int32),
+        stamp=np.zeros(n_states, np.int64),
+        counts=np.zeros(8, np.int64),
+    )
+    live.counts[LAST_POSITION] = -1
+    return live
+
+
+def grown_live(live: Live, n_states: int) -> Live:
+    bigger = new_live(n_states)
+    old = live.state.shape[1]
+    bigger.state[:, :old] = live.state
+    bigger.length[:, :old] = live.length
+    bigger.nodes[:, :old] = live.nodes
+    bigger.slot[:old] = live.slot
+    bigger.stamp[:old] = live.stamp
+    bigger.counts[:] = live.counts
+    return bigger
+
+
+@njit(cache=True)
+def merge(arena, live, side, k):
+    """One node for a whole union list; safe, since the list's first entry is no union."""
+    length = live.length[side, k]
+    node = live.nodes[side, k, length - 1]
+    for e in range(length - 2, -1, -1):
+        node = link(arena, live.nodes[side, k, e], node)
+    return node
+
+
+@njit(cache=True)
+def insert(arena, live, side, k, node):
+    """Put a safe node, whose start is not after the list's first, into a union list at its place."""
+    length = live.length[side, k]
+    start = arena.start[node]
+    at = 1
+    while at < length and arena.start[live.nodes[side, k, at]] > start:
+        at += 1
+    if at < length and arena.start[live.nodes[side, k, at]] == start:
+        live.nodes[side, k, at] = union(arena, live.nodes[side, k, at], node)
+        return
+    if length == LIST_LENGTH:
+        tail = link(arena, live.nodes[side, k, length - 2], live.nodes[side, k, length - 1])
+        length -= 1
+        live.nodes[side, k, length - 1] = tail
+        if at >= length:
+            if arena.start[tail] >= start:
+                live.nodes[side, k, length - 1] = link(arena, tail, node)
+            else:
+                live.nodes[side, k, length - 1] = link(arena, node, tail)
+            live.length[side, k] = length
+            return
+    for e in range(length, at, -1):
+        live.nodes[side, k, e] = live.nodes[side, k, e - 1]
+    live.nodes[side, k, at] = node
+    live.length[side, k] = length + 1
+
+
+@njit(cache=True)
+def find_or_add(live, side, n_new, state):
+    """The slot of a state on the new side; n_new itself means that it was not there."""
+    if live.stamp[state] == live.counts[SERIAL]:
+        return live.slot[state]
+    live.stamp[state] = live.counts[SERIAL]
+    live.slot[state] = n_new
+    live.state[side, n_new] = state
+    live.length[side, n_new] = 0
+    return n_new
+
+
+@njit(cache=True)
+def add_node(arena, live, side, n_new, state, node):
+    """ADD of the algorithm for one output node. Returns the number of states on the new side."""
+    k = find_or_add(live, side, n_new, state)
+    if live.length[side, k] == 0:
+        live.nodes[side, k, 0] = node
+        live.length[side, k] = 1
+        return n_new + 1
+    insert(arena, live, side, k, node)
+    return n_new
+
+
+@njit(cache=True)
+def add_list(arena, live, side, n_new, state, old_side, old_k):
+    """ADD for a list that is skipped on: moved as it is to a new state, else merged and inserted."""
+    k = find_or_add(live, side, n_new, state)
+    if live.length[side, k] == 0:
+        length = live.length[old_side, old_k]
+        for e in range(length):
+            live.nodes[side, k, e] = live.nodes[old_side, old_k, e]
+        live.length[side, k] = length
+        return n_new + 1
+    insert(arena, live, side, k, merge(arena, live, old_side, old_k))
+    return n_new
+
+
+@njit(cache=True)
+def prune(arena, live, side, k, now, width, strict):
+    """Drop the entries of a list that have left the window. Returns what is left of it."""
+    length = live.length[side, k]
+    while length > 0 and not inside(arena.start[live.nodes[side, k, length - 1]], now, width, strict):
+        length -= 1
+    live.length[side, k] = length
+    return length
+
+
+@njit(cache=True)
+def lacks(arena, table, live, roots, klass):
+    """What is missing before an event of this class can be read: a row of the table, nodes, roots, or (DONE) nothing."""
+    counts = live.counts
+    row = table.row_of[0, klass]
+    if row < 0:
+        counts[WANTED_STATE] = 0
+        counts[WANTED_CLASS] = klass
+        return NEEDS_ROW
+    moves = np.int64(table.last[row] - table.first[row])
+    nodes = 5 * moves
+    for k in range(counts[N_LIVE]):
+        row = table.row_of[live.state[counts[SIDE], k], klass]
+        if row < 0:
+            counts[WANTED_STATE] = live.state[counts[SIDE], k]
+            counts[WANTED_CLASS] = klass
+            return NEEDS_ROW
+        own = np.int64(table.last[row] - table.first[row])
+        moves += own
+        nodes += 2 * LIST_LENGTH + 5 * (own + 1)
+    if arena.size[0] + nodes > len(arena.row):
+        return NEEDS_NODES
+    if counts[N_ROOTS] + moves > len(roots.node):
+        return NEEDS_ROOTS
+    return DONE
+
+
+@njit(cache=True)
+def is_quiet(table, live, klass):
+    """Would an event of this class change nothing? False where that is not known yet."""
+    row = table.row_of[0, klass]
+    if row < 0 or table.last[row] > table.first[row]:
+        return False
+    side = live.counts[SIDE]
+    for k in range(live.counts[N_LIVE]):
+        row = table.row_of[live.state[side, k], klass]
+        if row < 0 or not table.quiet[row]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def add_root(roots, n_roots, node, now, key):
+    """Remember the matches of a node for the enumeration."""
+    roots.node[n_roots] = node
+    roots.clock[n_roots] = now
+    roots.key[n_roots] = key
+    return n_roots + 1
+
+
+@njit(cache=True)
+def fire(arena, table, live, roots, klass, row_id, now, width, strict, key):
+    """One event: all moves of all live states and of the start."""
+    old = live.counts[SIDE]
+    new = 1 - old
+    live.counts[SERIAL] += 1
+    n_new = 0
+    n_roots = live.counts[N_ROOTS]
+    row = table.row_of[0, klass]
+    if inside(now, now, width, strict):  # a NaN clock is not, and begins nothing
+        for e in range(table.first[row], table.last[row]):
+            node = extend(arena, row_id, table.label[e], BOTTOM, now)
+            if table.accept[e]:
+                n_roots = add_root(roots, n_roots, node, now, key)
+            if table.target[e] >= 0:
+                n_new = add_node(arena, live, new, n_new, table.target[e], node)
+    for k in range(live.counts[N_LIVE]):
+        if prune(arena, live, old, k, now, width, strict) == 0:
+            continue
+        row = table.row_of[live.state[old, k], klass]
+        if table.last[row] > table.first[row]:
+            merged = merge(arena, live, old, k)
+            for e in range(table.first[row], table.last[row]):
+                node = extend(arena, row_id, table.label[e], merged, arena.start[merged])
+                if table.accept[e]:
+                    n_roots = add_root(roots, n_roots, node, now, key)
+                if table.target[e] >= 0:
+                    n_new = add_node(arena, live, new, n_new, table.target[e], node)
+        if table.skip[row] >= 0:
+            n_new = add_list(arena, live, new, n_new, table.skip[row], old, k)
+    live.counts[N_ROOTS] = n_roots
+    live.counts[N_LIVE] = n_new
+    live.counts[SIDE] = new
+
+
+@njit(cache=True)
+def skip_gap(arena, table, live, now, width, strict):
+    """What any number of events without a guard does to the live states (skipping twice is skipping once)."""
+    old = live.counts[SIDE]
+    new = 1 - old
+    live.counts[SERIAL] += 1
+    n_new = 0
+    for k in range(live.counts[N_LIVE]):
+        if prune(arena, live, old, k, now, width, strict) == 0:
+            continue
+        row = table.row_of[live.state[old, k], 0]
+        if table.skip[row] >= 0:
+            n_new = add_list(arena, live, new, n_new, table.skip[row], old, k)
+    live.counts[N_LIVE] = n_new
+    live.counts[SIDE] = new
+
+
+@njit(cache=True)
+def step_kernel(arena, table, live, roots, begin, classes, positions, rows, clocks, keys, width, strict):
+    """Read events begin … until something is missing. Returns (result, event at which to go on).
+
+    classes: int32[n] symbol classes, class 0 satisfies no guard; positions: int64[n] in the key's stream, where a gap
+    stands for events of class 0; rows: int64[n], what output nodes remember; clocks: int64[n] or float64[n], in which
+    width is measured; keys: int64[n], equal ones adjacent, or empty for a single key. O(live states) per event.
+    """
+    counts = live.counts
+    keyed = len(keys) > 0
+    quiet = is_quiet(table, live, 0)
+    for i in range(begin, len(classes)):
+        klass = classes[i]
+        position = positions[i]
+        if keyed and keys[i] != counts[KEY]:
+            counts[KEY] = keys[i]
+            counts[N_LIVE] = 0
+            counts[LAST_POSITION] = -1
+            if counts[N_ROOTS] == 0:
+                arena.size[0] = 1
+            quiet = is_quiet(table, live, 0)
+        if quiet and klass == 0:
+            counts[LAST_POSITION] = position
+            continue
+        if not quiet and counts[N_LIVE] > 0 and position != counts[LAST_POSITION] + 1:
+            # Events of class 0 came in between; after them the event itself is looked at with the gap closed.
+            result = lacks(arena, table, live, roots, 0)
+            if result != DONE:
+                return result, i
+            skip_gap(arena, table, live, clocks[i], width, strict)
+            counts[LAST_POSITION] = position - 1
+        result = lacks(arena, table, live, roots, klass)
+        if result != DONE:
+            return result, i
+        fire(arena, table, live, roots, klass, rows[i], clocks[i], width, strict, counts[KEY])
+        counts[LAST_POSITION] = position
+        quiet = is_quiet(table, live, 0)
+    return DONE, len(classes)
+

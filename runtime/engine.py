@@ -1,0 +1,64 @@
+"""The Engine protocol, and the table of engines.
+
+An engine is incremental: a stream may be cut into feeds anywhere, also with a snapshot and a restore into a fresh
+engine between two of them, and gives the same matches. Enumeration is lazy: whoever stops reading stops the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from runtime.arrays import AnyArray, IntArray
+from runtime.cea_engine import CeaEngine
+from runtime.errors import InternalError
+from runtime.matches import Matches
+from runtime.program import Program, check_version
+
+
+class Engine(Protocol):
+    """One automaton model at work on one ordered stream, or on many that follow each other by key."""
+
+    def feed(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None = None,
+        keys: IntArray | None = None,
+        rows: IntArray | None = None,
+    ) -> Iterator[Matches]:
+        """Read events in order; yield the matches that end at them, in chunks."""
+        ...
+
+    def count(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None = None,
+        keys: IntArray | None = None,
+    ) -> int:
+        """Read events; only count the matches."""
+        ...
+
+    def flush(self) -> Iterator[Matches]:
+        """The stream has ended: yield what only becomes known by that."""
+        ...
+
+    def least_row(self) -> int:
+        """No later match mentions a row below this."""
+        ...
+
+    def snapshot(self) -> bytes: ...
+
+    def restore(self, data: bytes) -> None: ...
+
+
+ENGINES: dict[str, Callable[[Program], Engine]] = {"plain": CeaEngine}
+
+
+def engine_for(program: Program) -> Engine:
+    """The engine that runs this program. ExecutionError PROGRAM_VERSION if this release cannot."""
+    check_version(program)
+    if program.rule not in ENGINES:
+        raise InternalError("INTERNAL", detail=f"no engine for the rule {program.rule!r}")
+    return ENGINES[program.rule](program)

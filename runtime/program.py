@@ -1,0 +1,90 @@
+"""Program: what the planner makes and an engine runs; flat arrays, picklable, the only thing a worker is sent.
+
+It carries the labelled automaton before determinization; its subsets are built where they are met (runtime.subsets).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from runtime.arrays import IntArray
+from runtime.errors import ExecutionError
+
+FORMAT = 1  # of Program and of snapshots; raised whenever an older worker could not read it
+SKIP = -1  # the label of a transition that marks nothing
+ALWAYS = -1  # the guard of a transition that every event satisfies
+
+WORD_BITS = 62  # guards per symbol word: a non-negative int64, with a bit to spare
+
+
+def package_version() -> str:
+    try:
+        return version("cersql")
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return "0+unknown"
+
+
+@dataclass(frozen=True)
+class Window:
+    """A bound on a match: end − start ≤ size (`strict`: <) in the unit of the clock.
+
+    kind 'time': the clock is the first ORDER BY column, int64 (timestamps in microseconds, dates in days) or float64.
+    kind 'events': the clock is the position; size is already n − 1.
+    """
+
+    kind: str
+    size: int | float
+    strict: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A labelled automaton over symbols.
+
+    transitions: int64[n, 4] of (source, guard, label, target); guard is a bit of the symbol or ALWAYS, label an index
+    into `labels` or SKIP. `initial`, `final`: states. `guards[i]` names what bit i stands for (for people and tests;
+    engines never look). Events whose symbol is 0 satisfy no guard.
+    """
+
+    n_states: int
+    transitions: IntArray
+    initial: tuple[int, ...]
+    final: tuple[int, ...]
+    guards: tuple[frozenset[str], ...]
+    labels: tuple[frozenset[str], ...]
+    variables: tuple[str, ...]
+    window: Window | None = None
+    rule: str = "plain"
+    max_subsets: int = 65_536
+    format: int = FORMAT
+    package: str = field(default_factory=package_version)
+
+    @property
+    def words(self) -> int:
+        """int64 words per symbol."""
+        return max(1, -(-len(self.guards) // WORD_BITS))
+
+    def label_matrix(self) -> np.ndarray:
+        """bool[n_labels, n_variables]: does this label bind this variable?"""
+        return np.array(
+            [[variable in label for variable in self.variables] for label in self.labels], dtype=bool
+        ).reshape(len(self.labels), len(self.variables))
+
+
+def check_version(program: Program) -> None:
+    """Refuse a program of another format or release: ExecutionError PROGRAM_VERSION names both."""
+    if program.format != FORMAT or program.package != package_version():
+        raise ExecutionError(
+            "PROGRAM_VERSION",
+            worker=f"{package_version()} (format {FORMAT})",
+            program=f"{program.package} (format {program.format})",
+            hint="Install the same cersql on the executors as on the driver.",
+        )
+
+
+def symbol_words(n_guards: int) -> list[range]:
+    """Which guards each word of the symbol holds."""
+    return [range(i, min(i + WORD_BITS, n_guards)) for i in range(0, max(1, n_guards), WORD_BITS)]
