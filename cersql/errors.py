@@ -13,6 +13,25 @@ class ParseError(CersqlError):
 
     conditions = {
         "SYNTAX": Condition("42601", "{found}: expected {expected}."),
+        "UNEXPECTED_TOKEN": Condition("42601", "Found {found}, expected {expected}."),
+        "MISSING_CLAUSE": Condition("42601", "The query has no {clause} clause."),
+        "DUPLICATE_CLAUSE": Condition("42601", "A second {clause} clause; each clause stands at most once."),
+        "EMPTY_CLAUSE": Condition("42601", "{clause} is empty, expected {expected}."),
+        "EMPTY_PATTERN": Condition("42601", "The pattern is empty, expected {expected}."),
+        "MISSPELT_CLAUSE": Condition("42601", "{word} is no clause of a pattern query."),
+        "UNKNOWN_CLAUSE": Condition("42601", "{clause} is no clause of a pattern query."),
+        "UNKNOWN_OPERATOR": Condition("42601", "{name} is no operator of a pattern."),
+        "TRAILING_TEXT": Condition("42601", "{found} follows the ';' that ends the statement."),
+        "UNCLOSED": Condition("42601", "{mark} is never closed."),
+        "UNOPENED": Condition("42601", "{mark} closes nothing."),
+        "TOO_DEEP": Condition("54001", "The text is nested more than {limit} deep."),
+        "COMMA_EXPECTED": Condition("42601", "Found {found} where a comma separates {items}."),
+        "RESERVED_NAME": Condition("42601", "{name} is a keyword and cannot be a name here."),
+        "RELUCTANT_LOOP": Condition("42601", "{found} would be a reluctant loop, and there are none."),
+        "FOREIGN_SYNTAX": Condition("42601", "{found} is not written like this in a pattern."),
+        "MATCH_RECOGNIZE_TEXT": Condition("0A000", "MATCH_RECOGNIZE is not supported yet."),
+        "BAD_NUMBER": Condition("42601", "Found {found}, expected {expected}."),
+        "BAD_WINDOW": Condition("42601", "Found {found} in {clause}, expected {expected}."),
         "NOT_SUPPORTED_YET": Condition("0A000", "{construct} is not supported yet."),
     }
 
