@@ -1,0 +1,78 @@
+# `make demo` and `make test` set themselves up: a virtual environment in .venv, filled once and again whenever
+# pyproject.toml changes. PYTHON=python3.12 chooses another interpreter.
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PYTEST  := $(BIN)/python -P -m pytest
+JOBS    ?= 2
+
+# Spark's workers must run the Python that everything is installed in.
+export PYSPARK_PYTHON := $(abspath $(BIN)/python)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format exhaustive bench clean java
+
+help:
+	@echo "make demo        delayed flights that delayed the next one, on Spark"
+	@echo "make test        all tests but the exhaustive ones"
+	@echo "make check       style, types and the tests that need no JVM"
+	@echo "make format      rewrite the sources in the house style"
+	@echo "make exhaustive  all small formulas on all small streams (long)"
+	@echo "make bench       measurements"
+	@echo "make clean       remove what the other targets made"
+
+demo: java $(VENV)/.installed
+	@$(BIN)/cersql demo
+
+test: java $(VENV)/.installed-dev
+	$(PYTEST) -m "not exhaustive"
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(PYTEST) -m "not jvm and not exhaustive" -n $(JOBS) -q
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+exhaustive: $(VENV)/.installed-dev
+	$(PYTEST) -m exhaustive -n $(JOBS)
+
+bench: java $(VENV)/.installed-dev
+	$(BIN)/python tests/bench/run.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench
+	rm -rf spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "cersql needs Python 3.11 or newer; choose one with: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "No virtual environment could be made (on Debian: apt-get install python3-venv)." >&2; exit 1; }
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing cersql into $(VENV) (once) ..."
+	@$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing cersql and its development tools into $(VENV) (once) ..."
+	@$(PIP) install -e ".[dev]"
+	@touch $@ $(VENV)/.installed
+
+# Spark 4 runs on Java 17 or newer.
+java:
+	@java=java; [ -z "$$JAVA_HOME" ] || java="$$JAVA_HOME/bin/java"; \
+	version=$$("$$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1); \
+	if [ -z "$$version" ]; then \
+	  echo "Spark needs Java 17 or newer, and no java was found on PATH or in JAVA_HOME." >&2; \
+	  echo "On Debian: apt-get install openjdk-17-jre-headless" >&2; exit 1; \
+	elif [ "$$version" -lt 17 ]; then \
+	  echo "Spark needs Java 17 or newer; $$java is version $$version. Set JAVA_HOME to a newer one." >&2; exit 1; \
+	fi

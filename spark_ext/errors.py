@@ -1,0 +1,120 @@
+"""SparkError, and how an error of ours becomes one of Spark's.
+
+Through `spark.sql` and Thrift only Spark's own exceptions travel, so ours are turned into a real `ParseException` of
+the JVM: its caret at our line and column, our condition, text and hint as its message, and an SQLSTATE. Spark takes
+the SQLSTATE from an error class of its own and knows no foreign ones, so each of ours is carried by a Spark class
+that has the same SQLSTATE. Our condition and parameters are in `getMessageParameters()` too, for programs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.captured import CapturedException
+
+from runtime.errors import CersqlError, Condition
+
+PARSE_EXCEPTION = "org.apache.spark.sql.catalyst.parser.ParseException"
+
+
+class SparkError(CersqlError):
+    """The Spark that was found cannot do what is asked."""
+
+    conditions = {
+        "SPARK_VERSION": Condition("55000", "cersql needs pyspark {needed}, and this is pyspark {found}."),
+        "SPARK_INTERNALS": Condition("55000", "This Spark session cannot be taught PATTERN: {detail}."),
+        "CONNECT_HOOK": Condition(
+            "0A000", "This is a Spark Connect session: its SQL is parsed on the server, where cersql cannot listen."
+        ),
+    }
+
+
+class _Carrier(NamedTuple):
+    """A Spark error class; `parameter` is the one that takes our text, `others` fill the rest of its template."""
+
+    name: str
+    parameter: str
+    others: dict[str, str]
+
+
+_CARRIERS = {
+    "42601": _Carrier("PARSE_SYNTAX_ERROR", "hint", {"error": "PATTERN"}),
+    "42703": _Carrier("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "objectName", {}),
+    "42P01": _Carrier("TABLE_OR_VIEW_NOT_FOUND", "relationName", {}),
+    "0A000": _Carrier("UNSUPPORTED_FEATURE.TABLE_OPERATION", "operation", {"tableName": "PATTERN"}),
+    "XX000": _Carrier("INTERNAL_ERROR", "message", {}),
+}
+_ANY_OTHER = _Carrier("USER_RAISED_EXCEPTION", "errorMessage", {})
+
+
+def thrown_in_jvm(jvm: Any, error: CersqlError, sql: str) -> Py4JJavaError:
+    """What a Py4J proxy raises so that the JVM throws `error` as a ParseException about `sql`."""
+    carrier = _CARRIERS.get(error.sqlstate, _ANY_OTHER)
+    text = error.text if error.text is not None else sql
+    ours = {**error.parameters, **carrier.others, carrier.parameter: error.message, "condition": error.condition}
+    place = (error.line, error.column - 1) if error.line is not None and error.column is not None else None
+    thrown = _parse_exception(jvm, text, _message(error), place, carrier.name, _java_map(jvm, ours))
+    return Py4JJavaError(error.condition, thrown)
+
+
+def thrown_again(jvm: Any, error: CapturedException, sql: str) -> Exception:
+    """What a Py4J proxy raises so that the JVM throws again what pyspark made `error` of on its way to us.
+
+    A parser may throw ParseExceptions and unchecked exceptions; any other would reach the user wrapped, its message
+    lost. So an AnalysisException becomes a ParseException (which is one) that says the same.
+    """
+    origin: Any = error._origin
+    if origin is None:
+        return error
+    classes = jvm.java.lang.Class.forName
+    if classes(PARSE_EXCEPTION).isInstance(origin) or classes("java.lang.RuntimeException").isInstance(origin):
+        return Py4JJavaError(type(error).__name__, origin)
+    condition = error.getCondition()
+    message = origin.message() if isinstance(error, AnalysisException) else str(origin.getMessage())
+    parameters = origin.getMessageParameters() if condition else _java_map(jvm, {"message": message})
+    again = _parse_exception(jvm, sql, message, None, condition or "INTERNAL_ERROR", parameters)
+    return Py4JJavaError(type(error).__name__, again)
+
+
+def _parse_exception(
+    jvm: Any, sql: str, message: str, place: tuple[int, int] | None, condition: str, parameters: Any
+) -> Any:
+    """A ParseException of the JVM; `place` is the 1-based line and 0-based column.
+
+    The constructor that takes a message as it is is private in Scala, hence the reflection; the public ones render
+    every error of ours as "Syntax error at or near …".
+    """
+    some, none = jvm.scala.Option.apply, jvm.scala.Option.empty()
+    line, column = (none, none) if place is None else map(some, place)
+    origin = jvm.org.apache.spark.sql.catalyst.trees.Origin(
+        line, column, none, none, some(sql), none, none, none, none, none
+    )
+    class_of, new_array = jvm.java.lang.Class.forName, jvm.java.lang.reflect.Array.newInstance
+    contexts = new_array(class_of("org.apache.spark.QueryContext"), 0)
+    arguments = new_array(class_of("java.lang.Object"), 6)
+    scala_parameters = jvm.PythonUtils.toScalaMap(parameters)
+    for index, value in enumerate((some(sql), message, origin, some(condition), scala_parameters, contexts)):
+        arguments[index] = value
+    return _message_constructor(jvm).newInstance(arguments)
+
+
+def _message(error: CersqlError) -> str:
+    hint = f" {error.hint}" if error.hint else ""
+    return f"[{error.condition}] {error.message}{hint} SQLSTATE: {error.sqlstate}"
+
+
+def _java_map(jvm: Any, entries: dict[str, str]) -> Any:
+    java_map = jvm.java.util.HashMap()
+    for key, value in entries.items():
+        java_map.put(key, value)
+    return java_map
+
+
+def _message_constructor(jvm: Any) -> Any:
+    for constructor in jvm.java.lang.Class.forName(PARSE_EXCEPTION).getDeclaredConstructors():
+        if constructor.getParameterCount() == 6:
+            constructor.setAccessible(True)
+            return constructor
+    raise SparkError("SPARK_INTERNALS", detail=f"{PARSE_EXCEPTION} has another shape than in Spark 4.3")

@@ -1,0 +1,46 @@
+"""Keeps exceptions that are handled out of the logs.
+
+Each statement that Spark's parser refuses and we accept passes an exception through Py4J and pyspark, and both log
+what they see. Only records about such exceptions are dropped; what reaches the user is logged as always.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError
+from pyspark.logger import PySparkLogger
+
+_thread = threading.local()
+
+
+@contextmanager
+def quiet_captures() -> Iterator[None]:
+    """In this thread, pyspark does not log the exceptions that it captures from the JVM."""
+    depth = getattr(_thread, "depth", 0)
+    _thread.depth = depth + 1
+    try:
+        yield
+    finally:
+        _thread.depth = depth
+
+
+def mute_handled_exceptions() -> None:
+    """Install the filters; again is harmless."""
+    # Py4J logs each exception that leaves a proxy, with its traceback. Ours leave it as Java exceptions.
+    for name in ("py4j.clientserver", "py4j.java_gateway"):
+        logging.getLogger(name).addFilter(_is_no_java_exception)
+    # pyspark logs each captured exception that has a query context. (Its own getter: these are not plain loggers.)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).addFilter(_is_not_in_parser)
+
+
+def _is_no_java_exception(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], Py4JJavaError))
+
+
+def _is_not_in_parser(record: logging.LogRecord) -> bool:
+    return getattr(_thread, "depth", 0) == 0

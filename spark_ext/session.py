@@ -1,0 +1,202 @@
+"""The parser hook: a session that speaks PATTERN, in pure Python.
+
+Spark lets a session's SQL parser be replaced (`SparkSessionExtensions.injectParser`), and Py4J lets a Python object
+stand for the Java one. Ours gives each text to Spark's own parser first: what Spark accepts is Spark's, and costs one
+round trip (0.3 ms). What Spark refuses goes to `rewrite`, a function given from above, which answers with
+
+- a text that Spark parses instead,
+- a DataFrame, whose plan is the result of parsing (so that a whole query needs no view to stand for it), or
+- None: not ours, and Spark's own error is raised as if we were not here.
+
+Roads not taken: a Java class in a jar must be on the classpath before the JVM starts, is tied to one version of
+Spark's interface, and cannot call Python without the same proxies.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import ParseException
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+from runtime.errors import CersqlError, InternalError
+from spark_ext.errors import SparkError, thrown_again, thrown_in_jvm
+from spark_ext.quiet import mute_handled_exceptions, quiet_captures
+
+logger = logging.getLogger(__name__)
+
+Rewrite = Callable[[SparkSession, str], "str | DataFrame | None"]
+"""(the session that is parsing, the text that Spark refused) -> see above; raises CersqlError."""
+
+PARSER_NAME = "cersql.PatternParser"
+NEEDED = "~=4.3"
+
+# Spark has no statement that begins with this word, so its parser need not be asked.
+_STARTS_WITH_PATTERN = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*PATTERN\b", re.IGNORECASE | re.DOTALL)
+
+
+def session(name: str, config: Mapping[str, Any] | None, rewrite: Rewrite) -> SparkSession:
+    """The active session, or a new one, with `config` set in it, that speaks PATTERN."""
+    check_version()
+    options = dict(config or {})
+    spark = SparkSession.builder.appName(name).config(map=options).getOrCreate()
+    return enable(spark, rewrite)
+
+
+def enable(spark: SparkSession, rewrite: Rewrite) -> SparkSession:
+    """Teach a session, and those that `newSession()` makes of it from now on. Returns `spark`; twice is harmless."""
+    check_version()
+    jsession = getattr(spark, "_jsparkSession", None)
+    if jsession is None:
+        raise SparkError("CONNECT_HOOK", hint="Use cersql.sql(spark, text), which rewrites the text on this side.")
+    state = jsession.sessionState()
+    if state.sqlParser().toString() == PARSER_NAME:
+        return spark
+    _choose_python(spark)
+    _prepare(spark.sparkContext._gateway)
+    jsession.extensions().injectParser(ParserBuilder(spark, rewrite))
+    _replace_parser(state, PatternParser(lambda: spark, state.sqlParser(), rewrite))
+    return spark
+
+
+def check_version(found: str = pyspark.__version__) -> None:
+    """The hook leans on what pyspark does inside: refuse versions that it was not tried on."""
+    numbers = re.match(r"(\d+)\.(\d+)", found)
+    if numbers is None or not (4, 3) <= (int(numbers[1]), int(numbers[2])) < (5, 0):
+        raise SparkError("SPARK_VERSION", found=found, needed=NEEDED, hint=f"pip install 'pyspark{NEEDED}'")
+
+
+def _choose_python(spark: SparkSession) -> None:
+    """Workers on this machine run this Python, not the `python3` of the PATH, which need not have cersql in it."""
+    context = spark.sparkContext
+    if "PYSPARK_PYTHON" not in os.environ and context.pythonExec == "python3" and context.master.startswith("local"):
+        context.pythonExec = sys.executable
+        logger.info("PYSPARK_PYTHON is not set: workers run %s", sys.executable)
+
+
+def _prepare(gateway: Any) -> None:
+    """Let the JVM call Python, and let exceptions of the JVM pass through Python unchanged."""
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    # Without this every exception that crosses a proxy arrives as a Py4JException that quotes a Python traceback.
+    # `python_parameters` belongs to pinned-thread mode, the other name to the older mode.
+    for parameters in ("python_parameters", "callback_server_parameters"):
+        if parameters in vars(gateway):
+            vars(gateway)[parameters].propagate_java_exceptions = True
+    mute_handled_exceptions()
+
+
+def _replace_parser(state: Any, parser: PatternParser) -> None:
+    """Put `parser` into a session state that is built already: `sqlParser` is a val there, hence the reflection."""
+    for field in state.getClass().getDeclaredFields():
+        if field.getName() == "sqlParser":
+            field.setAccessible(True)
+            field.set(state, parser)
+            return
+    raise SparkError("SPARK_INTERNALS", detail="its SessionState has no field sqlParser")
+
+
+class PatternParser:
+    """Spark's ParserInterface. `delegate` is the parser that was there before, Spark's own or another extension's."""
+
+    def __init__(self, spark: Callable[[], SparkSession], delegate: Any, rewrite: Rewrite) -> None:
+        self._spark = functools.cache(spark)
+        self._delegate = delegate
+        self._rewrite = rewrite
+
+    def parsePlan(self, sql: str) -> Any:
+        return self._plan(sql, self._delegate.parsePlan)
+
+    def parsePlanWithParameters(self, sql: str, context: Any) -> Any:
+        """What `spark.sql` and the Thrift server call."""
+        return self._plan(sql, lambda text: self._delegate.parsePlanWithParameters(text, context))
+
+    def __getattr__(self, name: str) -> Any:
+        """Expressions, types, identifiers …: Spark's alone. By name, so that a new method needs nothing here."""
+        if not (name.startswith("parse") or name == "splitStatements"):
+            raise AttributeError(name)
+        method = getattr(self._delegate, name)
+        return lambda *arguments: self._as_thrown(arguments[0], lambda _: method(*arguments))
+
+    def _plan(self, sql: str, parse: Callable[[str], Any]) -> Any:
+        refusal = None
+        if not _STARTS_WITH_PATTERN.match(sql):
+            try:
+                return self._as_thrown(sql, parse)
+            except Py4JJavaError as error:
+                if error.errmsg != ParseException.__name__:
+                    raise
+                refusal = error
+        ours = self._ask(sql)
+        if isinstance(ours, DataFrame):
+            return ours._jdf.queryExecution().analyzed()
+        if ours is None and refusal is not None:
+            raise refusal
+        return self._as_thrown(sql if ours is None else ours, parse)
+
+    def _ask(self, sql: str) -> str | DataFrame | None:
+        """`rewrite`, with every error turned into one that Spark can throw."""
+        try:
+            return self._as_thrown(sql, functools.partial(self._rewrite, self._spark()))
+        except CersqlError as error:
+            ours: CersqlError = error
+        except Py4JJavaError:
+            raise
+        except Exception as error:
+            logger.error("a bug in cersql", exc_info=True)
+            ours = InternalError("INTERNAL", detail=f"{type(error).__name__}: {error}")
+        raise thrown_in_jvm(self._spark()._jvm, ours, sql)
+
+    def _as_thrown(self, sql: str, call: Callable[[str], Any]) -> Any:
+        """`call(sql)`, whose Java exceptions, made Python's by pyspark on their way to us, are Java's again."""
+        try:
+            with quiet_captures():
+                return call(sql)
+        except CapturedException as error:
+            raise thrown_again(self._spark()._jvm, error, sql) from None
+
+    def toString(self) -> str:
+        return PARSER_NAME
+
+    def hashCode(self) -> int:
+        return id(self) & 0x7FFFFFFF
+
+    def equals(self, other: Any) -> bool:
+        return other is self
+
+    class Java:
+        implements = ["org.apache.spark.sql.catalyst.parser.ParserInterface"]
+
+
+class ParserBuilder:
+    """(session, parser) => parser, which Spark calls when it builds the state of a new session."""
+
+    def __init__(self, spark: SparkSession, rewrite: Rewrite) -> None:
+        self._context = spark.sparkContext
+        self._rewrite = rewrite
+
+    def apply(self, jsession: Any, delegate: Any) -> PatternParser:
+        # `rewrite` must see the views and settings of the session that is parsing, so each gets its own wrapper;
+        # on first use, since the session's state is only being built here.
+        return PatternParser(lambda: SparkSession(self._context, jsession), delegate, self._rewrite)
+
+    def toString(self) -> str:
+        return "cersql.ParserBuilder"
+
+    def hashCode(self) -> int:
+        return id(self) & 0x7FFFFFFF
+
+    def equals(self, other: Any) -> bool:
+        return other is self
+
+    class Java:
+        implements = ["scala.Function2"]
