@@ -259,10 +259,13 @@ def _return_item(body: Body, part: list[Token], after: Token | None) -> ReturnIt
     check_misspelt(part)
     if part[0].upper == "*":
         if len(part) > 1:
-            raise body.unexpected(part[1], "a comma or the next clause after *")
+            hint = "WITH TIMEOUTS stands after the last item." if part[1].upper == "WITH" else None
+            raise body.unexpected(part[1], "a comma or the next clause after *", hint)
         return ReturnItem(text_of(body.text, part), None, star=True)
     levels = depths(part)
     for i, token in enumerate(part):
+        if levels[i] == 0 and token.upper == "WITH":
+            raise body.unexpected(token, "a comma or the next clause", "WITH TIMEOUTS stands after the last item.")
         if levels[i] == 0 and token.upper == "AS" and not (i and part[i - 1].upper == "."):
             if i == 0:
                 raise body.unexpected(token, "an expression before AS")

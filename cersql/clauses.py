@@ -113,7 +113,7 @@ def lay_out(toks: list[Token], start: int) -> Layout:
         kind = sections[-1].kind if sections else ""
         key = key_at(toks, index) if levels[index] == 0 else None
         if key is None:
-            if levels[index] == 0 and toks[index].upper == ";" and kind != "PATTERN":
+            if levels[index] == 0 and toks[index].upper == ";" and kind not in ("", "PATTERN"):
                 raise _trailing(toks[index + 1])
             body.append(toks[index])
             index += 1
@@ -149,11 +149,12 @@ def _check_key(toks: Sequence[Token], index: int, key: tuple[str, int], clause: 
     before = toks[index - 1].upper if index else ""
     after = toks[index + 1].upper if index + 1 < len(toks) else ""
     ends = index + 1 == len(toks) or key_at(toks, index + 1) is not None
+    is_operand = before in ("PATTERN", ";", "->", ":") or key[0] not in ("WHERE", "HAVING", "RETURN")
     is_name = (
-        after in _NEVER_FIRST
+        (after in _NEVER_FIRST and (key[0], after) != ("WITHIN", "<="))
         or (before == "AS" and clause != "DEFINE")
         or (before == "," and ends)
-        or (clause == "PATTERN" and after in ("OR", "UNLESS", "AS", "AND"))
+        or (clause == "PATTERN" and is_operand and after in ("OR", "UNLESS", "AS", "AND"))
     )
     if is_name:
         raise reserved(toks[index])
@@ -169,13 +170,17 @@ def reserved(token: Token, advice: str = "") -> ParseError:
 
 
 def nearest_key(word: str, within: int | None = None) -> str | None:
-    """The clause that a misspelt word means: at most two letters away, one for keys of up to five letters."""
+    """The clause that a misspelt word means: at most two letters away, one for keys of up to five letters.
+
+    ORDER without its BY is misspelt too; whole keys never come here.
+    """
     upper = word.upper()
     best: tuple[int, str] | None = None
     for first, key in KEYS.items():
         limit = within if within is not None else (2 if len(first) > 5 else 1)
         distance = letters_apart(upper, first, limit)
-        if 0 < distance <= limit and (best is None or distance < best[0]):
+        least = 0 if first in TWO_WORDS else 1
+        if least <= distance <= limit and (best is None or distance < best[0]):
             best = distance, key
     return best[1] if best else None
 
@@ -211,10 +216,10 @@ def check_misspelt(toks: Sequence[Token]) -> None:
         token, before, after = toks[index], toks[index - 1], toks[index + 1]
         if levels[index] or token.kind != "word" or token.upper in EXPRESSION_WORDS:
             continue
-        key = nearest_key(token.text)
-        if key is None or not _ends_operand(toks, index - 1) or _is_operator(after):
+        if not _ends_operand(toks, index - 1) or _is_operator(after):
             continue
-        if " " in key and after.upper != key.split()[1]:
+        key = nearest_key(token.text)
+        if key is None or (" " in key and after.upper != key.split()[1] and token.upper not in KEYS):
             continue
         if before.upper in EXPRESSION_WORDS and not _after_dot(toks, index - 1):
             continue
