@@ -30,6 +30,7 @@ class ParseError(CersqlError):
         "RELUCTANT_LOOP": Condition("42601", "{found} would be a reluctant loop, and there are none."),
         "FOREIGN_SYNTAX": Condition("42601", "{found} is not written like this in a pattern."),
         "MATCH_RECOGNIZE_TEXT": Condition("0A000", "MATCH_RECOGNIZE is not supported yet."),
+        "BAD_INDEX": Condition("42601", "{index} is no index of an event."),
         "BAD_NUMBER": Condition("42601", "Found {found}, expected {expected}."),
         "BAD_WINDOW": Condition("42601", "Found {found} in {clause}, expected {expected}."),
         "NOT_SUPPORTED_YET": Condition("0A000", "{construct} is not supported yet."),
@@ -40,8 +41,28 @@ class BindError(CersqlError):
     """A name, a source or a type does not exist, or does not fit where it stands."""
 
     conditions = {
+        "UNKNOWN_SOURCE": Condition("42P01", "There is no table or view {name}."),
+        "NO_SOURCE": Condition("42P01", "The query has no FROM, and no type of its pattern ({types}) is a table or view."),
+        "SAME_SOURCE_NAME": Condition("42712", "Two sources are called {name}."),
+        "DUPLICATE_COLUMN": Condition("42701", "{source} has two columns called {name}."),
+        "UNKNOWN_TYPE": Condition("42704", "There is no event type {name}."),
+        "NO_TYPE_COLUMN": Condition("42704", "{source} has no column of event types, so nothing can be a {name}."),
+        "DEFINED_TWICE": Condition("42710", "{name} is defined twice."),
         "UNKNOWN_VARIABLE": Condition("42703", "There is no variable {name} here."),
         "UNKNOWN_COLUMN": Condition("42703", "{name} is not a column of {owner}."),
+        "UNQUALIFIED_COLUMN": Condition("42702", "The column {name} can have another value in each event of a match."),
+        "AMBIGUOUS_VARIABLE": Condition("42702", "{name} could be the variable {alias} or all events of type {type}."),
+        "ALIAS_IS_TYPE": Condition("42712", "The variable {name} looks like the event type {type}."),
+        "SAME_NAME": Condition("42712", "The types {name} and {other} would give two columns of one name."),
+        "COLUMN_CLASH": Condition("42711", "RETURN * would have two columns called {name}, for {other} too."),
+        "EVENT_NOT_VALUE": Condition("42846", "{name} stands for whole events, and a value is needed here."),
+        "EMPTY_CONDITION": Condition("42601", "A condition is empty."),
+        "CONDITION_TOO_LARGE": Condition("54001", "The condition comes to {found} alternatives, the limit is {limit}."),
+        "ORDER_MISSING": Condition("42601", "The query does not say in which order its events happened."),
+        "DESCENDING": Condition("42601", "ORDER BY gives the order in which events happened, which is ascending."),
+        "NOT_ORDERABLE": Condition("42822", "{name} is {type}, which Spark cannot order."),
+        "WINDOW_UNIT": Condition("42804", "{found} does not fit as a window here: {problem}."),
+        "INVALID_EXPRESSION": Condition("42000", "Spark does not accept this: {detail}"),
         "NOT_SUPPORTED_YET": Condition("0A000", "{construct} is not supported yet."),
     }
 

@@ -4,6 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.cel import Formula
+from planner.sql import Sql
+
+SOURCE_COLUMN = "__cersql_source"  # which source a row of a union is from: 0, 1, …
+
+# Columns of a match, as RETURN expressions find them.
+START_COLUMN, END_COLUMN, SIZE_COLUMN = "__cersql_start", "__cersql_end", "__cersql_size"
+
+
+def key_column(i: int) -> str:
+    """The match's column of the i-th PARTITION BY column."""
+    return f"__cersql_key{i}"
+
+
+def variable_column(i: int) -> str:
+    """The match's column of the i-th variable."""
+    return f"__cersql_var{i}"
+
 
 @dataclass(frozen=True)
 class Window:
@@ -17,3 +35,83 @@ class Window:
         if self.kind == "events":
             return f"{self.size} EVENTS"
         return f"{'< ' if self.strict else ''}{self.size}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column and its Spark type, as in DDL."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """One relation of FROM. `relation` is a SELECT statement, or None for a DataFrame that was handed in."""
+
+    alias: str
+    relation: str | None
+    columns: tuple[Column, ...]
+    type_column: str | None = None
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of the pattern. `mark` is its name in the formula; `single`: it can hold only one event.
+
+    `columns`: the columns of the sources that it can be bound to.
+    """
+
+    name: str
+    mark: str
+    single: bool
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A column of ORDER BY, ascending."""
+
+    column: str
+    nulls_last: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the result: an expression over the match's columns. `name` None: Spark's name for `shown`."""
+
+    sql: Sql
+    name: str | None
+    shown: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """A bound query. All names are resolved; conditions are Spark SQL over the columns of the (union of the) sources.
+
+    types: what each type name of the formula demands of a row. `reads`: the columns that the pattern reads, in schema
+    order (they break ties). `used`: for each of `variables`, the columns that RETURN and HAVING read. `marks`: the
+    variables that tell matches apart, and what labels hold.
+    """
+
+    text: str
+    formula: Formula
+    sources: tuple[Source, ...]
+    columns: tuple[Column, ...]
+    types: tuple[tuple[str, str], ...]
+    variables: tuple[Variable, ...]
+    used: tuple[tuple[str, ...], ...]
+    partition_by: tuple[str, ...]
+    order_by: tuple[Order, ...]
+    reads: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    window: Window | None = None
+    marks: tuple[str, ...] = ()
+    having: tuple[Sql, ...] = ()
+    limit: int | None = None
+    uses_size: bool = False
+    origins: tuple[tuple[str, Sql], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def column(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)

@@ -1,0 +1,329 @@
+"""RETURN, HAVING and conditions on the whole match, as Spark SQL over the columns of a match.
+
+A match comes out of the engine as one row: the partition columns, its start and end, its size, and for each variable a
+struct (if it can hold one event only) or an array of structs. What the user wrote is put on top of that, so every
+function, type and overflow is Spark's own. Aggregates over a variable become array expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from cersql.conditions import Conditions
+from cersql.errors import BindError
+from cersql.expressions import AGGREGATES, PICKS, Bare, Call, Node, Ref, read, rendered, walk
+from cersql.scope import display, find_column, unknown_variable
+from cersql.syntax import ReturnItem, Text
+from planner.query import END_COLUMN, SIZE_COLUMN, START_COLUMN, Column, Output, Variable, key_column, variable_column
+from planner.sql import Sql, quote
+from runtime.errors import Span
+
+BOUNDS = {"match_start": START_COLUMN, "match_end": END_COLUMN}
+UNSUPPORTED = AGGREGATES - {"COUNT", "SUM", "AVG", "MEAN", "MIN", "MAX", "RANGE", "COLLECT_LIST"}
+
+
+@dataclass
+class Returns:
+    """Lowers the expressions on matches of one query; remembers which columns of which variable they read."""
+
+    conditions: Conditions
+    variables: tuple[Variable, ...]
+    partition_by: tuple[str, ...]
+    type_of: Callable[[str, Sequence[Column]], str]
+    used: dict[str, set[str]] = field(default_factory=dict)
+    uses_size: bool = False
+    shadows: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.conditions.text
+
+    # ------------------------------------------------------------ items
+
+    def outputs(self, items: Sequence[ReturnItem]) -> Iterator[Output]:
+        """The columns of the result."""
+        for item in items:
+            if item.star:
+                yield from self._star(item.expression.span)
+                continue
+            nodes = self._nodes(item.expression)
+            only = nodes[0] if len(nodes) == 1 else None
+            if isinstance(only, Ref) and only.column == "*":
+                yield from self._columns(only)
+                continue
+            name = item.alias.value if item.alias else self._simple_name(only)
+            yield Output(self.lower(nodes, item.expression.span), name, self._for_naming(nodes, item.expression.span))
+
+    def condition(self, nodes: Sequence[Node]) -> Sql:
+        """A condition on the whole match."""
+        return self.lower(nodes, None)
+
+    def having(self, condition: Text) -> Sql:
+        return self.lower(self._nodes(condition), condition.span)
+
+    def _nodes(self, text: Text) -> tuple[Node, ...]:
+        nodes = read(self.text, text.span, self.conditions.scope.variable)
+        for node in walk(nodes):
+            if isinstance(node, Ref):
+                self._variable(node)
+        return nodes
+
+    def _star(self, span: Span) -> Iterator[Output]:
+        """RETURN *: partition columns, match_start, match_end, then a column per variable in order of appearance."""
+        taken: dict[str, str] = {}
+        shown = [v for v in self.variables if not v.mark.startswith("@")]
+        for name in [*self.partition_by, *BOUNDS, *(v.name for v in shown)]:
+            if name.casefold() in taken:
+                raise BindError(
+                    "COLUMN_CLASH", span=span, name=name, other=taken[name.casefold()],
+                    hint=f"Name what you want instead of *, for example {name} AS {name}_events.",
+                )  # fmt: skip
+            taken[name.casefold()] = name
+        at = span.start
+        for i, name in enumerate(self.partition_by):
+            yield Output(Sql(((key_column(i), at, False),)), name, name)
+        for name, column in BOUNDS.items():
+            yield Output(Sql(((column, at, False),)), name, name)
+        for variable in shown:
+            yield Output(Sql(((self._whole(variable), at, False),)), variable.name, variable.name)
+
+    def _columns(self, ref: Ref) -> Iterator[Output]:
+        """`a.*`."""
+        variable = self._variable(ref)
+        for column in variable.columns:
+            self._use(variable, column)
+            yield Output(Sql(((f"{self._column(variable)}.{quote(column)}", ref.span.start, False),)), column, column)
+
+    def _simple_name(self, node: Node | None) -> str | None:
+        """The name of an item that is only a reference; None leaves it to Spark."""
+        if isinstance(node, Ref) and node.condition is None:
+            return node.column or display(node.variable)
+        if isinstance(node, Bare):
+            return node.names[-1]
+        return None
+
+    def _for_naming(self, nodes: Sequence[Node], span: Span) -> str:
+        """The item as Spark could read it over relations called like the variables, to ask Spark for its name."""
+
+        def plain(node: Node) -> str | None:
+            if isinstance(node, Ref):
+                name = quote(display(node.variable))
+                return name if node.column is None else f"{name}.{quote(node.column)}"
+            if isinstance(node, Call) and node.arguments:
+                inner = rendered(self.text, node.arguments, plain, None).text
+                picked = f".{quote(node.column)}" if node.column else ""
+                return f"{node.function}({'DISTINCT ' if node.distinct else ''}{inner}{picked})"
+            return None
+
+        return rendered(self.text, nodes, plain, span).text
+
+    # ------------------------------------------------------------ lowering
+
+    def lower(self, nodes: Sequence[Node], span: Span | None) -> Sql:
+        """Any expression over the match."""
+        return rendered(self.text, nodes, self._replace, span)
+
+    def _replace(self, node: Node) -> str | None:
+        if isinstance(node, Ref):
+            return self._reference(node)
+        if isinstance(node, Call):
+            return self._call(node)
+        if isinstance(node, Bare):
+            return self._bare(node)
+        return None
+
+    def _variable(self, ref: Ref) -> Variable:
+        for variable in self.variables:
+            if variable.mark == ref.variable:
+                return variable
+        raise unknown_variable(display(ref.variable), ref.span, [v.name for v in self.variables])
+
+    def _column(self, variable: Variable) -> str:
+        return quote(variable_column(self.variables.index(variable)))
+
+    def _use(self, variable: Variable, column: str) -> None:
+        self.used.setdefault(variable.mark, set()).add(column)
+
+    def _field(self, variable: Variable, name: str, span: Span) -> str:
+        column = self.conditions.column(variable.mark, name, span)
+        self._use(variable, column)
+        return quote(column)
+
+    def _whole(self, variable: Variable) -> str:
+        """The variable's column with all its columns."""
+        for column in variable.columns:
+            self._use(variable, column)
+        return self._column(variable)
+
+    def _reference(self, ref: Ref) -> str:
+        variable = self._variable(ref)
+        if ref.index in ("previous", "next"):
+            raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct="A neighbouring event, x[i-1],")
+        if ref.condition is not None:
+            raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct="x[condition] in RETURN")
+        if ref.column == "*":
+            raise BindError("EVENT_NOT_VALUE", span=ref.span, name=f"{variable.name}.*", hint="It is an item of its own.")
+        event = self._whole(variable) if ref.column is None else self._column(variable)
+        self._mark_used(variable)
+        if isinstance(ref.index, int):
+            event = f"get({self._list(variable)}, {ref.index - 1})"
+        if ref.column is None:
+            return event
+        return f"{event}.{self._field(variable, ref.column, ref.column_span or ref.span)}"
+
+    def _mark_used(self, variable: Variable) -> None:
+        self.used.setdefault(variable.mark, set())
+
+    def _list(self, variable: Variable) -> str:
+        """The variable as an array of structs, empty where it is bound to nothing."""
+        self._mark_used(variable)
+        column = self._column(variable)
+        return f"filter(array({column}), __e -> __e IS NOT NULL)" if variable.single else column
+
+    def _bare(self, node: Bare) -> str | None:
+        name = node.names[0]
+        if len(node.names) == 1 and name.lower() in BOUNDS:
+            return quote(BOUNDS[name.lower()])
+        columns = self.conditions.columns
+        column = find_column(name, columns, self.conditions.scope.case_sensitive)
+        if column is None:
+            if len(node.names) > 1:
+                raise unknown_variable(name, node.first, [v.name for v in self.variables])
+            return None
+        if column.name not in self.partition_by:
+            example = f"{self.variables[0].name}.{column.name}" if self.variables else column.name
+            raise BindError("UNQUALIFIED_COLUMN", span=node.first, name=name, hint=f"Say of which variable: {example}.")
+        key = quote(key_column(self.partition_by.index(column.name)))
+        return ".".join([key, *(quote(part) for part in node.names[1:])])
+
+    # ------------------------------------------------------------ calls
+
+    def _call(self, call: Call) -> str:
+        if call.function in PICKS:
+            return self._pick(call)
+        if call.function in UNSUPPORTED or call.function not in AGGREGATES:
+            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=f"{call.function} over the events of a match")
+        if not any(isinstance(node, Ref) for node in call.arguments):
+            self.uses_size = True  # COUNT(*)
+            return f"CAST({quote(SIZE_COLUMN)} AS BIGINT)"
+        if call.column is not None:
+            raise BindError("EVENT_NOT_VALUE", span=call.span, name=call.function, hint="Write f(x.a).")
+        if call.function == "COUNT" and len(call.arguments) == 1 and _is_event(call.arguments[0]) and not call.distinct:
+            ref = call.arguments[0]
+            assert isinstance(ref, Ref)
+            return f"CAST(size({self._list(self._variable(ref))}) AS BIGINT)"
+        return self._aggregate(call)
+
+    def _pick(self, call: Call) -> str:
+        """FIRST(x.a), FIRST(x).a, FIRST(x), and any expression of one variable's columns in place of x.a."""
+        refs = [node for node in call.arguments if isinstance(node, Ref)]
+        variable = self._single_variable(call, refs)
+        at = "0" if call.function == "FIRST" else f"size({self._list(variable)}) - 1"
+        event = f"get({self._list(variable)}, {at})"
+        if len(call.arguments) == 1 and _is_event(call.arguments[0]):
+            if call.column is None:
+                self._whole(variable)
+                return event
+            return f"{event}.{self._field(variable, call.column, call.column_span or call.span)}"
+        values = self._values(call.arguments, [variable])
+        at = "0" if call.function == "FIRST" else f"size({values}) - 1"
+        return f"get({values}, {at})"
+
+    def _single_variable(self, call: Call, refs: Sequence[Ref]) -> Variable:
+        variables = list(dict.fromkeys(self._variable(ref) for ref in refs))
+        if len(variables) != 1:
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=call.span, construct=f"{call.function} over several variables",
+                hint="Name one variable inside it.",
+            )  # fmt: skip
+        return variables[0]
+
+    def _values(self, arguments: Sequence[Node], variables: Sequence[Variable]) -> str:
+        """An array of the argument's values: one for every combination of one event of each variable."""
+        names = {}
+        for variable in variables:
+            self.shadows += 1
+            names[variable.mark] = f"__e{self.shadows}"
+
+        def element(node: Node) -> str | None:
+            if isinstance(node, Call):
+                raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="An aggregate inside another")
+            if not isinstance(node, Ref):
+                return self._bare(node) if isinstance(node, Bare) else None
+            if node.column in (None, "*") or node.index is not None:
+                raise BindError(
+                    "EVENT_NOT_VALUE", span=node.span, name=display(node.variable), hint="Name one of its columns."
+                )
+            variable = self._variable(node)
+            return f"{names[node.variable]}.{self._field(variable, node.column or '', node.column_span or node.span)}"
+
+        value = rendered(self.text, arguments, element).text
+        for depth, variable in enumerate(reversed(variables)):
+            value = f"transform({self._list(variable)}, {names[variable.mark]} -> {value})"
+            if depth:
+                value = f"flatten({value})"
+        return value
+
+    def _aggregate(self, call: Call) -> str:
+        refs = [node for node in call.arguments if isinstance(node, Ref)]
+        variables = list(dict.fromkeys(self._variable(ref) for ref in refs))
+        values = f"filter({self._values(call.arguments, variables)}, __v -> __v IS NOT NULL)"
+        if call.distinct:
+            values = f"array_distinct({values})"
+        match call.function:
+            case "COUNT":
+                return f"CAST(size({values}) AS BIGINT)"
+            case "MIN" | "MAX":
+                return f"array_{call.function.lower()}({values})"
+            case "RANGE":
+                return f"(array_max({values}) - array_min({values}))"
+            case "COLLECT_LIST":
+                return values
+        return fold(call.function, values, self._element_type(call.arguments))
+
+    def _element_type(self, arguments: Sequence[Node]) -> str:
+        """Spark's type of an aggregate's argument."""
+        used: dict[str, Column] = {}
+
+        def column(node: Node) -> str | None:
+            if isinstance(node, Ref) and node.column is not None:
+                name = self.conditions.column(node.variable, node.column, node.column_span or node.span)
+                used[name] = next(c for c in self.conditions.columns if c.name == name)
+                return quote(name)
+            return None
+
+        return self.type_of(rendered(self.text, arguments, column).text, tuple(used.values()))
+
+
+def _is_event(node: Node) -> bool:
+    return isinstance(node, Ref) and node.column is None and node.index is None and node.condition is None
+
+
+def fold(function: str, values: str, type: str) -> str:
+    """SUM or AVG of an array without NULLs, with the result type and overflow of Spark's aggregate; NULL if it is empty.
+
+    Spark: SUM of whole numbers is BIGINT, of DECIMAL(p, s) DECIMAL(p + 10, s), else DOUBLE; AVG of DECIMAL(p, s) is
+    DECIMAL(p + 4, s + 4), of intervals an interval, else DOUBLE.
+    """
+    base, _, arguments = type.partition("(")
+    if base == "decimal":
+        precision, scale = (int(part) for part in arguments.rstrip(")").split(","))
+        total = f"DECIMAL({min(38, precision + 10)},{scale})"
+        mean = f"DECIMAL({min(38, precision + 4)},{min(38, scale + 4)})"
+    elif base.startswith("interval"):
+        total = mean = type
+    else:
+        total = "BIGINT" if function == "SUM" and base in ("tinyint", "smallint", "int", "bigint") else "DOUBLE"
+        mean = "DOUBLE"
+    sum_ = (
+        f"aggregate(slice({values}, 2, greatest(size({values}) - 1, 0)), CAST(get({values}, 0) AS {total}), "
+        f"(__s, __v) -> CAST(__s + __v AS {total}))"
+    )
+    if function == "SUM":
+        return sum_
+    size = f"nullif(size({values}), 0)"
+    if base == "decimal":
+        size = f"CAST({size} AS DECIMAL(20,0))"
+    return f"CAST({sum_} / {size} AS {mean})"
+

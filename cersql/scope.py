@@ -1,0 +1,227 @@
+"""Names: what sources, types, variables and columns a query can speak of, and what each name in it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cersql.errors import BindError, suggestion
+from cersql.syntax import Alias, Chain, Combination, FilterPart, Name, Pattern, Repeat, TypeRef
+from planner.query import Column, Source
+from runtime.errors import Span
+
+
+class Catalog(Protocol):
+    """What binding must know of the world; Spark's session, or a plain dictionary of schemas."""
+
+    case_sensitive: bool
+
+    def relation(self, statement: str) -> tuple[Column, ...] | None:
+        """The columns of a SELECT statement; None if a table of it does not exist."""
+        ...
+
+    def tables(self) -> Sequence[str]: ...
+
+    def union(self, sources: Sequence[Source]) -> tuple[Column, ...]:
+        """The columns of all sources by name, equal names with their common type."""
+        ...
+
+    def type_of(self, expression: str, columns: Sequence[Column]) -> str:
+        """The type of a SQL expression over columns."""
+        ...
+
+
+class Names:
+    """A set of identifiers compared as Spark compares them."""
+
+    def __init__(self, names: Iterable[str], case_sensitive: bool) -> None:
+        self.case_sensitive = case_sensitive
+        self._names: dict[str, str] = {}
+        for name in names:
+            self._names.setdefault(self.fold(name), name)
+
+    def fold(self, name: str) -> str:
+        return name if self.case_sensitive else name.casefold()
+
+    def get(self, name: str) -> str | None:
+        """The name's own spelling, or None."""
+        return self._names.get(self.fold(name))
+
+    def __iter__(self) -> Iterable[str]:  # type: ignore[override]
+        return iter(self._names.values())
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.fold(name) in self._names
+
+
+def children(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The direct parts of a pattern of the kinds that can be bound."""
+    match pattern:
+        case Alias(inner) | Repeat(inner) | FilterPart(inner):
+            return (inner,)
+        case Chain(items) | Combination(_, items):
+            return items
+        case _:
+            return ()
+
+
+@dataclass(frozen=True)
+class Atom:
+    """One type reference in the pattern, with the alias that it carries itself."""
+
+    type: str | None  # None: ANY
+    span: Span
+    alias: str | None
+
+
+@dataclass
+class PatternNames:
+    """The types and aliases of a pattern, in order of appearance."""
+
+    atoms: list[Atom] = field(default_factory=list)
+    aliases: dict[str, Name] = field(default_factory=dict)  # folded → first mention
+    order: list[str] = field(default_factory=list)  # variables as columns, outer aliases after inner ones
+
+
+def own_alias(pattern: Pattern) -> tuple[TypeRef, Name] | None:
+    """`R AS x`, `R+ x`, …: an alias that belongs to a single type."""
+    if not isinstance(pattern, Alias):
+        return None
+    inner = pattern.inner
+    while isinstance(inner, Repeat):
+        inner = inner.inner
+    return (inner, pattern.name) if isinstance(inner, TypeRef) else None
+
+
+def collect(pattern: Pattern, case_sensitive: bool) -> PatternNames:
+    """All names of a pattern."""
+    found = PatternNames()
+    fold = Names((), case_sensitive).fold
+
+    def mention(name: Name) -> None:
+        found.aliases.setdefault(fold(name.value), name)
+
+    def visit(part: Pattern) -> None:
+        own = own_alias(part)
+        if own is not None:
+            type_ref, name = own
+            mention(name)
+            alias = found.aliases[fold(name.value)].value
+            found.atoms.append(Atom(type_ref.name.value if type_ref.name else None, type_ref.span, alias))
+            found.order.append(alias)
+            return
+        if isinstance(part, TypeRef):
+            found.atoms.append(Atom(part.name.value if part.name else None, part.span, None))
+            found.order.append(part.name.value if part.name else "ANY")
+            return
+        for child in children(part):
+            visit(child)
+        if isinstance(part, Alias):
+            mention(part.name)
+            found.order.append(found.aliases[fold(part.name.value)].value)
+
+    visit(pattern)
+    found.order = list(dict.fromkeys(found.order))
+    return found
+
+
+class Scope:
+    """What the names of a pattern stand for in conditions and RETURN."""
+
+    def __init__(self, names: PatternNames, case_sensitive: bool) -> None:
+        self.names = names
+        self.aliases = Names((name.value for name in names.aliases.values()), case_sensitive)
+        types = dict.fromkeys(atom.type for atom in names.atoms if atom.type is not None)
+        self.types = list(types)
+        self.case_sensitive = case_sensitive
+        self.aliased = {atom.type for atom in names.atoms if atom.alias is not None}
+        self._check()
+
+    def _check(self) -> None:
+        """An alias may not look like another type, nor like a bare one."""
+        bare = Names((a.type for a in self.names.atoms if a.type and not a.alias), self.case_sensitive)
+        ignoring_case = {t.casefold(): t for t in self.types}
+        for alias in self.names.aliases.values():
+            same = ignoring_case.get(alias.value.casefold())
+            if same is None:
+                continue
+            own = all(
+                atom.type == same
+                for atom in self.names.atoms
+                if atom.alias is not None and atom.alias.casefold() == alias.value.casefold()
+            )
+            if not own or same in bare or alias.value.casefold() in {b.casefold() for b in bare}:
+                raise BindError(
+                    "ALIAS_IS_TYPE", span=alias.span, name=alias.value, type=same,
+                    hint=f"Choose another name: AS {alias.value.lower()}1, for example.",
+                )  # fmt: skip
+        spelled: dict[str, str] = {}
+        for atom in self.names.atoms:
+            if atom.type is None or atom.alias is not None:
+                continue
+            other = spelled.setdefault(atom.type.casefold(), atom.type)
+            if other != atom.type:
+                raise BindError(
+                    "SAME_NAME", span=atom.span, name=atom.type, other=other,
+                    hint=f"Give one of them a name of its own: {atom.type} AS x.",
+                )  # fmt: skip
+
+    def mark_of(self, type: str) -> str:
+        """The variable that stands for all events of a type: the bare type's own, or a hidden one."""
+        return "@" + type if type in self.aliased else type
+
+    def type_named(self, name: str) -> str | None:
+        """The type of the pattern that is called so, exactly or else but for case."""
+        if name in self.types:
+            return name
+        close = [t for t in self.types if t.casefold() == name.casefold()]
+        return close[0] if len(close) == 1 and not self.case_sensitive else None
+
+    def variable(self, name: str) -> str | None:
+        """The mark that a name stands for, or None."""
+        alias, type = self.aliases.get(name), self.type_named(name)
+        if alias is not None:
+            return alias
+        if type is not None:
+            return self.mark_of(type)
+        if name.upper() == "ANY" and any(a.type is None and a.alias is None for a in self.names.atoms):
+            return "ANY"
+        return None
+
+    def check_reference(self, name: str, span: Span) -> None:
+        """`A.x` beside an alias `a` of only some of the As could mean either: an error that names both."""
+        alias, type = self.aliases.get(name), self.type_named(name)
+        if alias is None or type is None:
+            return
+        for atom in self.names.atoms:
+            if atom.type == type and atom.alias != alias:
+                raise BindError(
+                    "AMBIGUOUS_VARIABLE", span=span, name=name, alias=alias, type=type,
+                    hint=f"Not every {type} of the pattern is called {alias}; rename {alias}.",
+                )  # fmt: skip
+
+    def known(self) -> list[str]:
+        """All names that a condition may use."""
+        shown = [n for n in self.names.order if n != "ANY"]
+        return list(dict.fromkeys([*shown, *self.types]))
+
+
+def display(mark: str) -> str:
+    """A mark as the user knows it."""
+    return mark.removeprefix("@")
+
+
+def unknown_variable(name: str, span: Span, known: Sequence[str]) -> BindError:
+    return BindError("UNKNOWN_VARIABLE", span=span, name=name, hint=suggestion(name, known, "In scope are"))
+
+
+def find_column(name: str, columns: Sequence[Column], case_sensitive: bool) -> Column | None:
+    """A column by name, as Spark compares names."""
+    names = Names((c.name for c in columns), case_sensitive)
+    own = names.get(name)
+    return next((c for c in columns if c.name == own), None) if own is not None else None
+
+
+def unknown_column(name: str, span: Span, owner: str, columns: Iterable[str]) -> BindError:
+    return BindError("UNKNOWN_COLUMN", span=span, name=name, owner=owner, hint=suggestion(name, columns, "It has"))
