@@ -69,6 +69,17 @@ def enable(spark: SparkSession, rewrite: Rewrite) -> SparkSession:
     return spark
 
 
+def try_sql(spark: SparkSession, text: str) -> DataFrame | None:
+    """`spark.sql(text)`, or None where the parser refuses the text. Works for a session of Spark Connect, too."""
+    if _STARTS_WITH_PATTERN.match(text):
+        return None
+    try:
+        with quiet_captures():
+            return spark.sql(text)
+    except ParseException:
+        return None
+
+
 def check_version(found: str = pyspark.__version__) -> None:
     """The hook leans on what pyspark does inside: refuse versions that it was not tried on."""
     numbers = re.match(r"(\d+)\.(\d+)", found)
@@ -79,7 +90,8 @@ def check_version(found: str = pyspark.__version__) -> None:
 def _choose_python(spark: SparkSession) -> None:
     """Workers on this machine run this Python, not the `python3` of the PATH, which need not have cersql in it."""
     context = spark.sparkContext
-    if "PYSPARK_PYTHON" not in os.environ and context.pythonExec == "python3" and context.master.startswith("local"):
+    chosen = "PYSPARK_PYTHON" in os.environ or context.pythonExec != "python3"
+    if not chosen and (context.master or "").startswith("local"):
         context.pythonExec = sys.executable
         logger.info("PYSPARK_PYTHON is not set: workers run %s", sys.executable)
 
