@@ -114,7 +114,7 @@ def lay_out(toks: list[Token], start: int) -> Layout:
         key = key_at(toks, index) if levels[index] == 0 else None
         if key is None:
             if levels[index] == 0 and toks[index].upper == ";" and kind not in ("", "PATTERN"):
-                raise _trailing(toks[index + 1])
+                raise _trailing(toks[index + 1], kind)
             body.append(toks[index])
             index += 1
             continue
@@ -128,13 +128,11 @@ def lay_out(toks: list[Token], start: int) -> Layout:
     return Layout(leading, sections, end)
 
 
-def _trailing(token: Token) -> ParseError:
-    return ParseError(
-        "TRAILING_TEXT",
-        span=token.span,
-        found=shown(token),
-        hint="Send one statement at a time; only a pattern may hold a ';' (there '->' and SEQ(…) say the same).",
-    )
+def _trailing(token: Token, clause: str) -> ParseError:
+    hint = "Send one statement at a time; only a pattern may hold a ';' (there '->' and SEQ(…) say the same)."
+    if clause == "WITHIN":
+        hint = "The window of a part of the pattern stands in parentheses: (A ; B WITHIN 10 MINUTES) ; C."
+    return ParseError("TRAILING_TEXT", span=token.span, found=shown(token), hint=hint)
 
 
 def _duplicate(kind: str, span: Span) -> ParseError:
@@ -201,6 +199,22 @@ def letters_apart(a: str, b: str, limit: int) -> int:
     return min(last[-1], limit + 1)
 
 
+# Clauses of other languages, and what stands for them here.
+_OTHER_CLAUSES = {
+    "SELECT": "Write RETURN.",
+    "MEASURES": "Write RETURN.",
+    "ONE": "ONE ROW PER MATCH is what RETURN gives anyway; leave it out.",
+    "SUBSET": "Name a part of the pattern: (A OR B) AS x.",
+}
+
+
+def meant(token: Token, key: str | None) -> ParseError | None:
+    """The error for a word that nearly is the clause `key`, or is one of another language."""
+    if token.upper in _OTHER_CLAUSES:
+        return ParseError("UNKNOWN_CLAUSE", span=token.span, clause=token.text, hint=_OTHER_CLAUSES[token.upper])
+    return misspelt(token, key) if key is not None else None
+
+
 def misspelt(token: Token, key: str) -> ParseError:
     """The error for a clause word with letters wrong."""
     return ParseError("MISSPELT_CLAUSE", span=token.span, word=token.text, hint=f"Did you mean {key}?")
@@ -219,11 +233,13 @@ def check_misspelt(toks: Sequence[Token]) -> None:
         if not _ends_operand(toks, index - 1) or _is_operator(after):
             continue
         key = nearest_key(token.text)
-        if key is None or (" " in key and after.upper != key.split()[1] and token.upper not in KEYS):
+        if key is not None and " " in key and after.upper != key.split()[1] and token.upper not in KEYS:
             continue
         if before.upper in EXPRESSION_WORDS and not _after_dot(toks, index - 1):
             continue
-        raise misspelt(token, key)
+        error = meant(token, key)
+        if error is not None:
+            raise error
 
 
 def _ends_operand(toks: Sequence[Token], index: int) -> bool:
@@ -250,9 +266,9 @@ def misspelt_near(toks: Sequence[Token], offset: int) -> ParseError | None:
         token = toks[index]
         if index == 0 or token.kind != "word" or token.upper in EXPRESSION_WORDS:
             continue
-        key = nearest_key(token.text)
-        if key is not None and toks[index - 1].upper not in (".", "AS"):
-            return misspelt(token, key)
+        error = meant(token, nearest_key(token.text))
+        if error is not None and toks[index - 1].upper not in (".", "AS"):
+            return error
     return None
 
 

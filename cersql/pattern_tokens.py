@@ -21,6 +21,7 @@ from cersql.windows import parse_window
 from runtime.errors import Span
 
 OPERAND = "an event type, SEQ(…), (…) or !"
+_AFTER = "an operator, a quantifier or a variable"
 FUNCTIONS = {
     "SEQ": "SEQ",
     "ALL": "ALL_OF",
@@ -75,9 +76,9 @@ class PatternLexer:
             elif token.kind == "word":
                 self._word(token)
             else:
-                raise self.unexpected(
-                    token, OPERAND if self.wants_operand else "an operator, a quantifier or a variable"
-                )
+                name = token.text[1:-1].replace("`", "``")
+                hint = f"A name in quotes takes back-ticks: `{name}`." if token.kind == "string" else None
+                raise self.unexpected(token, OPERAND if self.wants_operand else _AFTER, hint)
             yield from self.found[given:]
             given = len(self.found)
 
@@ -119,9 +120,7 @@ class PatternLexer:
             self.emit(_PUNCTUATION[mark], 1, mark)
         else:
             previous = self.toks[self.at - 1] if self.at else None
-            raise foreign(token, previous, after) or self.unexpected(
-                token, OPERAND if self.wants_operand else "an operator, a quantifier or a variable"
-            )
+            raise foreign(token, previous, after) or self.unexpected(token, OPERAND if self.wants_operand else _AFTER)
 
     def _call(self, opening: Token) -> ParseError:
         """For `name(`: a misspelt operator, or a condition in parentheses as Esper writes it."""
@@ -135,7 +134,7 @@ class PatternLexer:
             near.sort(key=lambda f: letters_apart(name.upper, f, 2))
             return ParseError("UNKNOWN_OPERATOR", span=name.span, name=name.text, hint=f"Did you mean {near[0]}(…)?")
         hint = f"A condition on an event: {name.text} FILTER condition; parts one after the other: SEQ(…) or '->'."
-        return self.unexpected(opening, "an operator, a quantifier or a variable", hint)
+        return self.unexpected(opening, _AFTER, hint)
 
     def _quantifier(self, token: Token, colon: Token | None) -> None:
         if token.text == "{":

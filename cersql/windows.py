@@ -75,7 +75,7 @@ def parse_window(text: str, body: Sequence[Token], ended: Token | None, end: int
         )
     amount, unit = _amount(reader)
     if reader.token is not None:
-        raise reader.wrong(f"nothing more after {amount.value}")
+        raise reader.wrong("nothing more after it")
     return Window(amount, unit, strict, reader.since(0))
 
 
@@ -87,7 +87,7 @@ def parse_duration(text: str, body: Sequence[Token], clause: str, ended: Token |
     if unit != "INTERVAL":
         raise reader.wrong(_DURATION, f"For example: {clause} 10 MINUTES.", first)
     if reader.token is not None:
-        raise reader.wrong(f"nothing more after {amount.value}")
+        raise reader.wrong("nothing more after it")
     return amount
 
 
