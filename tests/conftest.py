@@ -23,11 +23,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite the files under tests/golden instead of comparing")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "jvm: starts Spark (given to every test that uses the `spark` fixture)")
-    config.addinivalue_line("markers", "exhaustive: everything small, in full; minutes. Run with `-m exhaustive`")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs Spark; leave the long tests out unless the -m expression names them."""
     for item in items:
@@ -54,7 +49,9 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str, str], None]:
             path.write_text(text, encoding="utf-8")
             return
         if not path.exists():
-            pytest.fail(f"{path.relative_to(GOLDEN.parent)} does not exist; review this and run pytest --bless:\n{text}")
+            pytest.fail(
+                f"{path.relative_to(GOLDEN.parent)} does not exist; review this and run pytest --bless:\n{text}"
+            )
         assert text == path.read_text(encoding="utf-8"), "the print changed; if it should, run pytest --bless"
 
     return compare

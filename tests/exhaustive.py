@@ -23,8 +23,8 @@ from itertools import product
 
 import numpy as np
 import numpy.typing as npt
-
 import oracle
+
 from planner import cel
 
 P = cel.Predicate("p")
@@ -120,7 +120,7 @@ class Words:
                 return self._atom(type, marks)
             case cel.As(inner, variable):
                 lane = LANE * VARIABLES.index(variable)
-                return tuple(codes | (occurrences(codes) << lane) for codes in self.of(inner))
+                return tuple(np.unique(codes | (occurrences(codes) << lane)) for codes in self.of(inner))
             case cel.Sequence(left, right):
                 return self._concatenate(self.of(left), self.of(right))
             case cel.Contiguous(left, right):

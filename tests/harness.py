@@ -5,37 +5,36 @@ from __future__ import annotations
 import random
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 import oracle
+
 from planner import cel
 from planner.compile import compile_formula
 from planner.query import Window
 from runtime.engine import engine_for
+from runtime.program import WORD_BITS, Program
 
 Ints = npt.NDArray[np.int64]
 Found = dict[Hashable, list[oracle.Match]]
 
-BITS = 62  # conditions in one word of a symbol, as the Program's format has it
 
-
-def compiled(formula: cel.Formula, window: oracle.Window | None = None) -> Any:
+def compiled(formula: cel.Formula, window: oracle.Window | None = None) -> Program:
     """The formula's Program."""
     return compile_formula(formula, window=window and Window(window.kind, window.size, window.strict))
 
 
-def symbols_of(program: Any, stream: Sequence[oracle.Event]) -> Ints:
+def symbols_of(program: Program, stream: Sequence[oracle.Event]) -> Ints:
     """The symbol of every event: bit i is set iff all of guard i is true. int64[n], or int64[n, words]."""
-    words = getattr(program, "words", 1)
-    symbols = np.zeros((len(stream), words), np.int64)
+    symbols = np.zeros((len(stream), program.words), np.int64)
     for row, event in enumerate(stream):
         for bit, guard in enumerate(program.guards):
             if guard <= event.true:
-                symbols[row, bit // BITS] |= 1 << (bit % BITS)
-    return symbols if words > 1 else symbols[:, 0]
+                symbols[row, bit // WORD_BITS] |= 1 << (bit % WORD_BITS)
+    return symbols if program.words > 1 else symbols[:, 0]
 
 
 def times_of(stream: Sequence[oracle.Event]) -> npt.NDArray[Any]:
@@ -67,8 +66,8 @@ class Rows:
         )
 
 
-def rows_of(program: Any, stream: Sequence[oracle.Event], keyed: bool = False, drop: bool = False) -> Rows:
-    """The stream as rows. `keyed`: by key, else the keys are ignored. `drop`: rows that satisfy no guard are left out."""
+def rows_of(program: Program, stream: Sequence[oracle.Event], keyed: bool = False, drop: bool = False) -> Rows:
+    """The stream as rows. `keyed`: by key, else the keys are ignored. `drop`: without rows that satisfy no guard."""
     parts = oracle.split(stream) if keyed else {None: list(stream)}
     events = [event for part in parts.values() for event in part]
     positions = np.array([n for part in parts.values() for n in range(len(part))], np.int64)
@@ -81,7 +80,7 @@ def rows_of(program: Any, stream: Sequence[oracle.Event], keyed: bool = False, d
     return rows
 
 
-def decode(program: Any, rows: Rows, batches: Iterable[Any]) -> Found:
+def decode(program: Program, rows: Rows, batches: Iterable[Any]) -> Found:
     """The engine's batches of matches as matches of the oracle, by key."""
     found: Found = {}
     for batch in batches:
@@ -107,19 +106,19 @@ def unique(found: Found) -> dict[Hashable, set[oracle.Match]]:
     return {key: set(matches) for key, matches in found.items()}
 
 
-def run_whole(program: Any, rows: Rows) -> Found:
+def run_whole(program: Program, rows: Rows) -> Found:
     """All rows in one feed."""
     engine = engine_for(program)
     batches = [*engine.feed(*rows.cut(0, len(rows))), *engine.flush()]
     return decode(program, rows, batches)
 
 
-def run_cut(program: Any, rows: Rows, cuts: Iterable[int], restore: bool = False) -> Found:
+def run_cut(program: Program, rows: Rows, cuts: Iterable[int], restore: bool = False) -> Found:
     """Cut before each row in `cuts`; with `restore` a fresh engine takes the snapshot over at each cut."""
     engine = engine_for(program)
     batches: list[Any] = []
     borders = [0, *sorted(cuts), len(rows)]
-    for start, stop in zip(borders, borders[1:], strict=False):
+    for start, stop in pairwise(borders):
         batches += engine.feed(*rows.cut(start, stop))
         if restore:
             state = engine.snapshot()
@@ -128,7 +127,7 @@ def run_cut(program: Any, rows: Rows, cuts: Iterable[int], restore: bool = False
     return decode(program, rows, [*batches, *engine.flush()])
 
 
-def count(program: Any, rows: Rows) -> int:
+def count(program: Program, rows: Rows) -> int:
     return int(engine_for(program).count(*rows.cut(0, len(rows))))
 
 
@@ -146,7 +145,7 @@ def random_cuts(seed: int, length: int) -> list[int]:
     return [chance.randint(0, length) for _ in range(chance.randint(0, 5))]
 
 
-def every_way(program: Any, stream: Sequence[oracle.Event], keyed: bool, seed: int) -> dict[str, Found]:
+def every_way(program: Program, stream: Sequence[oracle.Event], keyed: bool, seed: int) -> dict[str, Found]:
     """The same stream fed in every way that must not matter."""
     rows = rows_of(program, stream, keyed)
     sparse = rows_of(program, stream, keyed, drop=True)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import oracle
 from hypothesis import strategies as st
 
-import oracle
 from planner import cel
 
 TYPES = ("A", "B", "C")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-from hypothesis import given, note, settings
-from hypothesis import strategies as st
-
 import harness
 import oracle
+import pytest
 import strategies
-from planner import cel
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from strategies import Row
-from test_differential import affordable
+from test_differential import affordable, reported
+
+from planner import cel
 
 A, B = cel.Event("A", frozenset({"A"})), cel.Event("B", frozenset({"B"}))
 x = cel.Event("A", frozenset({"x"}))
@@ -30,7 +30,9 @@ WINDOWS = {
     "strict": oracle.Window("time", 3, strict=True),
     "events": oracle.Window("events", 4),
 }
-ROWS = [Row(kind, 5, ts, key) for kind, ts, key in zip("AABAB-BAABB", (0, 0, 1, 1, 2, 2, 3, 5, 5, 6, 9), "01001011010")]
+TIMES = (0, 0, 1, 1, 2, 2, 3, 5, 5, 6, 9)
+KEYS = (0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 0)
+ROWS = [Row(kind, 5, ts, key) for kind, ts, key in zip("AABAB-BAABB", TIMES, KEYS, strict=True)]
 
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
@@ -69,15 +71,15 @@ def test_a_cut_inside_a_key_continues_it(formula: cel.Formula) -> None:
 def test_any_cuts(
     formula: cel.Formula, rows: list[Row], window: oracle.Window | None, keyed: bool, cuts: list[int], drop: bool
 ) -> None:
-    rows = affordable(formula, rows)
-    note(strategies.as_case(formula, rows, window, keyed))
-    program = harness.compiled(formula, window)
-    fed = harness.rows_of(program, [row.event() for row in rows], keyed, drop)
-    cuts = [min(cut, len(fed)) for cut in cuts]
-    whole = harness.run_whole(program, fed)
-    for restore in (False, True):
-        found = harness.run_cut(program, fed, cuts, restore)
-        assert {k: Counter(m) for k, m in found.items()} == {k: Counter(m) for k, m in whole.items()}
+    rows = affordable(formula, rows, keyed)
+    with reported(formula, rows, window, keyed):
+        program = harness.compiled(formula, window)
+        fed = harness.rows_of(program, [row.event() for row in rows], keyed, drop)
+        cuts = [min(cut, len(fed)) for cut in cuts]
+        whole = harness.run_whole(program, fed)
+        for restore in (False, True):
+            found = harness.run_cut(program, fed, cuts, restore)
+            assert {k: Counter(m) for k, m in found.items()} == {k: Counter(m) for k, m in whole.items()}
 
 
 def test_counts_add_up_over_cuts() -> None:
@@ -99,4 +101,3 @@ def test_a_listing_may_be_left_early() -> None:
     rows = harness.rows_of(program, stream)
     first = next(batch for batch in harness.engine_for(program).feed(*rows.cut(0, len(rows))) if batch.n)
     assert first.n > 0
-    assert harness.count(program, rows) == 2**60 - 1

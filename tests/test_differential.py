@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
-import numpy as np
-from hypothesis import assume, example, given, note, settings
-from hypothesis import strategies as st
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import harness
+import numpy as np
 import oracle
 import strategies
-from planner import cel
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 from strategies import Row
 
-LIMIT = 1500  # complex events in one set of the oracle; larger examples are cut short
+from planner import cel
+
+LIMIT = 250  # complex events in one set of the oracle; larger examples are cut short
 
 A, B = cel.Event("A", frozenset({"A"})), cel.Event("B", frozenset({"B"}))
 x, y = cel.Event("A", frozenset({"x"})), cel.Event("A", frozenset({"y"}))
 
 
-def affordable(formula: cel.Formula, rows: list[Row]) -> list[Row]:
+def affordable(formula: cel.Formula, rows: list[Row], keyed: bool = False) -> list[Row]:
     """The longest beginning of the rows that the oracle can evaluate."""
-    meaning = oracle.Meaning([row.event() for row in rows], LIMIT)
-    for last in range(len(rows)):
+    parts: dict[int | None, oracle.Meaning] = {}
+    for n, row in enumerate(rows):
+        meaning = parts.setdefault(row.key if keyed else None, oracle.Meaning([], LIMIT))
+        meaning.stream = [*meaning.stream, row.event()]
         try:
-            meaning.of(formula, 0, last)
+            meaning.of(formula, 0, len(meaning.stream) - 1)
         except oracle.TooLarge:
-            return rows[:last]
+            return rows[:n]
     return rows
+
+
+@contextmanager
+def reported(
+    formula: cel.Formula, rows: list[Row], window: oracle.Window | None, keyed: bool = False
+) -> Iterator[None]:
+    """What goes wrong inside is reported with a ready-to-paste corpus entry."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(strategies.as_case(formula, rows, window, keyed))
+        raise
 
 
 @given(strategies.formulas(), strategies.streams(), strategies.windows(), st.integers(0, 1 << 16))
@@ -38,20 +55,18 @@ def test_engine_and_oracle_agree(
     formula: cel.Formula, rows: list[Row], window: oracle.Window | None, seed: int
 ) -> None:
     rows = affordable(formula, rows)
-    note(strategies.as_case(formula, rows, window))
-    harness.check(formula, [row.event() for row in rows], window, seed=seed)
+    with reported(formula, rows, window):
+        harness.check(formula, [row.event() for row in rows], window, seed=seed)
 
 
-@given(
-    strategies.formulas(5), strategies.streams(keys=(0, 1, 2, None)), strategies.windows(), st.integers(0, 1 << 16)
-)
+@given(strategies.formulas(5), strategies.streams(keys=(0, 1, 2, None)), strategies.windows(), st.integers(0, 1 << 16))
 @settings(max_examples=75)
 def test_engine_and_oracle_agree_on_each_key(
     formula: cel.Formula, rows: list[Row], window: oracle.Window | None, seed: int
 ) -> None:
-    rows = affordable(formula, rows)
-    note(strategies.as_case(formula, rows, window, keyed=True))
-    harness.check(formula, [row.event() for row in rows], window, keyed=True, seed=seed)
+    rows = affordable(formula, rows, keyed=True)
+    with reported(formula, rows, window, keyed=True):
+        harness.check(formula, [row.event() for row in rows], window, keyed=True, seed=seed)
 
 
 @given(strategies.formulas(4), strategies.streams(max_size=16), st.integers(1, 6), st.booleans())

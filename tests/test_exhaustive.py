@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
-import pytest
-
 import exhaustive
 import harness
+import numpy as np
 import oracle
+import pytest
 from exhaustive import LANE, LETTERS, LETTERS_WITH_P, MU, VARIABLES, WORD, Codes, Words
+
 from planner import cel
 from runtime.engine import engine_for
 
@@ -54,8 +54,8 @@ def codes_of(program: Any, batches: list[Any]) -> Codes:
     return np.sort(np.concatenate(parts))
 
 
-def engine_codes(formula: cel.Formula) -> tuple[Codes, int]:
-    """What the engine lists for all streams, and what it counts."""
+def engine_codes(formula: cel.Formula, counting: bool) -> tuple[Codes, int | None]:
+    """What the engine lists for all streams, and what it counts (if `counting`)."""
     with_p = exhaustive.uses_p(formula)
     words = words_for(with_p)
     _, letters = streams_for(with_p)
@@ -66,7 +66,8 @@ def engine_codes(formula: cel.Formula) -> tuple[Codes, int]:
     times = np.tile(np.arange(words.length), streams)
     engine = engine_for(program)
     batches = [*engine.feed(symbols, times, None, keys), *engine.flush()]
-    return codes_of(program, batches), int(engine_for(program).count(symbols, times, None, keys))
+    counted = int(engine_for(program).count(symbols, times, None, keys)) if counting else None
+    return codes_of(program, batches), counted
 
 
 def explain(formula: cel.Formula, actual: Codes, expected: Codes) -> str:
@@ -88,11 +89,14 @@ def explain(formula: cel.Formula, actual: Codes, expected: Codes) -> str:
 
 
 def check(formulas: Sequence[cel.Formula]) -> None:
-    for formula in formulas:
+    """The engine lists what the fast oracle lists; for some, it counts as many."""
+    for n, formula in enumerate(formulas):
         expected = words_for(exhaustive.uses_p(formula)).expected(formula)
-        actual, counted = engine_codes(formula)
+        actual, counted = engine_codes(formula, counting=n % 8 == 0)
         assert np.array_equal(actual, expected), explain(formula, actual, expected)
-        assert counted == len(expected), f"{cel.show(formula)}\ncount() says {counted}, there are {len(expected)}"
+        assert counted in (None, len(expected)), (
+            f"{cel.show(formula)}\ncount() says {counted}, there are {len(expected)}"
+        )
 
 
 @pytest.mark.parametrize("operators", [0, 1, 2])

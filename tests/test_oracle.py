@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 import oracle
+import pytest
 from oracle import Event, Window, evaluate, evaluate_partitioned
+
 from planner import cel
 
 A = cel.Event("A", frozenset({"A"}))
@@ -65,7 +65,15 @@ def test_contiguous_looks_at_the_start_of_its_right_side_only() -> None:
 
 
 def test_iteration_takes_every_subset() -> None:
-    assert positions(evaluate(cel.Iteration(A), events("A . A A"))) == [[0], [0, 2], [0, 2, 3], [0, 3], [2], [2, 3], [3]]
+    assert positions(evaluate(cel.Iteration(A), events("A . A A"))) == [
+        [0],
+        [0, 2],
+        [0, 2, 3],
+        [0, 3],
+        [2],
+        [2, 3],
+        [3],
+    ]
 
 
 def test_contiguous_iteration_takes_every_interval() -> None:

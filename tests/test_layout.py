@@ -1,0 +1,136 @@
+"""Who may import whom, file by file; the public list; and that every error condition has a test."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.errors import CersqlError
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("runtime", "planner", "spark_ext", "cersql")
+
+ALLOWED = {
+    "runtime": {"runtime", "numpy", "numba", "pyarrow"},
+    "planner": {"planner", "runtime.program", "runtime.errors", "sqlglot", "numpy"},
+    "spark_ext": {"spark_ext", "planner", "runtime", "pyspark", "pyarrow", "numpy", "py4j"},
+    "cersql": {"cersql", "spark_ext", "planner", "runtime", "sqlglot"},
+}
+# Files with a rule of their own, instead of their package's.
+EXCEPTIONS = {
+    "spark_ext/worker.py": {"runtime", "pyspark", "pyarrow", "numpy"},
+    "cersql/parse.py": ALLOWED["cersql"] | {"lark"},
+    "cersql/cli.py": ALLOWED["cersql"] | {"rich"},
+    "cersql/__main__.py": ALLOWED["cersql"] | {"rich"},
+}
+
+# Conditions that nothing from outside can cause, or that are tested elsewhere, with the reason.
+UNCAUSABLE = {
+    "INTERNAL": "a mistake of ours: no input causes it",
+}
+
+
+def sources() -> list[Path]:
+    return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of every import in the file, also those inside functions and TYPE_CHECKING."""
+    package = ".".join(path.relative_to(ROOT).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if node.level:
+                base = package.split(".")[: len(package.split(".")) - node.level + 1]
+                module = ".".join([*base, module]).rstrip(".")
+            # `from runtime import program` imports runtime.program
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def is_allowed(name: str, allowed: set[str]) -> bool:
+    if name.split(".")[0] in sys.stdlib_module_names:
+        return True
+    return any(name == entry or name.startswith(entry + ".") for entry in allowed)
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports(path: Path) -> None:
+    file = path.relative_to(ROOT).as_posix()
+    allowed = EXCEPTIONS.get(file, ALLOWED[file.split("/")[0]])
+    wrong = [f"{file}:{line} imports {name}" for line, name in imports(path) if not is_allowed(name, allowed)]
+    assert not wrong, f"{wrong}; it may import the standard library and {sorted(allowed)}"
+
+
+def test_the_rule_itself_refuses() -> None:
+    assert not is_allowed("runtime.engine", ALLOWED["planner"])
+    assert not is_allowed("numba", ALLOWED["cersql"])
+    assert not is_allowed("lark", ALLOWED["cersql"])
+    assert is_allowed("runtime.program.Program", ALLOWED["planner"])
+    assert is_allowed("collections.abc", set())
+
+
+def test_tests_are_no_package() -> None:
+    assert not list((ROOT / "tests").rglob("__init__.py")), "tests/cersql would shadow cersql"
+
+
+def test_the_public_list_is_real() -> None:
+    cersql = importlib.import_module("cersql")
+    if not hasattr(cersql, "__all__"):
+        pytest.skip("cersql has no front door yet")
+    names = list(cersql.__all__)
+    assert len(names) == len(set(names))
+    missing = [name for name in names if not hasattr(cersql, name)]
+    assert not missing, f"cersql.__all__ lists what is not there: {missing}"
+
+
+def error_classes() -> list[type[CersqlError]]:
+    """All classes of errors, after everything that can be imported without Spark has been."""
+    for module in ("runtime.errors", "planner.errors", "cersql.errors"):
+        if (ROOT / module.replace(".", "/")).with_suffix(".py").exists():
+            importlib.import_module(module)
+    found, open_ = [], [CersqlError]
+    while open_:
+        cls = open_.pop()
+        found.append(cls)
+        open_ += cls.__subclasses__()
+    return found
+
+
+def test_errors_are_defined_where_they_are_looked_for() -> None:
+    """A subclass of CersqlError stands in an errors.py, so that the lists below are complete."""
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and path.name != "errors.py":
+                bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+                assert not bases & {cls.__name__ for cls in error_classes()}, f"{path}: {node.name}"
+
+
+def test_every_condition_has_a_test() -> None:
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "tests").rglob("*")
+        if path.suffix in {".py", ".toml", ".txt"} and path != Path(__file__)
+    ]
+    untested = {
+        f"{cls.__name__}.{condition}"
+        for cls in error_classes()
+        for condition in getattr(cls, "conditions", {})
+        if condition not in UNCAUSABLE and not any(re.search(rf"\b{condition}\b", text) for text in texts)
+    }
+    assert not untested, f"no test causes: {sorted(untested)}"
+
+
+def test_conditions_are_written_for_people() -> None:
+    for cls in error_classes():
+        for name, condition in getattr(cls, "conditions", {}).items():
+            assert name == name.upper(), name
+            assert len(condition.sqlstate) == 5, name
+            assert condition.message.endswith((".", "}")), f"{name}: a message is a sentence"
