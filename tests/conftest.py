@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parent / "golden"
 _quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 settings.register_profile("dev", deadline=None, max_examples=100, suppress_health_check=_quiet)
 settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True)
-settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=3000)
+settings.register_profile("thorough", parent=settings.get_profile("dev"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 

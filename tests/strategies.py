@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import oracle
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from planner import cel
@@ -38,6 +40,11 @@ class Row:
         }
         true = {letter for letter in self.kind if letter in TYPES} | {sql for sql, holds in conditions.items() if holds}
         return oracle.Event(frozenset(true), self.ts, self.key)
+
+
+def examples(count: int) -> settings:
+    """Settings with so many examples; twenty times as many under HYPOTHESIS_PROFILE=thorough."""
+    return settings(max_examples=count * (20 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1))
 
 
 def atoms() -> st.SearchStrategy[cel.Formula]:

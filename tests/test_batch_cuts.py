@@ -8,7 +8,7 @@ import harness
 import oracle
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Row
 from test_differential import affordable, reported
@@ -67,7 +67,7 @@ def test_a_cut_inside_a_key_continues_it(formula: cel.Formula) -> None:
     st.lists(st.integers(0, 30), max_size=6),
     st.booleans(),
 )
-@settings(max_examples=75)
+@strategies.examples(75)
 def test_any_cuts(
     formula: cel.Formula, rows: list[Row], window: oracle.Window | None, keyed: bool, cuts: list[int], drop: bool
 ) -> None:

@@ -12,7 +12,7 @@ import oracle
 import pytest
 import strategies
 from corpus import Case, CaseMatch, Row
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cersql
@@ -136,7 +136,7 @@ def says_the_same(formula: cel.Formula) -> bool:
 
 
 @given(strategies.formulas(4), strategies.streams(max_size=8, keys=(0, 1, None)), strategies.windows(), st.booleans())
-@settings(max_examples=40)
+@strategies.examples(40)
 def test_a_failure_is_printed_as_a_case(
     formula: cel.Formula, rows: list[strategies.Row], window: oracle.Window | None, keyed: bool
 ) -> None:

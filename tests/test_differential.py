@@ -9,7 +9,7 @@ import harness
 import numpy as np
 import oracle
 import strategies
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from strategies import Row
 
@@ -50,7 +50,7 @@ def reported(
 @example(cel.Or(x, y), [Row("A", 1, 0, 0)], None, 0)
 @example(cel.Iteration(cel.Or(cel.Sequence(A, A), A)), [Row("A", 1, n, 0) for n in range(6)], None, 1)
 @example(cel.Contiguous(A, cel.Sequence(B, A)), [Row(k, 1, 0, 0) for k in "A-BBA"], None, 2)
-@settings(max_examples=150)
+@strategies.examples(150)
 def test_engine_and_oracle_agree(
     formula: cel.Formula, rows: list[Row], window: oracle.Window | None, seed: int
 ) -> None:
@@ -60,7 +60,7 @@ def test_engine_and_oracle_agree(
 
 
 @given(strategies.formulas(5), strategies.streams(keys=(0, 1, 2, None)), strategies.windows(), st.integers(0, 1 << 16))
-@settings(max_examples=75)
+@strategies.examples(75)
 def test_engine_and_oracle_agree_on_each_key(
     formula: cel.Formula, rows: list[Row], window: oracle.Window | None, seed: int
 ) -> None:
@@ -70,7 +70,7 @@ def test_engine_and_oracle_agree_on_each_key(
 
 
 @given(strategies.formulas(4), strategies.streams(max_size=16), st.integers(1, 6), st.booleans())
-@settings(max_examples=40)
+@strategies.examples(40)
 def test_times_may_be_fractions(formula: cel.Formula, rows: list[Row], size: int, strict: bool) -> None:
     rows = affordable(formula, rows)
     window = oracle.Window("time", size / 4, strict)
@@ -79,7 +79,7 @@ def test_times_may_be_fractions(formula: cel.Formula, rows: list[Row], size: int
 
 
 @given(strategies.formulas(4), strategies.streams(max_size=16))
-@settings(max_examples=40)
+@strategies.examples(40)
 def test_each_match_is_known_when_its_last_event_arrives(formula: cel.Formula, rows: list[Row]) -> None:
     rows = affordable(formula, rows)
     assume(rows)
@@ -93,7 +93,7 @@ def test_each_match_is_known_when_its_last_event_arrives(formula: cel.Formula, r
 
 
 @given(strategies.streams(max_size=12), st.integers(0, 1000))
-@settings(max_examples=20)
+@strategies.examples(20)
 def test_a_gap_before_the_first_row_shifts_all_positions(rows: list[Row], gap: int) -> None:
     formula = cel.Contiguous(A, cel.ContiguousIteration(B))
     program = harness.compiled(formula)
