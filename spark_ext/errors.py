@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from runtime.errors import CersqlError, Condition
+
+SPARK_EXCEPTIONS = (PySparkException, Py4JError)
+"""All that Spark raises, for callers that do not import pyspark."""
 
 PARSE_EXCEPTION = "org.apache.spark.sql.catalyst.parser.ParseException"
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.logger import PySparkLogger
 
+_CAPTURE_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _thread = threading.local()
 
 
@@ -34,8 +35,14 @@ def mute_handled_exceptions() -> None:
     for name in ("py4j.clientserver", "py4j.java_gateway"):
         logging.getLogger(name).addFilter(_is_no_java_exception)
     # pyspark logs each captured exception that has a query context. (Its own getter: these are not plain loggers.)
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    for name in _CAPTURE_LOGGERS:
         PySparkLogger.getLogger(name).addFilter(_is_not_in_parser)
+
+
+def mute_captures() -> None:
+    """pyspark logs no captured exception at all: for programs that show each error themselves."""
+    for name in _CAPTURE_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _is_no_java_exception(record: logging.LogRecord) -> bool:
