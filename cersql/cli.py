@@ -37,6 +37,10 @@ CONFIG = {
 }
 
 
+class CommandError(Exception):
+    """A command cannot be carried out, for a reason that is none of the query's."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = _parser().parse_args(argv)
@@ -50,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of our output has seen enough (`| head`); keep Python from complaining about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (CersqlError, *SPARK_EXCEPTIONS) as error:
+    except (CersqlError, CommandError, *SPARK_EXCEPTIONS) as error:
         print(f"cersql: {_shown(error)}", file=sys.stderr)
         return 1
     return 0

@@ -13,7 +13,6 @@ from rich.syntax import Syntax
 import cersql
 from cersql import cli
 from cersql.statements import Embedded, find
-from runtime.errors import CersqlError, Condition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,17 +22,13 @@ SHOWN = 8
 COLUMNS = ("aircraft", "airline", "flight", "arrived", "next flight", "left")
 
 
-class DemoError(CersqlError):
-    """The example's data are not where they are in a checkout."""
-
-    conditions = {"NO_EXAMPLES": Condition("58P01", "The demo's data are not in {folder}.")}
-
-
 def demo(spark: SparkSession, console: Console) -> None:
     """Run examples/flights/knock_on.sql and print what happens."""
     if not (FOLDER / "flights.csv").exists():
-        hint = "They come with the source of cersql, not with the installed package: run `make demo` in a checkout."
-        raise DemoError("NO_EXAMPLES", folder=FOLDER, hint=hint)
+        raise cli.CommandError(
+            f"The demo's data are not in {FOLDER}. They come with the source of cersql, not with the installed "
+            "package: run `make demo` in a checkout."
+        )
     sql = (FOLDER / "knock_on.sql").read_text(encoding="utf-8")
     cli.load(spark, [(path.stem, path) for path in sorted(FOLDER.glob("*.csv"))])
 

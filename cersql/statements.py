@@ -22,7 +22,6 @@ from cersql.foreign import check_foreign_query
 from cersql.lexer import OPENING, Token, check_brackets, depths, shown, strip_quotes, tokens
 from runtime.errors import CersqlError, Span
 from spark_ext import views
-from spark_ext.session import try_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,17 +76,6 @@ def rewrite(spark: SparkSession, sql: str, run_query: RunQuery, *, every: bool =
         return _carry_out(spark, sql, found, run_query)
     except CersqlError as error:
         raise error.at(sql) from None
-
-
-def run(spark: SparkSession, text: str, run_query: RunQuery) -> DataFrame:
-    """`spark.sql(text)` for a session that was not taught, Connect's too; whatever Spark refuses is ours."""
-    df = try_sql(spark, text)
-    if df is not None:
-        return df
-    ours = rewrite(spark, text, run_query, every=True)
-    if ours is None:
-        return spark.sql(text)  # nothing but comments: Spark's own error
-    return spark.sql(ours) if isinstance(ours, str) else ours
 
 
 def is_ours(sql: str) -> bool:

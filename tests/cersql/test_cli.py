@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import cersql
-from cersql import cli
+from cersql import cli, demo
 from cersql.errors import ParseError
 from runtime.errors import Span
 
@@ -83,6 +83,15 @@ def test_an_error_of_ours_is_shown_without_a_traceback(
         "SELECT * FROM t ORDER BY a",
         "       ^",
     ]
+
+
+def test_a_demo_without_its_data_says_where_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "started", no_spark)
+    monkeypatch.setattr(demo, "FOLDER", tmp_path)
+    assert cli.main(["demo"]) == 1
+    assert "make demo" in capsys.readouterr().err
 
 
 def test_explain_prints_the_stage(

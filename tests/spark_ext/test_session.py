@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cersql.errors import BindError, ParseError
 from runtime.errors import CersqlError, Span
 from spark_ext.errors import SparkError
-from spark_ext.session import check_version, enable, session, try_sql
+from spark_ext.session import _replace_parser, check_version, enable, session, try_sql
 from spark_ext.views import private_view
 
 
@@ -319,6 +319,19 @@ def test_other_versions_of_pyspark_are_refused(found: str) -> None:
 @pytest.mark.parametrize("found", ["4.3.0", "4.3.0.dev1", "4.10.2"])
 def test_versions_that_fit(found: str) -> None:
     check_version(found)
+
+
+def test_a_session_of_another_shape_is_refused() -> None:
+    class State:
+        def getClass(self) -> Any:  # noqa: N802
+            return self
+
+        def getDeclaredFields(self) -> list[Any]:  # noqa: N802
+            return []
+
+    with pytest.raises(SparkError) as caught:
+        _replace_parser(State(), None)  # type: ignore[arg-type]
+    assert caught.value.condition == "SPARK_INTERNALS"
 
 
 def connect_session() -> Any:
