@@ -218,8 +218,8 @@ def add_root(roots, n_roots, node, now, key):
 
 
 @njit(cache=True)
-def fire(arena, table, live, roots, klass, row_id, now, width, strict, key):
-    """One event: all moves of all live states and of the start."""
+def fire(arena, table, live, roots, klass, row_id, now, width, strict, key, report):
+    """One event: all moves of all live states and of the start. `report`: list the matches that end here."""
     old = live.counts[SIDE]
     new = 1 - old
     live.counts[SERIAL] += 1
@@ -229,7 +229,7 @@ def fire(arena, table, live, roots, klass, row_id, now, width, strict, key):
     if inside(now, now, width, strict):  # a NaN clock is not, and begins nothing
         for e in range(table.first[row], table.last[row]):
             node = extend(arena, row_id, table.label[e], BOTTOM, now)
-            if table.accept[e]:
+            if table.accept[e] and report:
                 n_roots = add_root(roots, n_roots, node, now, key)
             if table.target[e] >= 0:
                 n_new = add_node(arena, live, new, n_new, table.target[e], node)
@@ -241,7 +241,7 @@ def fire(arena, table, live, roots, klass, row_id, now, width, strict, key):
             merged = merge(arena, live, old, k)
             for e in range(table.first[row], table.last[row]):
                 node = extend(arena, row_id, table.label[e], merged, arena.start[merged])
-                if table.accept[e]:
+                if table.accept[e] and report:
                     n_roots = add_root(roots, n_roots, node, now, key)
                 if table.target[e] >= 0:
                     n_new = add_node(arena, live, new, n_new, table.target[e], node)
@@ -270,12 +270,13 @@ def skip_gap(arena, table, live, now, width, strict):
 
 
 @njit(cache=True)
-def step_kernel(arena, table, live, roots, begin, classes, positions, rows, clocks, keys, width, strict):
+def step_kernel(arena, table, live, roots, begin, classes, positions, rows, clocks, keys, mute, width, strict):
     """Read events begin … until something is missing. Returns (result, event at which to go on).
 
     classes: int32[n] symbol classes, class 0 satisfies no guard; positions: int64[n] in the key's stream, where a gap
     stands for events of class 0; rows: int64[n], what output nodes remember; clocks: int64[n] or float64[n], in which
-    width is measured; keys: int64[n], equal ones adjacent, or empty for a single key. O(live states) per event.
+    width is measured; keys: int64[n], equal ones adjacent, or empty for a single key; mute: bool[n], the matches that
+    end here are somebody else's to report, or empty. O(live states) per event.
     """
     counts = live.counts
     keyed = len(keys) > 0
@@ -303,7 +304,8 @@ def step_kernel(arena, table, live, roots, begin, classes, positions, rows, cloc
         result = lacks(arena, table, live, roots, klass)
         if result != DONE:
             return result, i
-        fire(arena, table, live, roots, klass, rows[i], clocks[i], width, strict, counts[KEY])
+        report = len(mute) == 0 or not mute[i]
+        fire(arena, table, live, roots, klass, rows[i], clocks[i], width, strict, counts[KEY], report)
         counts[LAST_POSITION] = position
         quiet = is_quiet(table, live, 0)
     return DONE, len(classes)

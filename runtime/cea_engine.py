@@ -24,6 +24,7 @@ FIRST_ROOTS = 1 << 12
 CHUNK_MATCHES = 1 << 14
 CHUNK_EVENTS = 1 << 17
 NO_KEYS: IntArray = np.zeros(0, np.int64)
+ALL_REPORT: AnyArray = np.zeros(0, np.bool_)
 
 
 class TableBuilder:
@@ -104,9 +105,10 @@ class CeaEngine:
         positions: IntArray | None = None,
         keys: IntArray | None = None,
         rows: IntArray | None = None,
+        mute: AnyArray | None = None,
     ) -> Iterator[Matches]:
         """See Engine.feed."""
-        for _ in self._steps(symbols, times, positions, keys, rows):
+        for _ in self._steps(symbols, times, positions, keys, rows, mute):
             yield from self._enumerate()
 
     def count(
@@ -115,9 +117,10 @@ class CeaEngine:
         times: AnyArray,
         positions: IntArray | None = None,
         keys: IntArray | None = None,
+        mute: AnyArray | None = None,
     ) -> int:
         """See Engine.count."""
-        return sum(self._count_roots() for _ in self._steps(symbols, times, positions, keys, None))
+        return sum(self._count_roots() for _ in self._steps(symbols, times, positions, keys, None, mute))
 
     def flush(self) -> Iterator[Matches]:
         """Nothing waits for the end of the stream in a plain CEA."""
@@ -144,6 +147,7 @@ class CeaEngine:
         positions: IntArray | None,
         keys: IntArray | None,
         rows: IntArray | None,
+        mute: AnyArray | None,
     ) -> Iterator[None]:
         """Run the kernel; yields whenever there may be roots to list before it can go on."""
         n = len(symbols)
@@ -154,6 +158,7 @@ class CeaEngine:
         clocks = positions if self._by_position else self._as_clock(times)
         rows = positions if rows is None else rows
         keys = NO_KEYS if keys is None else keys
+        mute = ALL_REPORT if mute is None else mute
         classes = self._classes.of(symbols)
         arena = self._ready(clocks)
         at = 0
@@ -162,7 +167,7 @@ class CeaEngine:
             self._fit_live()
             result, at = cea.step_kernel(
                 arena, self._builder.table, self._live, self._roots, at,
-                classes, positions, rows, clocks, keys, self._width, self._strict,
+                classes, positions, rows, clocks, keys, mute, self._width, self._strict,
             )  # fmt: skip
             if result == cea.NEEDS_ROW:
                 self._add_row()

@@ -26,8 +26,16 @@ class Engine(Protocol):
         positions: IntArray | None = None,
         keys: IntArray | None = None,
         rows: IntArray | None = None,
+        mute: AnyArray | None = None,
     ) -> Iterator[Matches]:
-        """Read events in order; yield the matches that end at them, in chunks."""
+        """Read events in order; yield the matches that end at them, in chunks of bounded size.
+
+        symbols: int64[n] (or int64[n, words]), bit i for guard i; times: int64[n] or float64[n], non-decreasing in a
+        key; positions: int64[n] in the key's stream, where a gap stands for events without any guard (default:
+        consecutive); keys: int64[n], equal ones adjacent, a new one begins a new stream; rows: int64[n], increasing in
+        no particular way, what the matches mention (default: the positions); mute: bool[n], do not report the matches
+        that end here. O(n · live states) + output.
+        """
         ...
 
     def count(
@@ -36,6 +44,7 @@ class Engine(Protocol):
         times: AnyArray,
         positions: IntArray | None = None,
         keys: IntArray | None = None,
+        mute: AnyArray | None = None,
     ) -> int:
         """Read events; only count the matches."""
         ...

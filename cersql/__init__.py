@@ -1,0 +1,47 @@
+"""cersql: complex event recognition for Spark, in SQL.
+
+    import cersql
+    spark = cersql.session("app")
+    spark.sql("FROM readings PATTERN … WHERE … WITHIN … RETURN *")
+
+This list is the whole public API.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import planner
+import runtime
+
+for _package in (planner, runtime):
+    # These are common names: make sure that the neighbours were found, not something that shadows them.
+    if Path(_package.__file__ or "").resolve().parent.parent != Path(__file__).resolve().parent.parent:
+        raise ImportError(
+            f"cersql needs its own package {_package.__name__!r}, but {_package.__file__} shadows it; "
+            "rename that file or folder, or change sys.path"
+        )
+
+from cersql.api import Compiled, compile, enable, explain, match, session, sql  # noqa: E402
+from cersql.errors import BindError, ParseError  # noqa: E402
+from planner.errors import PlanError  # noqa: E402
+from runtime.errors import CersqlError, ExecutionError, InternalError  # noqa: E402
+from runtime.program import package_version as _package_version  # noqa: E402
+
+__version__ = _package_version()
+
+__all__ = [
+    "BindError",
+    "CersqlError",
+    "Compiled",
+    "ExecutionError",
+    "InternalError",
+    "ParseError",
+    "PlanError",
+    "compile",
+    "enable",
+    "explain",
+    "match",
+    "session",
+    "sql",
+]

@@ -1,0 +1,42 @@
+"""The I/O-deterministic automaton as text, for people: what the worker builds lazily, for single guards at a time.
+
+I/O-determinism gives a match one run, so that it is listed once. Engines build subsets where the data leads
+(runtime.subsets), because all of them can be exponentially many; here the same rule is followed for the symbols that
+satisfy no guard or exactly one, and stops after `limit` states.
+"""
+
+from __future__ import annotations
+
+from runtime.program import WORD_BITS, Program
+from runtime.subsets import DEAD, Subsets
+
+
+def determinize(program: Program, limit: int = 64) -> str:
+    """One move a line: `{0,1} -[bit 2 / b]-> {1} accept`."""
+    subsets = Subsets(program)
+    symbols = [(0,) * program.words]
+    for bit in range(len(program.guards)):
+        word, place = divmod(bit, WORD_BITS)
+        symbols.append(tuple(1 << place if w == word else 0 for w in range(program.words)))
+    lines, state = [], 0
+    while state < len(subsets.members) and state < limit:
+        for k, symbol in enumerate(symbols):
+            row = subsets.row(state, symbol)
+            read = "none" if k == 0 else f"bit {k - 1}"
+            for label, target, accept in row.moves:
+                marked = ", ".join(sorted(program.labels[label]))
+                lines.append(f"{_name(subsets, state)} -[{read} / {marked}]-> {_name(subsets, target)}{_ending(accept)}")
+            if row.skip != state:
+                lines.append(f"{_name(subsets, state)} -[{read} / -]-> {_name(subsets, row.skip)}")
+        state += 1
+    if state < len(subsets.members):
+        lines.append(f"… more than {limit} states")
+    return "\n".join(lines)
+
+
+def _ending(accept: bool) -> str:
+    return " accept" if accept else ""
+
+
+def _name(subsets: Subsets, state: int) -> str:
+    return "dead" if state == DEAD else "{" + ",".join(map(str, subsets.members[state])) + "}"

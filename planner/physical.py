@@ -1,0 +1,182 @@
+"""How a query runs: what Catalyst computes and drops, how rows are partitioned, and why.
+
+Four ways to partition the stream:
+- *keys*: PARTITION BY; each key's rows meet in one task;
+- *slices*: no key, a window of time: ranges of the clock that overlap by the window. A match lies in the slice of its
+  last event and the overlap before it (Theorem 0.1 of the inter-window paper), and that slice reports it;
+- *ranges*: positions matter (`:`, a window of events) and there is neither: ranges of the order are numbered first,
+  rows without a guard then dropped, and what a match can span is sent to the next range;
+- *single*: none of these; one task, after the drop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.automaton import TRUE, Automaton, Guard, distinct_guards, show_guard
+from planner.cel import Predicate
+from planner.compile import automaton_of
+from planner.lower import lower
+from planner.query import Query
+from planner.sql import quote
+from runtime.program import Program, symbol_words
+
+# A slice is this many windows long, so that one row in so many is sent twice.
+SLICE_WINDOWS = 64
+MAX_SPAN = 100_000  # positions; a match that can span more is not worth cutting the order for
+
+
+@dataclass(frozen=True)
+class PhysicalPlan:
+    """The plan of a query. `layout` is keys, slices, ranges or single; `drops`: rows without a guard never leave Spark.
+
+    `guards`: what each bit of the symbol demands, as Spark SQL. `span`: the greatest number of positions that a match
+    covers, if it is bounded. `reasons`: why it is so, for EXPLAIN.
+    """
+
+    query: Query
+    automaton: Automaton
+    program: Program
+    guards: tuple[str, ...]
+    layout: str
+    drops: bool
+    span: int | None
+    slice_size: int | None
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"layout: {self.layout}", f"drop rows without a guard: {'yes' if self.drops else 'no'}"]
+        lines += [f"  {reason}" for reason in self.reasons]
+        lines.append(f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}")
+        lines += [f"symbol bit {i}: {guard}" for i, guard in enumerate(self.guards)]
+        return "\n".join(lines)
+
+
+def plan(query: Query) -> PhysicalPlan:
+    """Choose how to run a query. Raises PlanError if its automaton is too large."""
+    automaton = automaton_of(query.formula, query.marks)
+    program = lower(automaton, query.window, query.marks)
+    guards = distinct_guards(automaton.transitions)
+    sees_positions = observes_positions(automaton, query)
+    span = position_span(automaton, query)
+    layout, slice_size, why = _layout(query, sees_positions, span)
+    drops, why_drop = _drops(guards, sees_positions, layout)
+    return PhysicalPlan(
+        query=query,
+        automaton=automaton,
+        program=program,
+        guards=tuple(guard_sql(guard, query) for guard in guards),
+        layout=layout,
+        drops=drops,
+        span=span,
+        slice_size=slice_size,
+        reasons=(why, why_drop),
+    )
+
+
+def guard_sql(guard: Guard, query: Query) -> str:
+    """The conjunction of a guard's types and predicates, on a row."""
+    types = dict(query.types)
+    parts = [types[part] for part in sorted(part for part in guard if isinstance(part, str))]
+    parts += sorted(part.sql for part in guard if isinstance(part, Predicate))
+    return " AND ".join(f"({part})" for part in parts if part != "TRUE") or "TRUE"
+
+
+def observes_positions(automaton: Automaton, query: Query) -> bool:
+    """Can the pattern tell whether rows without a guard lie between its events?
+
+    It can if some state that a match can be in does not wait (`:`), or if the window counts events.
+    """
+    if query.window is not None and query.window.kind == "events":
+        return True
+    waits = {t.source for t in automaton.transitions if not t.label and t.source == t.target}
+    goes_on = {t.source for t in automaton.transitions}
+    return bool(goes_on - waits)
+
+
+def position_span(automaton: Automaton, query: Query) -> int | None:
+    """The most positions that a match can cover, or None if that is unbounded, or too many to cut the order by.
+
+    A window of n events bounds it by n; a pattern without any skipping after its first event by its longest path.
+    """
+    by_window = int(query.window.size) if query.window is not None and query.window.kind == "events" else None
+    by_path = _longest_path(automaton)
+    known = [n for n in (by_window, by_path) if n is not None]
+    return min(known) if known and min(known) <= MAX_SPAN else None
+
+
+def _longest_path(automaton: Automaton) -> int | None:
+    """Events on the longest path from an initial to a final state, waiting before the first not counted."""
+    after: dict[int, list[int]] = {}
+    started = {t.target for t in automaton.transitions if t.label}
+    for t in automaton.transitions:
+        if not t.label and t.source in started:
+            return None
+        if t.label:
+            after.setdefault(t.source, []).append(t.target)
+    depth: dict[int, int] = {}
+    open_: set[int] = set()
+
+    def longest(state: int) -> int | None:
+        if state in open_:
+            return None
+        if state not in depth:
+            open_.add(state)
+            best = 0
+            for target in after.get(state, ()):
+                below = longest(target)
+                if below is None:
+                    return None
+                best = max(best, below + 1)
+            open_.discard(state)
+            depth[state] = best
+        return depth[state]
+
+    lengths = [longest(state) for state in automaton.initial]
+    return None if None in lengths else max((n for n in lengths if n is not None), default=0)
+
+
+def _layout(query: Query, sees_positions: bool, span: int | None) -> tuple[str, int | None, str]:
+    window = query.window
+    if query.partition_by:
+        return "keys", None, f"PARTITION BY {', '.join(query.partition_by)}: each key's rows meet in one task"
+    if window is not None and window.kind == "time" and isinstance(window.size, int):
+        size = max(1, SLICE_WINDOWS * window.size)
+        if size < 1 << 62:
+            return "slices", size, f"no PARTITION BY, a window of time: slices of {SLICE_WINDOWS} windows, in parallel"
+    if sees_positions:
+        if span is not None:
+            return "ranges", None, f"positions matter, and a match spans at most {span}: numbered ranges, in parallel"
+        return "ranges", None, "positions matter, over an unbounded span: numbered in parallel, matched in one task"
+    return "single", None, "no PARTITION BY and no window of whole time units: matched in one task"
+
+
+def _drops(guards: tuple[Guard, ...], sees_positions: bool, layout: str) -> tuple[bool, str]:
+    if TRUE in guards:
+        return False, "every row can be part of a match, so none is dropped"
+    if not sees_positions:
+        shown = " or ".join(show_guard(guard) for guard in guards[:3]) + (" or …" if len(guards) > 3 else "")
+        return True, f"rows that satisfy none of the {len(guards)} guards ({shown}) are dropped before the shuffle"
+    if layout == "ranges":
+        return False, "rows are numbered before those without a guard are dropped, since their positions matter"
+    return False, "rows without a guard are kept, since the pattern sees what lies between its events"
+
+
+def symbol_sql(guards: tuple[str, ...]) -> list[tuple[str, str]]:
+    """(name, SQL) of the symbol columns: each guard that is TRUE sets its bit; the narrowest type that holds them."""
+    columns = []
+    for w, word in enumerate(symbol_words(len(guards))):
+        bits = len(word)
+        type = "TINYINT" if bits <= 7 else "SMALLINT" if bits <= 15 else "INT" if bits <= 31 else "BIGINT"
+        suffix = "L" if bits > 31 else ""
+        terms = [f"IF({guards[i]}, {1 << (i - word.start)}{suffix}, 0{suffix})" for i in word]
+        columns.append((f"__cersql_symbol{w}", f"CAST({' + '.join(terms) or '0'} AS {type})"))
+    return columns
+
+
+def drop_sql(plan: PhysicalPlan) -> str | None:
+    """The filter before the shuffle, or None. A NULL time passes, so that it is found."""
+    if not plan.drops:
+        return None
+    time = quote(plan.query.order_by[0].column)
+    return " OR ".join([*(f"({guard})" for guard in plan.guards), f"{time} IS NULL"])

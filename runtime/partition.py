@@ -1,0 +1,183 @@
+"""One Spark partition: batches in, batches of matches out.
+
+Either the whole partition is held, sorted here and run at once (narrow columns sort faster here than in the JVM, and
+nothing is copied: matches take their columns from the rows where they lie), or Spark has sorted it and it is read as a
+stream, holding only the rows that a live run can still mention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.arrays import AnyArray, IntArray
+from runtime.engine import Engine, engine_for
+from runtime.numbering import place_in_ranges
+from runtime.order import as_clock, codes, combined, group_ids, has_clock, sorted_rows
+from runtime.rows import RowBuilder
+from runtime.task import Task
+
+COUNT_COLUMN = "__cersql_count"
+STREAM_ROWS = 1 << 16  # a stream is fed in pieces of about this many rows
+
+
+def run(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The matches of one partition, or with `count_only` one row that says how many they are."""
+    rows = _stream(task, batches) if task.presorted else _whole(task, batches)
+    if task.count_only:
+        total = sum(batch.num_rows if isinstance(batch, pa.RecordBatch) else batch for batch in rows)
+        yield pa.RecordBatch.from_arrays([pa.array([total], pa.int64())], [COUNT_COLUMN])
+        return
+    left = task.limit
+    for batch in rows:
+        assert isinstance(batch, pa.RecordBatch)
+        if left is None:
+            yield batch
+            continue
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+        if left <= 0:
+            return
+
+
+def _symbols(task: Task, rows: pa.Table) -> AnyArray:
+    """int64[n] or int64[n, words]."""
+    words = [as_clock(rows.column(name)) for name in task.symbols]
+    return words[0] if len(words) == 1 else np.stack(words, axis=1)
+
+
+def _first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]:
+    """Numbers to sort by first, and the columns that remain: the first ORDER BY column if it is one number."""
+    column = rows.column(task.order[0].name)
+    rest = (*task.order[1:], *task.ties)
+    if has_clock(column.type) and column.null_count == 0:
+        if pa.types.is_floating(column.type):
+            return codes(column)[-1], rest
+        return as_clock(column), rest
+    return np.zeros(rows.num_rows, np.int64), (*task.order, *task.ties)
+
+
+def _clocks(task: Task, rows: pa.Table) -> AnyArray:
+    """What the window is measured in; positions serve where there is no window of time."""
+    window = task.program.window
+    if window is None or window.kind != "time":
+        return np.zeros(rows.num_rows, np.int64)
+    return as_clock(rows.column(task.order[0].name))
+
+
+def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | int]:
+    held = [batch for batch in batches if batch.num_rows]
+    if not held:
+        return
+    rows = pa.Table.from_batches(held)
+    positions: IntArray | None = None
+    mute: AnyArray | None = None
+    keys: IntArray | None = None
+    if task.ranges is not None:
+        order, keys, positions, mute = place_in_ranges(task.ranges, rows)
+    else:
+        if task.slices is not None:
+            keys = as_clock(rows.column(task.slices.column))
+        elif task.keys:
+            keys = group_ids([rows.column(name) for name in task.keys], rows.num_rows)
+        first, rest = _first_codes(task, rows)
+        order = sorted_rows(rows, keys, first, rest)
+        keys = None if keys is None else keys[order]
+    clocks = _clocks(task, rows)[order]
+    if task.slices is not None:
+        assert keys is not None
+        mute = clocks < keys * task.slices.size
+    symbols = _symbols(task, rows)[order]
+    engine = engine_for(task.program)
+    if task.count_only:
+        yield engine.count(symbols, clocks, positions, keys, mute)
+        return
+    builder = RowBuilder(task)
+    rows = _compact(task, rows)
+    for matches in engine.feed(symbols, clocks, positions, keys, order, mute):
+        yield builder.batch(matches, rows)
+
+
+def _compact(task: Task, rows: pa.Table) -> pa.Table:
+    """The columns that matches take, each in one piece if it is not too large for that."""
+    names = {source for source, _ in task.key_outputs} | {task.order[0].name}
+    names.update(field for variable in task.variables for field in variable.fields)
+    kept = rows.select([name for name in rows.column_names if name in names])
+    return kept.combine_chunks() if kept.nbytes < 1 << 30 else kept
+
+
+# ---------------------------------------------------------------- a sorted stream
+
+
+def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | int]:
+    engine = engine_for(task.program)
+    builder = RowBuilder(task)
+    held, base, keyer = None, 0, _Keyer(task)
+    most = 4 * STREAM_ROWS
+    for piece in _pieces(batches):
+        begin = base + (held.num_rows if held is not None else 0)
+        keys = keyer.keys(piece)
+        symbols, clocks = _symbols(task, piece), _clocks(task, piece)
+        if task.count_only:
+            yield engine.count(symbols, clocks, None, keys)
+            base = begin + piece.num_rows
+            continue
+        own = _compact(task, piece)
+        held = own if held is None else pa.concat_tables([held, own])
+        numbers = np.arange(begin, begin + piece.num_rows, dtype=np.int64)
+        for matches in engine.feed(symbols, clocks, None, keys, numbers):
+            yield builder.batch(matches, held, base)
+        if held.num_rows > most:
+            held, base = _forget(engine, held, base)
+            most = max(4 * STREAM_ROWS, 2 * held.num_rows)
+
+
+def _forget(engine: Engine, held: pa.Table, base: int) -> tuple[pa.Table, int]:
+    """Let go of the rows that no later match can mention."""
+    dead = min(held.num_rows, max(0, engine.least_row() - base))
+    return held.slice(dead).combine_chunks(), base + dead
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    n = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            n += batch.num_rows
+        if n >= STREAM_ROWS:
+            yield pa.Table.from_batches(held)
+            held, n = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+class _Keyer:
+    """Key numbers that go on from piece to piece: a new number whenever the key changes."""
+
+    def __init__(self, task: Task) -> None:
+        self._names = task.keys
+        self._last: tuple[Any, ...] | None = None
+        self._number = 0
+
+    def keys(self, piece: pa.Table) -> IntArray | None:
+        if not self._names:
+            return None
+        columns = [combined(piece.column(name)) for name in self._names]
+        ids = group_ids(columns, piece.num_rows)
+        changed = np.zeros(piece.num_rows, np.bool_)
+        changed[1:] = ids[1:] != ids[:-1]
+        changed[0] = self._last is not None and self._same_as_last(columns) is False
+        numbers = self._number + np.cumsum(changed)
+        self._number = int(numbers[-1])
+        self._last = tuple(column.slice(len(column) - 1, 1) for column in columns)
+        return numbers.astype(np.int64)
+
+    def _same_as_last(self, columns: list[pa.Array]) -> bool:
+        assert self._last is not None
+        pairs = [pa.concat_arrays([last, column.slice(0, 1)]) for last, column in zip(self._last, columns, strict=True)]
+        ids = group_ids(list(pairs), 2)
+        return bool(ids[0] == ids[1])

@@ -1,0 +1,75 @@
+"""Task: how the rows of one Spark partition become the engine's input, and matches rows again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime.program import Program
+
+
+@dataclass(frozen=True)
+class OrderColumn:
+    """A column to sort by, ascending."""
+
+    name: str
+    nulls_last: bool = False
+
+
+@dataclass(frozen=True)
+class OutputVariable:
+    """A variable in the output: column `name`, a struct of `fields` (`single`) or an array of them.
+
+    `mark` is its name in the program's labels.
+    """
+
+    name: str
+    mark: str
+    single: bool
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Overlapping ranges of the order: slice k owns clocks [k · size, (k + 1) · size), and also holds the rows of the
+    `overlap` before. `column` says which slice a row was sent to."""
+
+    column: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges of the order, numbered row by row (runtime.numbering): columns that say for whom a row is, where it is
+    from, and its position there; `span` is the greatest number of positions that a match covers, or None."""
+
+    target: str
+    origin: str
+    position: str
+    n: int
+    span: int | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker does with one partition. Columns are named as in the batches that Spark sends.
+
+    `ties`: columns that put rows in order that agree on all of `order`. `presorted`: Spark has sorted by key, order
+    and ties, and the partition is read in a stream; otherwise it is sorted here. `count_only`: one row, the number of
+    matches.
+    """
+
+    program: Program
+    symbols: tuple[str, ...]
+    order: tuple[OrderColumn, ...]
+    keys: tuple[str, ...]
+    ties: tuple[OrderColumn, ...]
+    variables: tuple[OutputVariable, ...]
+    key_outputs: tuple[tuple[str, str], ...]
+    start: str | None
+    end: str | None
+    size: str | None
+    limit: int | None = None
+    presorted: bool = False
+    count_only: bool = False
+    slices: Slices | None = None
+    ranges: Ranges | None = None

@@ -1,0 +1,313 @@
+"""A physical plan as a DataFrame: everything around the engine is Catalyst's.
+
+    sources → (drop) → columns and symbol → shuffle → mapInArrow(engine) → HAVING → RETURN → LIMIT
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType, ByteType, DataType, DoubleType, FloatType, IntegerType, LongType, MapType, StringType, StructField,
+    StructType, VariantType,
+)  # fmt: skip
+
+from planner.physical import PhysicalPlan, drop_sql, symbol_sql
+from planner.query import (
+    END_COLUMN, SIZE_COLUMN, SOURCE_COLUMN, START_COLUMN, Output, Query, key_column, variable_column,
+)  # fmt: skip
+from planner.sql import literal, quote
+from runtime.partition import COUNT_COLUMN
+from runtime.rows import EMPTY
+from runtime.task import OrderColumn, OutputVariable, Ranges, Slices, Task
+from spark_ext.objections import explained
+from spark_ext.schema import SparkCatalog
+from spark_ext.worker import match_partition, number_partition
+
+SLICE_COLUMN = "__cersql_slice"
+TARGET_COLUMN, ORIGIN_COLUMN, POSITION_COLUMN = "__cersql_target", "__cersql_origin", "__cersql_position"
+PARTITION_BYTES = 32 << 20  # what a task should read, by Catalyst's estimate
+WORKER_BYTES = 1 << 30  # an estimate of a partition above which Spark sorts, since Spark can spill
+SORT_SETTING = "cersql.sort"  # auto, worker or spark
+
+
+class Batch:
+    """Builds the DataFrame of one plan."""
+
+    def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
+        self.plan, self.query, self.catalog, self.count_only = plan, plan.query, catalog, count_only
+        self.source = catalog.union_frame(self.query.sources)
+        self.spark = self.source.sparkSession
+        self.types: dict[str, DataType] = {f.name: f.dataType for f in self.source.schema.fields}
+        self.symbols = symbol_sql(plan.guards)
+        self.keys = [f"__cersql_group{i}" for i in range(len(self.query.partition_by))]
+
+    # ------------------------------------------------------------ before the engine
+
+    def frame(self) -> DataFrame:
+        """The matches, as the engine gives them (or the counts of the tasks)."""
+        rows = self._rows()
+        match self.plan.layout:
+            case "keys":
+                n = self._partitions(rows)
+                rows = rows.repartition(n, *(rows[name] for name in self.keys))
+            case "slices":
+                rows = self._sliced(rows)
+                n = self._partitions(rows)
+                rows = rows.repartition(n, rows[SLICE_COLUMN])
+            case "ranges":
+                n = self._partitions(rows)
+                return self._matched(self._numbered(rows, n), n, presorted=False, n_ranges=n)
+            case _:
+                n, rows = 1, rows.repartition(1)
+        presorted = self.plan.layout != "slices" and self._spark_sorts(rows, n)
+        return self._matched(self._sorted(rows) if presorted else rows, n, presorted)
+
+    def _rows(self) -> DataFrame:
+        """The rows that can matter, with the columns that the engine, the order and RETURN need."""
+        source, filter_ = self.source, drop_sql(self.plan)
+        deterministic = _deterministic(source, [sql for _, sql in self.symbols])
+        if filter_ is not None and deterministic:
+            source = source.where(filter_)
+        columns = [self._payload(name) for name in self._needed()]
+        columns += [f"{self._normalised(name)} AS {key}" for name, key in zip(self.query.partition_by, self.keys, strict=True)]
+        rows = source.selectExpr(*columns, *(f"{sql} AS {name}" for name, sql in self.symbols))
+        if filter_ is not None and not deterministic:
+            rows = rows.where(" OR ".join(f"{name} <> 0" for name, _ in self.symbols))
+        return rows
+
+    def _needed(self) -> list[str]:
+        """Columns of the sources that cross over, in schema order."""
+        query = self.query
+        wanted = {order.column for order in query.order_by} | set(self._tie_columns())
+        if not self.count_only:
+            wanted.update(query.partition_by if self._wants_keys() else ())
+        return [name for name in self.types if name in wanted]
+
+    def _used(self) -> list[str]:
+        """What RETURN reads, in schema order."""
+        if self.count_only:
+            return []
+        used = {name for names in self.query.used for name in names}
+        return [name for name in self.types if name in used]
+
+    def _tie_columns(self) -> list[str]:
+        """What decides between rows that agree on ORDER BY: the source, what the pattern reads, what RETURN reads."""
+        query = self.query
+        pattern = [name for name in query.reads if name not in query.partition_by]
+        source = [SOURCE_COLUMN] if SOURCE_COLUMN in self.types else []
+        return list(dict.fromkeys([*source, *pattern, *self._used()]))
+
+    def _payload(self, name: str) -> str:
+        if name != self.query.order_by[0].column:
+            return quote(name)
+        shown = [n for n in self._needed() if not isinstance(self.types[n], StructType | ArrayType | MapType)]
+        values = ", ".join(f"concat({literal(n + ' = ')}, coalesce(CAST({quote(n)} AS STRING), 'NULL'))" for n in shown)
+        message = literal(f"[NULL_TIME] The ORDER BY column {name} is NULL in the row ")
+        time = quote(name)
+        return f"IF({time} IS NULL, raise_error(concat({message}, concat_ws(', ', {values}))), {time}) AS {time}"
+
+    def _normalised(self, name: str) -> str:
+        """A key such that equal values, as GROUP BY sees them, hash alike."""
+        type, column = self.types[name], quote(name)
+        if isinstance(type, DoubleType):
+            return f"{column} + 0.0D"
+        if isinstance(type, FloatType):
+            return f"{column} + CAST(0 AS FLOAT)"
+        if isinstance(type, StringType) and type.simpleString() != "string":
+            return f"collation_key({column})"
+        return column
+
+    def _sliced(self, rows: DataFrame) -> DataFrame:
+        """Each row to the slice that owns it, and to the next if a match that ends there can reach back to it."""
+        assert self.plan.slice_size is not None and self.query.window is not None
+        size, width = self.plan.slice_size, self.query.window.size
+        clock = clock_sql(self.query.order_by[0].column, self.types)
+        own = f"(({clock} - pmod({clock}, {size}L)) DIV {size}L)"  # DIV alone rounds towards zero
+        reaches = f"pmod({clock}, {size}L) >= {size - int(width)}L"
+        both = f"IF({reaches}, array({own}, {own} + 1L), array({own}))"
+        return rows.selectExpr("*", f"explode({both}) AS {SLICE_COLUMN}")
+
+    def _numbered(self, rows: DataFrame, n: int) -> DataFrame:
+        ranges = self._ranges(n)
+        ordered = rows.repartitionByRange(n, rows[quote(self.query.order_by[0].column)].asc())
+        order = (*self._order(), *self._ties())
+        kept = {self.query.order_by[0].column, *self._used()}
+        dropped = tuple(name for name in self._needed() if name not in kept)
+        fields = [f for f in rows.schema.fields if f.name not in dropped]
+        fields += [StructField(name, IntegerType()) for name in (TARGET_COLUMN, ORIGIN_COLUMN)]
+        fields.append(StructField(POSITION_COLUMN, LongType()))
+        schema = StructType([StructField(f.name, f.dataType, True) for f in fields])
+        symbols = tuple(name for name, _ in self.symbols)
+        numbered = ordered.mapInArrow(partial(number_partition, ranges, symbols, order, dropped), schema)
+        return numbered.repartition(n if ranges.span is not None else 1, numbered[TARGET_COLUMN])
+
+    def _ranges(self, n: int) -> Ranges:
+        return Ranges(TARGET_COLUMN, ORIGIN_COLUMN, POSITION_COLUMN, n, self.plan.span)
+
+    # ------------------------------------------------------------ the engine
+
+    def _matched(self, rows: DataFrame, n: int, presorted: bool, n_ranges: int | None = None) -> DataFrame:
+        task = self._task(presorted, None if n_ranges is None else self._ranges(n_ranges))
+        schema = StructType([StructField(COUNT_COLUMN, LongType())]) if self.count_only else self._match_schema(task)
+        return rows.mapInArrow(partial(match_partition, task), schema)
+
+    def _order(self) -> tuple[OrderColumn, ...]:
+        return tuple(OrderColumn(order.column, order.nulls_last) for order in self.query.order_by)
+
+    def _ties(self) -> tuple[OrderColumn, ...]:
+        ordered = {order.column for order in self.query.order_by}
+        return tuple(
+            OrderColumn(name) for name in self._tie_columns() if name not in ordered and _comparable(self.types[name])
+        )
+
+    def _wants(self, column: str) -> bool:
+        """Does anything after the engine mention this column of a match?"""
+        texts = [output.sql.text for output in self.query.outputs] + [sql.text for sql in self.query.having]
+        return not self.count_only and any(column in text for text in texts)
+
+    def _wants_keys(self) -> bool:
+        return any(self._wants(key_column(i)) for i in range(len(self.query.partition_by)))
+
+    def _task(self, presorted: bool, ranges: Ranges | None) -> Task:
+        query, plan = self.query, self.plan
+        slices = None
+        if plan.layout == "slices":
+            assert plan.slice_size is not None
+            slices = Slices(SLICE_COLUMN, plan.slice_size)
+        variables = [
+            OutputVariable(variable_column(i), variable.mark, variable.single, used)
+            for i, (variable, used) in enumerate(zip(query.variables, query.used, strict=True))
+            if self._wants(quote(variable_column(i)))
+        ]
+        keys = [(name, key_column(i)) for i, name in enumerate(query.partition_by) if self._wants(key_column(i))]
+        return Task(
+            program=plan.program,
+            symbols=tuple(name for name, _ in self.symbols),
+            order=self._order(),
+            keys=tuple(self.keys),
+            ties=self._ties(),
+            variables=tuple(variables),
+            key_outputs=tuple(keys),
+            start=START_COLUMN if self._wants(START_COLUMN) else None,
+            end=END_COLUMN if self._wants(END_COLUMN) else None,
+            size=SIZE_COLUMN if self._wants(SIZE_COLUMN) else None,
+            limit=query.limit if not query.having else None,
+            presorted=presorted,
+            count_only=self.count_only,
+            slices=slices,
+            ranges=ranges,
+        )
+
+    def _match_schema(self, task: Task) -> StructType:
+        """The columns of a match, in the order of runtime.rows.RowBuilder."""
+        time = self.types[self.query.order_by[0].column]
+        fields = [StructField(name, self.types[source]) for source, name in task.key_outputs]
+        fields += [StructField(name, time) for name in (task.start, task.end) if name is not None]
+        if task.size is not None:
+            fields.append(StructField(task.size, IntegerType()))
+        for variable in task.variables:
+            inner = [StructField(name, self.types[name]) for name in variable.fields]
+            struct = StructType(inner or [StructField(EMPTY, ByteType())])
+            fields.append(StructField(variable.name, struct if variable.single else ArrayType(struct)))
+        return StructType(fields or [StructField(EMPTY, ByteType())])
+
+    # ------------------------------------------------------------ sizes
+
+    def _sorted(self, rows: DataFrame) -> DataFrame:
+        columns = [rows[quote(name)].asc() for name in self.keys]
+        for column in (*self._order(), *self._ties()):
+            by = rows[quote(column.name)]
+            columns.append(by.asc_nulls_last() if column.nulls_last else by.asc_nulls_first())
+        return rows.sortWithinPartitions(*columns)
+
+    def _partitions(self, rows: DataFrame) -> int:
+        """How many tasks: by Catalyst's estimate of the size, between the cores and spark.sql.shuffle.partitions."""
+        most = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200"))
+        size = _estimate(rows)
+        least = 2 * _parallelism(self.spark)
+        return max(1, min(max(least, -(-size // PARTITION_BYTES)), max(most, 1)))
+
+    def _spark_sorts(self, rows: DataFrame, n: int) -> bool:
+        setting = self.spark.conf.get(SORT_SETTING, "auto")
+        if setting in ("worker", "spark"):
+            return setting == "spark"
+        return _estimate(rows) // n > WORKER_BYTES
+
+
+def clock_sql(column: str, types: dict[str, DataType]) -> str:
+    """The ORDER BY column as the whole number that windows are measured in."""
+    name, kind = quote(column), types[column].simpleString()
+    if kind == "timestamp":
+        return f"unix_micros({name})"
+    if kind == "timestamp_ntz":
+        # Its wall clock read as UTC: a cast would go through the session's zone, which has gaps.
+        parts = ", ".join(f"extract({part} FROM {name})" for part in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"))
+        return f"unix_micros(make_timestamp_ltz({parts}, 'UTC'))"
+    if kind == "date":
+        return f"CAST(unix_date({name}) AS BIGINT)"
+    if kind.startswith("decimal"):
+        scale = int(kind.split(",")[1].rstrip(")"))
+        return f"CAST({name} * {10**scale}BD AS BIGINT)"
+    return f"CAST({name} AS BIGINT)"
+
+
+def _comparable(type: DataType) -> bool:
+    """Can its values be put in order?"""
+    if isinstance(type, MapType | VariantType):
+        return False
+    if isinstance(type, ArrayType):
+        return _comparable(type.elementType)
+    if isinstance(type, StructType):
+        return all(_comparable(field.dataType) for field in type.fields)
+    return True
+
+
+def _deterministic(source: DataFrame, expressions: Sequence[str]) -> bool:
+    """Would two evaluations of the conditions on one row agree?"""
+    frame = source.selectExpr(*expressions)
+    if not hasattr(frame, "_jdf"):  # Spark Connect cannot say; rand() in a condition is not worth losing the drop
+        return True
+    expressions_ = frame._jdf.queryExecution().analyzed().expressions()
+    return all(expressions_.apply(i).deterministic() for i in range(expressions_.length()))
+
+
+def _estimate(frame: DataFrame) -> int:
+    """Catalyst's estimate of the size in bytes; 0 where it cannot be asked."""
+    if not hasattr(frame, "_jdf"):
+        return 0
+    return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+
+
+def _parallelism(spark: object) -> int:
+    context = getattr(spark, "_jsparkSession", None)
+    return int(context.sparkContext().defaultParallelism()) if context is not None else 2
+
+
+def result(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame:
+    """The rows of a query: HAVING, RETURN and LIMIT on top of the matches."""
+    query = plan.query
+    source = catalog.union_frame(query.sources)
+    with explained(query.text, source, [sql for _, sql in query.origins], condition=True):
+        matches = Batch(plan, catalog).frame()
+    with explained(query.text, matches, query.having, condition=True):
+        for condition in query.having:
+            matches = matches.where(condition.text)
+    with explained(query.text, matches, [output.sql for output in query.outputs]):
+        rows = matches.selectExpr(*(_named(output, query, catalog) for output in query.outputs))
+    return rows if query.limit is None else rows.limit(query.limit)
+
+
+def _named(output: Output, query: Query, catalog: SparkCatalog) -> str:
+    """An item of RETURN under its alias, or the name that Spark gives to what the user wrote."""
+    name = output.name or catalog.name_of(output.shown, query.variables, query.columns)
+    return f"{output.sql.text} AS {quote(name or ' '.join(output.shown.split()))}"
+
+
+def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
+    """The numbers of matches of all tasks, without making a row of any; None if RETURN must be looked at for that."""
+    if plan.query.having or plan.query.limit is not None:
+        return None
+    return Batch(plan, catalog, count_only=True).frame()

@@ -1,0 +1,71 @@
+"""Spark's objections to an expression, at their place in the user's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame
+
+from planner.sql import Sql
+from runtime.errors import CersqlError, Condition, Span
+from spark_ext.quiet import quiet_captures
+
+
+class ExpressionError(CersqlError):
+    """Spark's analyzer or parser does not accept an expression of the query."""
+
+    conditions = {
+        "INVALID_EXPRESSION": Condition("42000", "Spark does not accept this: {detail}"),
+        "UNRESOLVED_NAME": Condition("42703", "{name} is neither a variable, a column nor a function that takes no arguments."),
+    }
+
+
+@contextmanager
+def explained(text: str, frame: DataFrame, expressions: Sequence[Sql], condition: bool = False) -> Iterator[None]:
+    """Turn an error of Spark's that one of the expressions over `frame` causes into one with a place in `text`."""
+    try:
+        with quiet_captures():
+            yield
+    except (AnalysisException, ParseException) as error:
+        for sql in expressions:
+            found = _objection(frame, sql, condition)
+            if found is not None:
+                raise found.at(text) from error
+        raise
+
+
+def _objection(frame: DataFrame, sql: Sql, condition: bool) -> CersqlError | None:
+    """The error of one expression on its own, or None if Spark takes it."""
+    before, after = ("IF(", ", 1, 0)") if condition else ("", "")
+    try:
+        frame.selectExpr(f"{before}{sql.text}{after}")
+        return None
+    except (AnalysisException, ParseException) as error:
+        start, length = _place(error)
+        at = sql.locate(max(0, start - len(before)))
+        span = Span(at, at + max(1, length))
+        if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+            name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
+            return ExpressionError(
+                "UNRESOLVED_NAME", span=span, name=name, hint=f"If it is a text, put it in quotes: '{name}'."
+            )
+        return ExpressionError("INVALID_EXPRESSION", span=span, detail=_detail(error))
+
+
+def _place(error: PySparkException) -> tuple[int, int]:
+    """Where in the expression: (offset, length)."""
+    for context in error.getQueryContext() or []:
+        if context.contextType().name == "SQL":
+            return context.startIndex(), context.stopIndex() - context.startIndex() + 1
+    found = re.search(r"\(line 1, pos (\d+)\)", str(error))
+    return (int(found.group(1)), 1) if found else (0, 1)
+
+
+def _detail(error: PySparkException) -> str:
+    message = (error.getMessage() or str(error)).split("\n== SQL")[0]
+    message = re.sub(r"`?__cersql_\w+`?\.?", "", message)
+    return " ".join(message.split())

@@ -1,0 +1,95 @@
+"""Spark as a catalog: the schemas, types and names that binding asks for, all from Spark's own analyzer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
+
+from planner.query import SOURCE_COLUMN, Column, Source, Variable
+
+
+class SparkCatalog:
+    """Answers for one session (see cersql.scope.Catalog). Keeps the DataFrames that it made."""
+
+    def __init__(self, spark: SparkSession, given: DataFrame | None = None) -> None:
+        self._spark = spark
+        self._given = given
+        self._frames: dict[str, DataFrame] = {}
+        self._types: dict[Column, DataType] = {}
+        self.case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false").lower() == "true"
+
+    def frame(self, relation: str | None) -> DataFrame:
+        """The DataFrame of a source."""
+        if relation is None:
+            assert self._given is not None
+            return self._given
+        if relation not in self._frames:
+            self._frames[relation] = self._spark.sql(relation)
+        return self._frames[relation]
+
+    def relation(self, statement: str) -> tuple[Column, ...] | None:
+        try:
+            return self._columns(self.frame(statement))
+        except AnalysisException as error:
+            if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
+                return None
+            raise
+
+    def tables(self) -> list[str]:
+        return sorted(
+            table.name for table in self._spark.catalog.listTables() if not table.name.startswith("__cersql_")
+        )
+
+    def union_frame(self, sources: Sequence[Source]) -> DataFrame:
+        """All sources as one DataFrame; with several, a column says which one a row is from."""
+        if len(sources) == 1:
+            return self.frame(sources[0].relation)
+        tagged = [
+            self.frame(source.relation).selectExpr("*", f"{i} AS {SOURCE_COLUMN}") for i, source in enumerate(sources)
+        ]
+        union = tagged[0]
+        for other in tagged[1:]:
+            union = union.unionByName(other, allowMissingColumns=True)
+        return union
+
+    def union(self, sources: Sequence[Source]) -> tuple[Column, ...]:
+        return tuple(c for c in self._columns(self.union_frame(sources)) if c.name != SOURCE_COLUMN)
+
+    def type_of(self, expression: str, columns: Sequence[Column]) -> str:
+        return str(self.empty(columns).selectExpr(expression).schema.fields[0].dataType.simpleString())
+
+    def _columns(self, df: DataFrame) -> tuple[Column, ...]:
+        """A DataFrame's columns, remembering their exact types (a type's text does not quote odd field names)."""
+        fields = df.schema.fields
+        columns = tuple(Column(field.name, field.dataType.simpleString()) for field in fields)
+        self._types.update(zip(columns, (field.dataType for field in fields), strict=True))
+        return columns
+
+    def given_columns(self) -> tuple[Column, ...]:
+        """The columns of the DataFrame that was handed in."""
+        return self._columns(self.frame(None))
+
+    def type(self, column: Column) -> DataType:
+        return self._types[column]
+
+    def empty(self, columns: Sequence[Column]) -> DataFrame:
+        """A relation of these columns and no rows, to ask the analyzer."""
+        return self._spark.createDataFrame([], StructType([StructField(c.name, self.type(c)) for c in columns]))
+
+    def name_of(self, shown: str, variables: Sequence[Variable], columns: Sequence[Column]) -> str | None:
+        """What Spark would call the expression over relations named like the variables; None if it cannot say."""
+        if not variables:
+            return None
+        by_name = {column.name: column for column in columns}
+        joined: DataFrame | None = None
+        for variable in variables:
+            relation = self.empty([by_name[name] for name in variable.columns]).alias(variable.name)
+            joined = relation if joined is None else joined.crossJoin(relation)
+        assert joined is not None
+        try:
+            return str(joined.selectExpr(shown).columns[0])
+        except AnalysisException:
+            return None

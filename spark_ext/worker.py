@@ -1,0 +1,30 @@
+"""What Spark pickles and sends to its workers, by reference: it imports the runtime and pyspark, no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from runtime.numbering import number
+from runtime.partition import run
+from runtime.task import OrderColumn, Ranges, Task
+
+
+def match_partition(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The matches of one partition."""
+    return run(task, batches)
+
+
+def number_partition(
+    ranges: Ranges,
+    symbols: tuple[str, ...],
+    order: tuple[OrderColumn, ...],
+    dropped: tuple[str, ...],
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Positions for the rows of one range of the order; the range's number is the partition's."""
+    context = TaskContext.get()
+    assert context is not None
+    return number(ranges, symbols, order, dropped, context.partitionId(), batches)
