@@ -2,25 +2,23 @@
 
 The rule of the language (semantics, "Filters"): NOT goes down to the comparisons, and each OR must be TRUE for every
 choice of one event for each variable in it. For ORs whose sides speak of one variable each that is
-φ FILTER (P(x) OR Q(y)) = (φ FILTER P(x)) OR (φ FILTER Q(y)). A part that speaks of a single variable is never taken
-apart: it is one predicate, and Spark's three-valued logic inside it is the user's.
+φ FILTER (P(x) OR Q(y)) = (φ FILTER P(x)) OR (φ FILTER Q(y)). A part all of whose comparisons speak of the same variable
+is never taken apart: it is one predicate, and Spark's three-valued logic inside it is the user's.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from cersql.booleans import Bool, OrOf, check_size, conjunctive, structure
 from cersql.errors import BindError
-from cersql.expressions import AGGREGATES, NEIGHBOURS, Bare, Bool, Call, Node, Ref, Word, read, rendered, structure, walk
+from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Word, read, rendered, walk
 from cersql.scope import Names, Scope, display, find_column, unknown_column, unknown_variable
 from cersql.syntax import Text
 from planner.query import Column
 from planner.sql import Sql, quote
 from runtime.errors import Span
-
-MAX_CLAUSES = 256
 
 
 @dataclass(frozen=True)
@@ -36,10 +34,10 @@ Clause = tuple[Literal, ...]
 
 @dataclass(frozen=True)
 class Split:
-    """A condition taken apart: ORs of predicates, and conjuncts that only the whole match can answer."""
+    """A condition taken apart: ORs of predicates on events, and ORs that only the whole match can answer."""
 
     clauses: tuple[Clause, ...]
-    on_match: tuple[tuple[Node, ...], ...]
+    on_match: tuple[OrOf, ...]
 
 
 @dataclass
@@ -59,47 +57,58 @@ class Conditions:
         """`in_scope`: the marks that the filtered formula binds; `whole`: it is the whole pattern, so that conditions
         on the match as a whole may stand in it."""
         nodes = self.nodes(condition, in_scope)
+        tree = structure(nodes)
+        found = [clause for part in tree.conjuncts() for clause in conjunctive(part, _about_one)]
+        check_size(tree, len(found))
         clauses: list[Clause] = []
-        on_match: list[tuple[Node, ...]] = []
-        for conjunct in _conjuncts(structure(nodes)):
-            if any(self._needs_match(node) for node in walk(conjunct.nodes)):
-                if not whole:
-                    call = next(node for node in walk(conjunct.nodes) if self._needs_match(node))
-                    raise BindError(
-                        "NOT_SUPPORTED_YET", span=call.span,
-                        construct=f"{self._shown(call)} in a FILTER inside the pattern", hint="Move it to WHERE or HAVING.",
-                    )  # fmt: skip
-                on_match.append(conjunct.nodes)
+        on_match: list[OrOf] = []
+        for clause in found:
+            call = next((n for side, _ in clause for n in walk(side.nodes) if needs_match(n)), None)
+            if call is None:
+                clauses.append(self._grouped(clause))
+            elif whole:
+                on_match.append(clause)
             else:
-                clauses += self.clauses(conjunct)
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=call.span,
+                    construct=f"{self._shown(call)} in a FILTER inside the pattern", hint="Move it to WHERE or HAVING.",
+                )  # fmt: skip
         return Split(tuple(clauses), tuple(on_match))
 
     def nodes(self, condition: Text, in_scope: frozenset[str]) -> tuple[Node, ...]:
         """The nodes of a condition, each name checked."""
-        nodes = read(self.text, condition.span, self.scope.variable)
+        nodes = read(self.text, condition.span, self.scope.variable, self.scope.fold)
         if not nodes:
-            raise BindError("EMPTY_CONDITION", span=condition.span)
-        if isinstance(nodes[0], Word) and nodes[0].upper == "[":
-            raise BindError(
-                "NOT_SUPPORTED_YET", span=nodes[0].span, construct="[attribute], agreement of all events,",
-                hint="If every event of the pattern is to agree on it, write PARTITION BY with the column.",
-            )  # fmt: skip
+            raise BindError("EMPTY_CONDITION", span=condition.span, hint="Write for example a.x > 1.")
+        for before, node in zip([None, *nodes], nodes, strict=False):
+            starts = before is None or (isinstance(before, Word) and before.upper in ("AND", "OR", "NOT", "("))
+            if starts and isinstance(node, Word) and node.upper == "[":
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=node.span, construct="[attribute], agreement of all events,",
+                    hint="If every event of the pattern is to agree on it, write PARTITION BY with the column.",
+                )  # fmt: skip
+        refuse_windows(nodes)
         for node in walk(nodes):
             self._check(node, in_scope)
         return nodes
 
     def _check(self, node: Node, in_scope: frozenset[str]) -> None:
-        known = [display(mark) for mark in sorted(in_scope)]
         if isinstance(node, Ref):
-            name = self.text[node.span.start : node.span.end].split(".")[0].split("[")[0].strip().strip("`")
-            self.scope.check_reference(name, node.span)
-            if node.variable not in in_scope:
-                raise unknown_variable(display(node.variable), node.span, known)
-            if node.column not in (None, "*"):
-                assert node.column is not None
-                self.column(node.variable, node.column, node.column_span or node.span)
+            self.check_ref(node, in_scope)
         elif isinstance(node, Call) and node.function in NEIGHBOURS:
-            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=f"{node.function}, a comparison between events,")
+            construct = f"{node.function}, a comparison between events,"
+            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
+
+    def check_ref(self, ref: Ref, in_scope: Iterable[str]) -> None:
+        """Its variable is in scope and says one thing, its column exists, it is no neighbour."""
+        self.scope.check_reference(ref.written, ref.span)
+        if ref.variable not in in_scope:
+            raise unknown_variable(ref.written, ref.span, self.scope.shown(in_scope))
+        if ref.index in ("previous", "next"):
+            raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct=f"{self._shown(ref)}, a neighbouring event,")
+        if ref.column not in (None, "*"):
+            assert ref.column is not None
+            self.column(ref.variable, ref.column, ref.column_span or ref.span)
 
     def column(self, mark: str, name: str, span: Span) -> str:
         """A column of a variable in the schema's spelling."""
@@ -109,53 +118,20 @@ class Conditions:
             raise unknown_column(name, span, display(mark), known)
         return own
 
-    def _needs_match(self, node: Node) -> bool:
-        """Aggregates, FIRST, LAST and x[1] speak of the match as a whole."""
-        return isinstance(node, Call) or (isinstance(node, Ref) and isinstance(node.index, int))
-
     def _shown(self, node: Node) -> str:
         return self.text[node.span.start : node.span.end]
 
     # ------------------------------------------------------------ clauses
 
-    def clauses(self, condition: Bool) -> list[Clause]:
-        """The conjunctive form of a condition without aggregates."""
-        found = self._clauses(condition, positive=True)
-        if len(found) > MAX_CLAUSES:
-            raise BindError(
-                "CONDITION_TOO_LARGE", span=condition.span, found=len(found), limit=MAX_CLAUSES,
-                hint="Split the alternatives with OR in the pattern.",
-            )  # fmt: skip
-        return [self._grouped(clause) for clause in found]
-
-    def _clauses(self, condition: Bool, positive: bool) -> list[tuple[tuple[Bool, bool], ...]]:
-        """ORs of (part, positive) pairs; parts about at most one variable are left whole."""
-        if condition.kind == "atom" or len(self._variables(condition.nodes)) <= 1:
-            return [((condition, positive),)]
-        if condition.kind == "not":
-            return self._clauses(condition.parts[0], not positive)
-        sides = [self._clauses(part, positive) for part in condition.parts]
-        if (condition.kind == "and") == positive:
-            return [clause for side in sides for clause in side]
-        size = 1
-        for side in sides:
-            size *= len(side)
-        if size > MAX_CLAUSES:
-            raise BindError("CONDITION_TOO_LARGE", span=condition.span, found=size, limit=MAX_CLAUSES)
-        return [tuple(itertools.chain(*choice)) for choice in itertools.product(*sides)]
-
-    def _variables(self, nodes: Sequence[Node]) -> list[str]:
-        return list(dict.fromkeys(node.variable for node in nodes if isinstance(node, Ref)))
-
-    def _grouped(self, clause: tuple[tuple[Bool, bool], ...]) -> Clause:
+    def _grouped(self, clause: OrOf) -> Clause:
         """The sides of an OR put together by variable; sides without any variable join each of the others."""
         sides: dict[str | None, list[Sql]] = {}
         for part, positive in clause:
-            variables = self._variables(part.nodes)
+            variables = free_variables(part.nodes)
             if len(variables) > 1:
                 raise BindError(
                     "NOT_SUPPORTED_YET", span=part.span,
-                    construct=f"A comparison between events of {display(variables[0])} and {display(variables[1])}",
+                    construct=f"A comparison between events of {' and '.join(map(display, variables))}",
                     hint="Conditions may compare columns of one variable with each other and with constants.",
                 )  # fmt: skip
             sql = self.row_sql(part.nodes)
@@ -164,90 +140,138 @@ class Conditions:
             )
         constant = sides.pop(None, [])
         if not sides:
-            return (Literal(None, _any_of(constant)),)
-        return tuple(Literal(variable, _any_of([*parts, *constant])) for variable, parts in sides.items())
+            return (Literal(None, any_of(constant)),)
+        return tuple(Literal(variable, any_of([*parts, *constant])) for variable, parts in sides.items())
 
     # ------------------------------------------------------------ text for one row
 
-    def row_sql(self, nodes: Sequence[Node], owners: Names | None = None) -> Sql:
+    def row_sql(self, nodes: Sequence[Node]) -> Sql:
         """A condition on one row: `x.a` becomes the column a."""
-        return rendered(self.text, nodes, lambda node: self._row(node))
+        return rendered(self.text, nodes, self._row)
 
     def _row(self, node: Node) -> Sql | str | None:
         if isinstance(node, Ref):
-            if node.index in ("previous", "next"):
-                raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=f"{self._shown(node)}, a neighbouring event,")
             if node.condition is not None:
-                return self._bracketed(node)
-            if node.column is None or node.column == "*":
-                name = display(node.variable)
-                first = next(iter(self.columns_of(node.variable)), "x")
-                raise BindError(
-                    "EVENT_NOT_VALUE", span=node.span, name=name, hint=f"Name one of its columns, {name}.{first}."
-                )
-            name = self.column(node.variable, node.column, node.column_span or node.span)
+                known = Names(self.columns_of(node.variable), self.scope.case_sensitive)
+                columns = [c for c in self.columns if c.name in known]
+                return self.bare_condition(node.condition, (), columns, display(node.variable)).wrapped("(", ")")
+            name = self.column(node.variable, *self.named_column(node))
             self.reads.add(name)
             return quote(name)
         if isinstance(node, Bare):
             return self._bare(node)
         return None
 
+    def named_column(self, ref: Ref) -> tuple[str, Span]:
+        """The one column that a reference names; EVENT_NOT_VALUE for whole events."""
+        if ref.column is None or ref.column == "*":
+            first = next(iter(self.columns_of(ref.variable)), "x")
+            raise BindError(
+                "EVENT_NOT_VALUE", span=ref.span, name=self._shown(ref),
+                hint=f"Name one of its columns: {ref.written}.{first}, for example.",
+            )  # fmt: skip
+        return ref.column, ref.column_span or ref.span
+
     def _bare(self, node: Bare) -> str | None:
-        """A name without a variable: a partition column, or a mistake that we can name better than Spark."""
+        column = self.constant_column(node)
+        if column is None:
+            return None
+        self.reads.add(column)
+        return ".".join(quote(part) for part in (column, *node.names[1:]))
+
+    def constant_column(self, node: Bare) -> str | None:
+        """The partition column that a name without a variable means; None if it can only be Spark's (current_date).
+
+        Any other column, and a dotted name, is a mistake that we can name better than Spark.
+        """
         column = find_column(node.names[0], self.columns, self.scope.case_sensitive)
-        if column is not None:
-            if column.name not in self.constant_columns:
-                raise BindError(
-                    "UNQUALIFIED_COLUMN", span=node.first, name=node.names[0],
-                    hint=f"Say of which variable: {self._example(column.name)}.",
-                )  # fmt: skip
-            self.reads.add(column.name)
-            return ".".join(quote(part) for part in (column.name, *node.names[1:]))
-        if len(node.names) > 1:
-            raise unknown_variable(node.names[0], node.first, self.scope.known())
-        return None
+        if column is None:
+            if len(node.names) > 1:
+                raise unknown_variable(node.names[0], node.first, self.scope.known())
+            return None
+        if column.name not in self.constant_columns:
+            owners = [mark for mark in self.scope.names.order if column.name in self.columns_of(mark)]
+            example = f"{owners[0]}.{column.name}" if owners else column.name
+            raise BindError(
+                "UNQUALIFIED_COLUMN", span=node.first, name=node.names[0], hint=f"Say of which variable: {example}."
+            )
+        return column.name
 
-    def _example(self, column: str) -> str:
-        known = self.scope.known()
-        return f"{known[0]}.{column}" if known else column
-
-    def _bracketed(self, node: Ref) -> Sql:
-        """`x[cond]`: a condition on each event of x, with bare column names."""
-        assert node.condition is not None
-        return self.bare_condition(node.condition, Names((), self.scope.case_sensitive)).wrapped("(", ")")
-
-    def bare_condition(self, condition: Text, owners: Names) -> Sql:
-        """A condition on a row whose columns stand bare, or after one of `owners` (DEFINE)."""
-        nodes = read(self.text, condition.span, owners.get)
+    def bare_condition(
+        self,
+        condition: Text,
+        owners: Iterable[str],
+        columns: Sequence[Column] | None = None,
+        owner: str = "the sources",
+    ) -> Sql:
+        """A condition on a row whose columns stand bare, or after one of `owners` (DEFINE, x[cond])."""
+        columns = self.columns if columns is None else columns
+        nodes = read(self.text, condition.span, Names(owners, self.scope.case_sensitive).get, self.scope.fold)
+        if not nodes:
+            raise BindError("EMPTY_CONDITION", span=condition.span, hint="Write for example price > 10.")
+        refuse_windows(nodes)
 
         def replace(node: Node) -> str | None:
-            if isinstance(node, Ref) and node.column not in (None, "*"):
-                names: tuple[str, ...] = (node.column or "",)
+            if isinstance(node, Call):
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=node.span, construct=f"{node.function} in a condition on one row",
+                    hint="Conditions that look at other events stand in WHERE.",
+                )  # fmt: skip
+            if isinstance(node, Ref) and (node.condition is not None or node.index is not None):
+                construct = f"{self._shown(node)} in a condition on one row"
+                raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
+            if isinstance(node, Ref) and node.column is not None:
+                names: tuple[str, ...] = (node.column,)
                 at = node.column_span or node.span
+                if find_column(node.column, columns, self.scope.case_sensitive) is None:
+                    # A struct that is called like the type or the source: price.amount.
+                    struct = find_column(node.written, columns, self.scope.case_sensitive)
+                    names = names if struct is None else (node.written, node.column)
+            elif isinstance(node, Ref):
+                names, at = (node.written,), node.span
             elif isinstance(node, Bare):
                 names, at = node.names, node.first
             else:
                 return None
-            column = find_column(names[0], self.columns, self.scope.case_sensitive)
+            column = find_column(names[0], columns, self.scope.case_sensitive)
             if column is None:
                 if len(names) > 1 or isinstance(node, Ref):
-                    raise unknown_column(names[0], at, "the sources", (c.name for c in self.columns))
+                    raise unknown_column(names[0], at, owner, (c.name for c in columns))
                 return None
             self.reads.add(column.name)
             return ".".join(quote(part) for part in (column.name, *names[1:]))
 
-        if any(isinstance(node, Call) and node.function in AGGREGATES for node in walk(nodes)):
-            raise BindError("NOT_SUPPORTED_YET", span=condition.span, construct="An aggregate in a condition on one row")
         return rendered(self.text, nodes, replace, condition.span)
 
 
-def _conjuncts(condition: Bool) -> list[Bool]:
-    if condition.kind == "and":
-        return [conjunct for part in condition.parts for conjunct in _conjuncts(part)]
-    return [condition]
+def needs_match(node: Node) -> bool:
+    """Aggregates, FIRST, LAST and x[1] speak of the match as a whole."""
+    return isinstance(node, Call) or (isinstance(node, Ref) and isinstance(node.index, int))
 
 
-def _any_of(parts: Sequence[Sql]) -> Sql:
+def free_variables(nodes: Sequence[Node]) -> list[str]:
+    """The variables of which a condition is asked event by event, in order of appearance."""
+    return list(dict.fromkeys(node.variable for node in nodes if isinstance(node, Ref) and not needs_match(node)))
+
+
+def _about_one(condition: Bool) -> bool:
+    """Do all comparisons speak of the same variable, or all of none? `a.x > 1 AND 1 = 0` does not: the second holds or
+    fails also where there is no a."""
+    about = {tuple(free_variables(leaf.nodes)) for leaf in condition.leaves()}
+    return len(about) == 1 and len(next(iter(about))) <= 1
+
+
+def refuse_windows(nodes: Sequence[Node]) -> None:
+    """Functions OVER rows: Spark would count the rows that it reads, before there is any match."""
+    for node in nodes:
+        if isinstance(node, Word) and node.upper == "OVER":
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=node.span, construct="A window function (OVER) in a condition",
+                hint="Compute it in a subquery: FROM (SELECT *, … OVER (…) AS w FROM t) AS t.",
+            )  # fmt: skip
+
+
+def any_of(parts: Sequence[Sql]) -> Sql:
     """P OR Q OR …, each in parentheses if there are several."""
     if len(parts) == 1:
         return parts[0]

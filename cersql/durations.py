@@ -17,6 +17,7 @@ MICROSECONDS = {
     "DAY": 86_400_000_000,
     "WEEK": 7 * 86_400_000_000,
 }
+MAX_EXPONENT = 30
 _PART = re.compile(r"'?\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*'?\s*([A-Za-z]+)")
 _RANGE = re.compile(r"'([^']*)'\s*([A-Za-z]+)\s+TO\s+([A-Za-z]+)\s*$", re.IGNORECASE)
 _QUOTED = re.compile(r"'([^']*[A-Za-z][^']*)'\s*$")
@@ -24,8 +25,29 @@ _FIELDS = ["DAY", "HOUR", "MINUTE", "SECOND"]
 
 
 def microseconds(amount: Text) -> Fraction:
-    """The length of `INTERVAL …`. BindError WINDOW_UNIT for MONTH and YEAR, whose length varies, or what is no interval."""
+    """The length of `INTERVAL …`.
+
+    BindError WINDOW_UNIT for MONTH and YEAR, whose length varies, and for what is no interval.
+    """
     body = re.sub(r"^\s*INTERVAL\b", "", amount.value, flags=re.IGNORECASE).strip()
+    signed = re.match(r"([+-])\s*(?=['\d.])", body)
+    length = _length(amount, body[signed.end() :] if signed else body)
+    return -length if signed and signed.group(1) == "-" else length
+
+
+def number(amount: Text) -> Fraction:
+    """The value of a plain number."""
+    exponent = re.search(r"[eE]([+-]?\d+)$", amount.value)
+    if exponent and abs(int(exponent.group(1))) > MAX_EXPONENT:
+        raise BindError(
+            "WINDOW_UNIT", span=amount.span, found=amount.value, problem="no clock counts that far",
+            hint=f"Write a number with an exponent of at most {MAX_EXPONENT}.",
+        )  # fmt: skip
+    return Fraction(amount.value)
+
+
+def _length(amount: Text, body: str) -> Fraction:
+    """What stands behind INTERVAL and its sign."""
     ranged = _RANGE.match(body)
     if ranged:
         return _range(amount, *ranged.groups())

@@ -5,14 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from runtime.errors import Condition, CersqlError
+from runtime.errors import CersqlError, Condition
 
 
 class ParseError(CersqlError):
     """The text is not a query."""
 
     conditions = {
-        "SYNTAX": Condition("42601", "{found}: expected {expected}."),
         "UNEXPECTED_TOKEN": Condition("42601", "Found {found}, expected {expected}."),
         "MISSING_CLAUSE": Condition("42601", "The query has no {clause} clause."),
         "DUPLICATE_CLAUSE": Condition("42601", "A second {clause} clause; each clause stands at most once."),
@@ -42,7 +41,9 @@ class BindError(CersqlError):
 
     conditions = {
         "UNKNOWN_SOURCE": Condition("42P01", "There is no table or view {name}."),
-        "NO_SOURCE": Condition("42P01", "The query has no FROM, and no type of its pattern ({types}) is a table or view."),
+        "NO_SOURCE": Condition(
+            "42P01", "The query has no FROM, and no type of its pattern ({types}) is a table or view."
+        ),
         "SAME_SOURCE_NAME": Condition("42712", "Two sources are called {name}."),
         "DUPLICATE_COLUMN": Condition("42701", "{source} has two columns called {name}."),
         "UNKNOWN_TYPE": Condition("42704", "There is no event type {name}."),
@@ -54,15 +55,16 @@ class BindError(CersqlError):
         "AMBIGUOUS_VARIABLE": Condition("42702", "{name} could be the variable {alias} or all events of type {type}."),
         "ALIAS_IS_TYPE": Condition("42712", "The variable {name} looks like the event type {type}."),
         "SAME_NAME": Condition("42712", "The types {name} and {other} would give two columns of one name."),
-        "COLUMN_CLASH": Condition("42711", "RETURN * would have two columns called {name}, for {other} too."),
+        "COLUMN_CLASH": Condition(
+            "42711", "RETURN * would have two columns of one name, for {other_kind} {other} and for {kind} {name}."
+        ),
         "EVENT_NOT_VALUE": Condition("42846", "{name} stands for whole events, and a value is needed here."),
         "EMPTY_CONDITION": Condition("42601", "A condition is empty."),
         "CONDITION_TOO_LARGE": Condition("54001", "The condition comes to {found} alternatives, the limit is {limit}."),
         "ORDER_MISSING": Condition("42601", "The query does not say in which order its events happened."),
         "DESCENDING": Condition("42601", "ORDER BY gives the order in which events happened, which is ascending."),
-        "NOT_ORDERABLE": Condition("42822", "{name} is {type}, which Spark cannot order."),
+        "NOT_ORDERABLE": Condition("42822", "{name} is {type}, and {clause} cannot compare its values."),
         "WINDOW_UNIT": Condition("42804", "{found} does not fit as a window here: {problem}."),
-        "INVALID_EXPRESSION": Condition("42000", "Spark does not accept this: {detail}"),
         "NOT_SUPPORTED_YET": Condition("0A000", "{construct} is not supported yet."),
     }
 

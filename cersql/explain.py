@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cersql.syntax import Name, Text
+from cersql.syntax import Name, Text, TypeRef
 from planner import automaton, cel
 from planner.determinize import determinize
 from planner.query import Query
@@ -41,43 +41,83 @@ def explain_stage(compiled: Compiled, stage: str | None) -> str:
 
 
 def show_syntax(node: Any, depth: int = 0) -> str:
-    """A tree of syntax nodes, one a line, without places."""
-    pad = "  " * depth
-    if isinstance(node, Name):
-        return f"{pad}{node.value}"
-    if isinstance(node, Text):
-        return f"{pad}'{' '.join(node.value.split())}'"
+    """A tree of syntax nodes, one a line, without places: `Alias x`, `Repeat low=1`, `FilterPart 'x.a > 1'`."""
     if isinstance(node, tuple):
         return "\n".join(show_syntax(item, depth) for item in node)
-    plain, parts = [], []
+    head, parts = [type(node).__name__], []
     for name, value in vars(node).items():
-        if isinstance(value, Span):
+        if isinstance(value, Span) or value is None or value is False:
             continue
-        if value is None or isinstance(value, str | int | bool):
-            plain.append(f"{name}={value}")
+        if isinstance(value, Name):
+            head.append(value.value)
+        elif isinstance(value, Text):
+            head.append(f"'{' '.join(value.value.split())}'")
+        elif isinstance(value, str):
+            head.append(value)
+        elif value is True:
+            head.append(name)
+        elif isinstance(value, int):
+            head.append(f"{name}={value}")
         else:
             parts.append(show_syntax(value, depth + 1))
-    return "\n".join([f"{pad}{type(node).__name__} {' '.join(plain)}".rstrip(), *parts])
+    if isinstance(node, TypeRef) and node.name is None:
+        head.append("ANY")
+    return "\n".join(["  " * depth + " ".join(head), *parts])
 
 
 def show_query(query: Query) -> str:
     """A bound query: the formula, and what stands around it."""
-    lines = [cel.show(query.formula), ""]
+    lines = [cel.show(_visible(query.formula, frozenset(query.marks))), ""]
+    lines += [f"source {source.alias}: {source.relation or 'the DataFrame'}" for source in query.sources]
     lines += [f"type {name}: {sql}" for name, sql in query.types]
     if query.partition_by:
         lines.append(f"partition by: {', '.join(query.partition_by)}")
-    lines.append(f"order by: {', '.join(order.column for order in query.order_by)}")
+    order = (f"{order.column}{' NULLS LAST' if order.nulls_last else ''}" for order in query.order_by)
+    lines.append(f"order by: {', '.join(order)}")
+    lines.append(f"ties by: {', '.join(query.reads) or 'nothing else that the pattern reads'}")
     if query.window is not None:
-        lines.append(f"within: {query.window}")
+        lines.append(f"within: {_window(query)}")
     for variable, used in zip(query.variables, query.used, strict=True):
         if used or not variable.mark.startswith("@"):
-            kind = "one event" if variable.single else "events"
-            lines.append(f"variable {variable.name}: {kind}, RETURN reads {', '.join(used) or 'nothing'}")
-    lines += [f"having: {sql.text}" for sql in query.having]
+            kind = "one event" if variable.single else "many events"
+            name = f"all {variable.name}" if variable.mark.startswith("@") else variable.name
+            lines.append(f"variable {name}: {kind}, RETURN reads {', '.join(used) or 'no column'}")
+    lines += [f"condition on the match: {sql.text}" for sql in query.having]
     if query.limit is not None:
         lines.append(f"limit: {query.limit}")
     lines += [f"warning: {warning}" for warning in query.warnings]
     return "\n".join(lines)
+
+
+def _window(query: Query) -> str:
+    """WITHIN in the unit in which the engine measures it."""
+    assert query.window is not None
+    type = query.column(query.order_by[0].column).type
+    unit = "days" if type == "date" else "microseconds" if type.startswith("timestamp") else ""
+    return f"{query.window} {unit}".rstrip() if query.window.kind == "time" else str(query.window)
+
+
+def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
+    """The formula without the planner's own marks that nobody asked for."""
+    match formula:
+        case cel.Event(type, own):
+            return cel.Event(type, (own & marks) or own)
+        case cel.As(inner, variable):
+            return cel.As(_visible(inner, marks), variable)
+        case cel.Filter(inner, variable, predicate):
+            shown = variable.removeprefix("@") if variable else None
+            return cel.Filter(_visible(inner, marks), shown, predicate)
+        case cel.Iteration(inner):
+            return cel.Iteration(_visible(inner, marks))
+        case cel.ContiguousIteration(inner):
+            return cel.ContiguousIteration(_visible(inner, marks))
+        case cel.Sequence(left, right):
+            return cel.Sequence(_visible(left, marks), _visible(right, marks))
+        case cel.Contiguous(left, right):
+            return cel.Contiguous(_visible(left, marks), _visible(right, marks))
+        case cel.Or(left, right):
+            return cel.Or(_visible(left, marks), _visible(right, marks))
+    raise TypeError(f"not a formula: {formula!r}")
 
 
 def show_program(program: Program) -> str:

@@ -1,4 +1,4 @@
-"""Scalar expressions of the user: found references, boolean structure, and text put together again.
+"""Scalar expressions of the user: the references in them found, and their text put together again.
 
 The user's words stay byte for byte what they were; only references to variables are replaced. So every Spark function,
 literal and cast means what Spark says it means, and an objection of Spark's can be shown at its place (`Sql.locate`).
@@ -7,12 +7,13 @@ sqlglot's parser is not used for that, since it renames functions and rewrites s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cersql.errors import ParseError
 from cersql.lexer import CLOSING, OPENING, Token, strip_quotes, tokens
 from cersql.syntax import Text
+from cersql.windows import UNITS
 from planner.sql import Sql
 from runtime.errors import Span
 
@@ -24,14 +25,14 @@ PICKS = frozenset({"FIRST", "LAST"})
 NEIGHBOURS = frozenset({"PREV", "NEXT", "INCREASING", "DECREASING"})
 SPECIAL = AGGREGATES | PICKS | NEIGHBOURS
 
-# Words that are never a reference when they stand alone; `x.end` and `x[1]` are one all the same.
+# Words that are never a reference when they stand alone; `not.x` and `in[1]` are one all the same.
 KEYWORDS = frozenset(
-    "AND OR NOT IN IS NULL TRUE FALSE LIKE ILIKE RLIKE REGEXP BETWEEN CASE WHEN THEN ELSE END CAST TRY_CAST AS INTERVAL "
-    "DISTINCT FROM ESCAPE DIV DATE TIMESTAMP TIMESTAMP_NTZ TIMESTAMP_LTZ EXISTS ANY ALL SOME COLLATE AT TIME ZONE OVER "
-    "YEAR YEARS MONTH MONTHS WEEK WEEKS DAY DAYS HOUR HOURS MINUTE MINUTES SECOND SECONDS MILLISECOND MILLISECONDS "
-    "MICROSECOND MICROSECONDS TO INT INTEGER BIGINT SMALLINT TINYINT LONG SHORT BYTE DOUBLE FLOAT REAL DECIMAL DEC NUMERIC "
-    "STRING VARCHAR CHAR BOOLEAN BINARY ARRAY MAP STRUCT".split()
+    "AND OR NOT IN IS NULL TRUE FALSE LIKE ILIKE RLIKE REGEXP BETWEEN CASE WHEN THEN ELSE CAST TRY_CAST AS INTERVAL "
+    "DISTINCT FROM ESCAPE DIV EXISTS COLLATE OVER".split()
 )
+# Words that take a unit as their first argument: timestampadd(MINUTE, 5, a.ts).
+_UNIT_FIRST = frozenset("TIMESTAMPADD TIMESTAMPDIFF DATEADD DATEDIFF DATE_ADD DATE_DIFF".split())
+_QUERY = frozenset("SELECT WITH VALUES FROM TABLE".split())
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Ref:
 
     `index` is None (`x`, `x[]`, `x[i]`: all of them), an int (`x[2]`, from 1), or 'previous' / 'next' (`x[i-1]`,
     `x[i+1]`). `column` is the first name after it, None for the whole event, '*' for all columns. `condition` holds the
-    text of `x[cond]`.
+    text of `x[cond]`. `written` is the variable's name as it stands there.
     """
 
     variable: str
@@ -49,11 +50,12 @@ class Ref:
     span: Span
     column_span: Span | None = None
     condition: Text | None = None
+    written: str = ""
 
 
 @dataclass(frozen=True)
 class Bare:
-    """A name that is no variable: a column, a function without parentheses, or a mistake. `names` are its dotted parts."""
+    """A name that is no variable: a column, a function without parentheses, or a mistake. `names`: its dotted parts."""
 
     names: tuple[str, ...]
     span: Span
@@ -62,11 +64,10 @@ class Bare:
 
 @dataclass(frozen=True)
 class Call:
-    """One of SPECIAL around references; `distinct` as in COUNT(DISTINCT x.a); `column` as in FIRST(x).a."""
+    """One of SPECIAL; `distinct` as in COUNT(DISTINCT x.a); `column` as in FIRST(x).a."""
 
     function: str
     arguments: tuple[Node, ...]
-    inner: Span
     distinct: bool
     column: str | None
     span: Span
@@ -75,9 +76,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Word:
-    """Any other token."""
+    """Any other token. `inert`: it is a name, or of another language (a type, a subquery), never a keyword."""
 
     token: Token
+    inert: bool = False
 
     @property
     def span(self) -> Span:
@@ -85,90 +87,165 @@ class Word:
 
     @property
     def upper(self) -> str:
-        return self.token.upper
+        return "" if self.inert else self.token.upper
 
 
 Node = Ref | Bare | Call | Word
 
 
-@dataclass(frozen=True)
-class Bool:
-    """The boolean structure: kind 'and', 'or', 'not' (with parts) or 'atom'; `nodes` are all it is made of."""
-
-    kind: str
-    parts: tuple[Bool, ...]
-    nodes: tuple[Node, ...]
-
-    @property
-    def span(self) -> Span:
-        return self.nodes[0].span | self.nodes[-1].span
-
-
-def read(text: str, span: Span, variable: Callable[[str], str | None]) -> tuple[Node, ...]:
-    """The nodes of an expression. `variable` gives a variable's own spelling for a name, or None."""
+def read(
+    text: str, span: Span, variable: Callable[[str], str | None], fold: Callable[[str], str] = str.lower
+) -> tuple[Node, ...]:
+    """The nodes of an expression. `variable` gives a variable's own spelling for a name, or None; `fold` makes names
+    that Spark takes for the same equal."""
     toks = tokens(text, span.start, span.end)
-    shadowed = {strip_quotes(t.text) for t, after in zip(toks, toks[1:], strict=False) if after.text == "->"}
-    return tuple(_Reader(text, toks, lambda name: None if name in shadowed else variable(name)).nodes())
+    return tuple(_Reader(text, toks, variable, _Others(toks, fold)).nodes())
+
+
+class _Others:
+    """The names in an expression that are not ours: parameters of lambdas, types in casts, subqueries."""
+
+    def __init__(self, toks: Sequence[Token], fold: Callable[[str], str]) -> None:
+        self.toks, self.fold = toks, fold
+        self.parameters: dict[int, set[str]] = {}
+        self.inert: set[int] = set()
+        for k, token in enumerate(toks):
+            if token.text == "->" and token.kind == "op":
+                self._lambda(k)
+            elif token.text == "(" and token.kind == "op":
+                self._parentheses(k)
+            elif token.text == "::" and token.kind == "op":
+                self._type(k + 1)
+
+    def __contains__(self, token: Token) -> bool:
+        if token.start in self.inert:
+            return True
+        return self.fold(strip_quotes(token.text)) in self.parameters.get(token.start, ())
+
+    def _lambda(self, arrow: int) -> None:
+        """`x -> body`, `(x, y) -> body`: the parameters hide variables of their names, there and in the body."""
+        first = arrow - 1
+        if first >= 0 and self.toks[first].text == ")":
+            while first > 0 and self.toks[first].text != "(":
+                first -= 1
+        names = {self.fold(strip_quotes(t.text)) for t in self.toks[max(0, first) : arrow] if t.is_name}
+        depth, end = 0, arrow + 1
+        while end < len(self.toks):
+            op = self.toks[end].text if self.toks[end].kind == "op" else ""
+            depth += (op in OPENING) - (op in CLOSING)
+            if depth < 0 or (depth == 0 and op == ","):
+                break
+            end += 1
+        for token in self.toks[max(0, first) : end]:
+            self.parameters.setdefault(token.start, set()).update(names)
+
+    def _parentheses(self, k: int) -> None:
+        end = closing(self.toks, k)
+        before = self.toks[k - 1].upper if k else ""
+        first, second = (self.toks[j] if j < end else None for j in (k + 1, k + 2))
+        if first is not None and first.upper in _QUERY and (second is None or second.text not in (".", "[")):
+            self.inert.update(token.start for token in self.toks[k + 1 : end])
+        elif before in ("CAST", "TRY_CAST"):
+            as_ = [j for j in range(k + 1, end) if self.toks[j].upper == "AS"]
+            if as_:
+                self.inert.update(token.start for token in self.toks[as_[-1] + 1 : end])
+
+    def _type(self, k: int) -> None:
+        """The type after `::`, with what stands in its angle brackets."""
+        if k >= len(self.toks):
+            return
+        self.inert.add(self.toks[k].start)
+        nested = self.toks[k].upper in ("ARRAY", "MAP", "STRUCT")
+        if not nested or k + 1 >= len(self.toks) or self.toks[k + 1].text != "<":
+            return
+        depth = 0
+        for token in self.toks[k + 1 :]:
+            self.inert.add(token.start)
+            depth += (token.text == "<") - (token.text == ">")
+            if depth == 0:
+                return
+
+
+def closing(toks: Sequence[Token], at: int) -> int:
+    """The index of the token that closes the bracket at index `at`."""
+    depth = 0
+    for k in range(at, len(toks)):
+        if toks[k].kind != "op":
+            continue
+        depth += (toks[k].text in OPENING) - (toks[k].text in CLOSING)
+        if depth == 0:
+            return k
+    raise ParseError("UNCLOSED", span=toks[at].span, mark=toks[at].text)
 
 
 class _Reader:
-    def __init__(self, text: str, toks: Sequence[Token], variable: Callable[[str], str | None]) -> None:
-        self.text, self.toks, self.variable, self.at = text, toks, variable, 0
+    def __init__(
+        self, text: str, toks: Sequence[Token], variable: Callable[[str], str | None], others: _Others
+    ) -> None:
+        self.text, self.toks, self.variable, self.others = text, toks, variable, others
+        self.at = 0
+        self.cases = 0  # CASE … END that are open
 
     def nodes(self) -> Iterator[Node]:
         while self.at < len(self.toks):
             yield self.node()
 
-    def peek(self, ahead: int = 0) -> str:
+    def token(self, ahead: int) -> Token | None:
         at = self.at + ahead
-        return self.toks[at].upper if at < len(self.toks) else ""
+        return self.toks[at] if 0 <= at < len(self.toks) else None
+
+    def peek(self, ahead: int = 0) -> str:
+        token = self.token(ahead)
+        return token.upper if token else ""
 
     def node(self) -> Node:
         token = self.toks[self.at]
-        after_dot = self.at > 0 and self.toks[self.at - 1].text == "."
-        if token.is_name and not after_dot:
-            if self.peek(1) == "(":
-                return self.call(token) if token.upper in SPECIAL else self.word()
-            known = self.variable(strip_quotes(token.text))
-            alone = self.peek(1) not in (".", "[")
-            if token.upper in KEYWORDS and alone:
-                return self.word()
-            if known is not None:
-                return self.reference(known)
-            if not alone or token.kind == "quoted" or token.kind == "word":
-                return self.bare()
-        return self.word()
+        if not token.is_name:
+            return self.word()
+        if self.peek(-1) == "." or token in self.others:
+            return self.word(inert=True)
+        if self.peek(1) == "(":
+            return self.call(token) if token.upper in SPECIAL else self.word()
+        if self.is_keyword(token):
+            self.cases += (token.upper == "CASE") - (token.upper == "END")
+            return self.word()
+        known = self.variable(strip_quotes(token.text))
+        return self.bare() if known is None else self.reference(known)
 
-    def word(self) -> Word:
+    def is_keyword(self, token: Token) -> bool:
+        """Does SQL, not the user, give the word its meaning here? Most words have one beside certain others only."""
+        if token.kind != "word" or self.peek(1) in (".", "["):
+            return False
+        word, before, after = token.upper, self.peek(-1), self.peek(1)
+        beside = {self.token(-1), self.token(1)} - {None}
+        return (
+            word in KEYWORDS
+            or (word == "END" and self.cases > 0)
+            or any(t is not None and t.kind == "string" for t in beside)  # DATE '2024-01-01', '5' DAYS
+            or (self.at > 0 and self.toks[self.at - 1].kind == "number")  # 5 DAYS
+            or (word, after) in (("AT", "TIME"), ("ORDER", "BY"), ("PARTITION", "BY"))
+            or (before, word) in (("AT", "TIME"), ("TIME", "ZONE"), ("ORDER", "BY"), ("PARTITION", "BY"))
+            or before in ("AS", "COLLATE", ":")
+            or after in ("FROM", "=>")
+            or (word == "TO" and before in UNITS)
+            or (word in UNITS and before == "TO")
+            or (word in UNITS and before == "(" and self.peek(-2) in _UNIT_FIRST and after == ",")
+        )
+
+    def word(self, inert: bool = False) -> Word:
         self.at += 1
-        return Word(self.toks[self.at - 1])
-
-    def closing(self, at: int) -> int:
-        """The index of the token that closes the bracket at index `at`."""
-        depth = 0
-        for k in range(at, len(self.toks)):
-            if self.toks[k].kind != "op":
-                continue
-            depth += (self.toks[k].text in OPENING) - (self.toks[k].text in CLOSING)
-            if depth == 0:
-                return k
-        raise ParseError("UNCLOSED", span=self.toks[at].span, mark=self.toks[at].text)
+        return Word(self.toks[self.at - 1], inert)
 
     def call(self, token: Token) -> Node:
-        start, end = self.at + 1, self.closing(self.at + 1)
+        start, end = self.at + 1, closing(self.toks, self.at + 1)
         inner = self.toks[start + 1 : end]
         distinct = bool(inner) and inner[0].upper == "DISTINCT"
-        arguments = tuple(_Reader(self.text, inner[1:] if distinct else inner, self.variable).nodes())
-        star = token.upper == "COUNT" and [t.text for t in inner] == ["*"]
-        if not star and not any(isinstance(node, Ref | Call) for node in arguments):
-            return self.word()
+        reader = _Reader(self.text, inner[1:] if distinct else inner, self.variable, self.others)
+        arguments = tuple(reader.nodes())
         self.at = end + 1
         column, column_span = self.column()
-        last = self.toks[self.at - 1]
-        return Call(
-            token.upper, arguments, Span(self.toks[start].end, self.toks[end].start), distinct, column,
-            Span(token.start, last.end), column_span,
-        )  # fmt: skip
+        span = Span(token.start, self.toks[self.at - 1].end)
+        return Call(token.upper, arguments, distinct, column, span, column_span)
 
     def column(self) -> tuple[str | None, Span | None]:
         """`.name` or `.*` here, if it stands here."""
@@ -191,90 +268,45 @@ class _Reader:
 
     def reference(self, variable: str) -> Node:
         first = self.toks[self.at]
+        written = strip_quotes(first.text)
         self.at += 1
         index: int | str | None = None
         if self.peek() == "[":
-            end = self.closing(self.at)
+            end = closing(self.toks, self.at)
             inside = self.toks[self.at + 1 : end]
             followed = end + 1 < len(self.toks) and self.toks[end + 1].text == "."
             self.at = end + 1
             if not followed and inside and not _is_index(inside):
                 span = Span(inside[0].start, inside[-1].end)
                 condition = Text(self.text[span.start : span.end], span)
-                return Ref(variable, None, None, Span(first.start, self.toks[end].end), None, condition)
+                return Ref(variable, None, None, Span(first.start, self.toks[end].end), None, condition, written)
             index = _index(inside, Span(self.toks[end - len(inside) - 1].start, self.toks[end].end))
         column, column_span = self.column()
-        return Ref(variable, index, column, Span(first.start, self.toks[self.at - 1].end), column_span)
+        span = Span(first.start, self.toks[self.at - 1].end)
+        return Ref(variable, index, column, span, column_span, None, written)
+
+
+_INDICES: Mapping[str, str | None] = {"": None, "i": None, "i-1": "previous", "i+1": "next"}
+
+
+def _written(inside: Sequence[Token]) -> str:
+    return "".join(t.text for t in inside).lower()
 
 
 def _is_index(inside: Sequence[Token]) -> bool:
-    return "".join(t.text for t in inside).lower() in ("i", "i-1", "i+1") or (
-        len(inside) == 1 and inside[0].kind == "number"
-    )
+    return _written(inside) in _INDICES or (len(inside) == 1 and inside[0].kind == "number")
 
 
 def _index(inside: Sequence[Token], span: Span) -> int | str | None:
-    written = "".join(t.text for t in inside).lower()
-    if written in ("", "i"):
-        return None
-    if written in ("i-1", "i+1"):
-        return "previous" if written == "i-1" else "next"
-    if written.isdigit() and int(written) > 0:
+    written = _written(inside)
+    if written in _INDICES:
+        return _INDICES[written]
+    if written.isdecimal() and int(written) > 0:
         return int(written)
     raise ParseError(
-        "BAD_INDEX",
-        span=span,
-        index=f"[{written}]",
-        hint="Write [] or [i] for every event, [i-1] for the one before, or a number from 1; FIRST and LAST pick an end.",
-    )
-
-
-# ---------------------------------------------------------------- boolean structure
-
-
-def structure(nodes: tuple[Node, ...]) -> Bool:
-    """The AND / OR / NOT tree of a condition."""
-    for word in ("OR", "AND"):
-        parts = _split(nodes, word)
-        if len(parts) > 1:
-            return Bool(word.lower(), tuple(structure(part) for part in parts), nodes)
-    if isinstance(nodes[0], Word) and nodes[0].upper == "NOT" and len(nodes) > 1:
-        return Bool("not", (structure(nodes[1:]),), nodes)
-    if _enclosed(nodes):
-        inner = structure(nodes[1:-1])
-        return Bool(inner.kind, inner.parts, nodes) if inner.kind != "atom" else Bool("atom", (), nodes)
-    return Bool("atom", (), nodes)
-
-
-def _split(nodes: tuple[Node, ...], operator: str) -> list[tuple[Node, ...]]:
-    """The stretches between the operator at depth 0, outside CASE … END and BETWEEN … AND; empty ones are dropped."""
-    parts: list[list[Node]] = [[]]
-    depth, between = 0, 0
-    for node in nodes:
-        upper = node.upper if isinstance(node, Word) else ""
-        depth += (upper in OPENING or upper == "CASE") - (upper in CLOSING or (upper == "END" and depth > 0))
-        if depth == 0 and upper == "BETWEEN":
-            between += 1
-        elif depth == 0 and upper == "AND" and between:
-            between -= 1
-        elif depth == 0 and upper == operator:
-            parts.append([])
-            continue
-        parts[-1].append(node)
-    return [tuple(part) for part in parts if part]
-
-
-def _enclosed(nodes: tuple[Node, ...]) -> bool:
-    """Is the whole one pair of parentheses?"""
-    if len(nodes) < 3 or not isinstance(nodes[0], Word) or nodes[0].upper != "(":
-        return False
-    depth = 0
-    for k, node in enumerate(nodes):
-        upper = node.upper if isinstance(node, Word) else ""
-        depth += (upper in OPENING) - (upper in CLOSING)
-        if depth == 0:
-            return k == len(nodes) - 1
-    return False
+        "BAD_INDEX", span=span, index=f"[{written}]",
+        hint="Write [] or [i] for every event, [i-1] for the one before, a number from 1, or use FIRST and LAST.",
+    )  # fmt: skip
 
 
 def walk(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -285,7 +317,9 @@ def walk(nodes: Sequence[Node]) -> Iterator[Node]:
             yield from walk(node.arguments)
 
 
-def rendered(text: str, nodes: Sequence[Node], replace: Callable[[Node], Sql | str | None], span: Span | None = None) -> Sql:
+def rendered(
+    text: str, nodes: Sequence[Node], replace: Callable[[Node], Sql | str | None], span: Span | None = None
+) -> Sql:
     """The user's text over the nodes (or `span`), with every node that `replace` answers for replaced."""
     if not nodes:
         return Sql(())

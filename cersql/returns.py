@@ -8,12 +8,15 @@ function, type and overflow is Spark's own. Aggregates over a variable become ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from cersql.conditions import Conditions
+from cersql.booleans import OrOf
+from cersql.conditions import Conditions, any_of, free_variables
 from cersql.errors import BindError
-from cersql.expressions import AGGREGATES, PICKS, Bare, Call, Node, Ref, read, rendered, walk
-from cersql.scope import display, find_column, unknown_variable
+from cersql.expressions import AGGREGATES, PICKS, Bare, Call, Node, Ref, Word, read, rendered, walk
+from cersql.lexer import CLOSING, OPENING
+from cersql.scope import Names, display
 from cersql.syntax import ReturnItem, Text
 from planner.query import END_COLUMN, SIZE_COLUMN, START_COLUMN, Column, Output, Variable, key_column, variable_column
 from planner.sql import Sql, quote
@@ -49,37 +52,79 @@ class Returns:
                 continue
             nodes = self._nodes(item.expression)
             only = nodes[0] if len(nodes) == 1 else None
-            if isinstance(only, Ref) and only.column == "*":
+            if isinstance(only, Ref | Call) and only.column == "*":
+                if item.alias is not None:
+                    raise BindError(
+                        "NOT_SUPPORTED_YET", span=item.alias.span, construct="A name for several columns",
+                        hint="Name the columns one by one, or leave out AS.",
+                    )  # fmt: skip
                 yield from self._columns(only)
                 continue
             name = item.alias.value if item.alias else self._simple_name(only)
             yield Output(self.lower(nodes, item.expression.span), name, self._for_naming(nodes, item.expression.span))
 
-    def condition(self, nodes: Sequence[Node]) -> Sql:
-        """A condition on the whole match."""
-        return self.lower(nodes, None)
+    def condition(self, clause: OrOf) -> Sql:
+        """An OR on the whole match: for every choice of one event for each variable outside the aggregates."""
+        bound: dict[str, str] = {}
+        for mark in dict.fromkeys(mark for part, _ in clause for mark in free_variables(part.nodes)):
+            self.shadows += 1
+            bound[mark] = f"__e{self.shadows}"
+
+        def replace(node: Node) -> str | None:
+            if not isinstance(node, Ref) or isinstance(node.index, int):
+                return self._replace(node)
+            if node.condition is not None:
+                raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="x[condition] beside an aggregate")
+            column, span = self.conditions.named_column(node)
+            return f"{bound[node.variable]}.{self._field(self._variable(node), column, span)}"
+
+        sides = [rendered(self.text, part.nodes, replace) for part, _ in clause]
+        holds = any_of([
+            sql if positive else sql.wrapped("NOT (", ")") for sql, (_, positive) in zip(sides, clause, strict=True)
+        ])  # fmt: skip
+        if not bound:
+            return holds
+        holds = holds.wrapped("coalesce(", ", FALSE)")
+        for variable in self.variables:
+            if variable.mark in bound:
+                holds = holds.wrapped(f"forall({self._list(variable)}, {bound[variable.mark]} -> ", ")")
+        return holds
 
     def having(self, condition: Text) -> Sql:
         return self.lower(self._nodes(condition), condition.span)
 
     def _nodes(self, text: Text) -> tuple[Node, ...]:
-        nodes = read(self.text, text.span, self.conditions.scope.variable)
+        scope = self.conditions.scope
+        nodes = read(self.text, text.span, scope.variable, scope.fold)
+        if not nodes:
+            raise BindError("EMPTY_CONDITION", span=text.span)
+        marks = [variable.mark for variable in self.variables]
         for node in walk(nodes):
             if isinstance(node, Ref):
-                self._variable(node)
+                self.conditions.check_ref(node, marks)
+        for before, node in pairwise(nodes):
+            if isinstance(before, Call) and isinstance(node, Word) and node.token.upper in ("OVER", "FILTER"):
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=node.span, construct=f"{node.token.upper} after {before.function}(…)"
+                )
         return nodes
 
     def _star(self, span: Span) -> Iterator[Output]:
         """RETURN *: partition columns, match_start, match_end, then a column per variable in order of appearance."""
-        taken: dict[str, str] = {}
+        taken: dict[str, tuple[str, str]] = {}
+        fold = self.conditions.scope.fold
         shown = [v for v in self.variables if not v.mark.startswith("@")]
-        for name in [*self.partition_by, *BOUNDS, *(v.name for v in shown)]:
-            if name.casefold() in taken:
+        kinds = [(name, "the partition column") for name in self.partition_by]
+        kinds += [(name, "the column of every match") for name in BOUNDS]
+        kinds += [(variable.name, "the variable") for variable in shown]
+        for name, kind in kinds:
+            if fold(name) in taken:
+                other, other_kind = taken[fold(name)]
                 raise BindError(
-                    "COLUMN_CLASH", span=span, name=name, other=taken[name.casefold()],
-                    hint=f"Name what you want instead of *, for example {name} AS {name}_events.",
+                    "COLUMN_CLASH", span=span, name=name, kind=kind, other=other, other_kind=other_kind,
+                    hint=f"Name what you want instead of *, for example {name} AS {name}_1, or rename the variable.",
                 )  # fmt: skip
-            taken[name.casefold()] = name
+            taken[fold(name)] = name, kind
         at = span.start
         for i, name in enumerate(self.partition_by):
             yield Output(Sql(((key_column(i), at, False),)), name, name)
@@ -88,12 +133,24 @@ class Returns:
         for variable in shown:
             yield Output(Sql(((self._whole(variable), at, False),)), variable.name, variable.name)
 
-    def _columns(self, ref: Ref) -> Iterator[Output]:
-        """`a.*`."""
-        variable = self._variable(ref)
-        for column in variable.columns:
-            self._use(variable, column)
-            yield Output(Sql(((f"{self._column(variable)}.{quote(column)}", ref.span.start, False),)), column, column)
+    def _columns(self, node: Ref | Call) -> Iterator[Output]:
+        """`a.*`, `b[1].*`, `FIRST(b).*`."""
+        ref = node if isinstance(node, Ref) else next((n for n in node.arguments if isinstance(n, Ref)), None)
+        if ref is None:
+            raise self._no_variable(node)
+        for column in self._variable(ref).columns:
+            one = replace(node, column=column, column_span=node.span)
+            sql = Sql(((self._replace(one) or "", node.span.start, False),))
+            yield Output(sql, column, column)
+
+    def _no_variable(self, call: Node) -> BindError:
+        name = call.function if isinstance(call, Call) else "This"
+        variable = self.variables[0]
+        column = next(iter(variable.columns), "x")
+        return BindError(
+            "NOT_SUPPORTED_YET", span=call.span, construct=f"{name} of no variable",
+            hint=f"Say of which events: {name}({variable.name}.{column}), for example.",
+        )  # fmt: skip
 
     def _simple_name(self, node: Node | None) -> str | None:
         """The name of an item that is only a reference; None leaves it to Spark."""
@@ -137,7 +194,7 @@ class Returns:
         for variable in self.variables:
             if variable.mark == ref.variable:
                 return variable
-        raise unknown_variable(display(ref.variable), ref.span, [v.name for v in self.variables])
+        raise AssertionError(f"{ref.variable} was checked")
 
     def _column(self, variable: Variable) -> str:
         return quote(variable_column(self.variables.index(variable)))
@@ -158,12 +215,11 @@ class Returns:
 
     def _reference(self, ref: Ref) -> str:
         variable = self._variable(ref)
-        if ref.index in ("previous", "next"):
-            raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct="A neighbouring event, x[i-1],")
         if ref.condition is not None:
             raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct="x[condition] in RETURN")
         if ref.column == "*":
-            raise BindError("EVENT_NOT_VALUE", span=ref.span, name=f"{variable.name}.*", hint="It is an item of its own.")
+            hint = "It is an item of its own."
+            raise BindError("EVENT_NOT_VALUE", span=ref.span, name=f"{variable.name}.*", hint=hint)
         event = self._whole(variable) if ref.column is None else self._column(variable)
         self._mark_used(variable)
         if isinstance(ref.index, int):
@@ -182,19 +238,13 @@ class Returns:
         return f"filter(array({column}), __e -> __e IS NOT NULL)" if variable.single else column
 
     def _bare(self, node: Bare) -> str | None:
-        name = node.names[0]
-        if len(node.names) == 1 and name.lower() in BOUNDS:
-            return quote(BOUNDS[name.lower()])
-        columns = self.conditions.columns
-        column = find_column(name, columns, self.conditions.scope.case_sensitive)
+        bound = Names(BOUNDS, self.conditions.scope.case_sensitive).get(node.names[0])
+        if len(node.names) == 1 and bound is not None:
+            return quote(BOUNDS[bound])
+        column = self.conditions.constant_column(node)
         if column is None:
-            if len(node.names) > 1:
-                raise unknown_variable(name, node.first, [v.name for v in self.variables])
             return None
-        if column.name not in self.partition_by:
-            example = f"{self.variables[0].name}.{column.name}" if self.variables else column.name
-            raise BindError("UNQUALIFIED_COLUMN", span=node.first, name=name, hint=f"Say of which variable: {example}.")
-        key = quote(key_column(self.partition_by.index(column.name)))
+        key = quote(key_column(self.partition_by.index(column)))
         return ".".join([key, *(quote(part) for part in node.names[1:])])
 
     # ------------------------------------------------------------ calls
@@ -203,21 +253,41 @@ class Returns:
         if call.function in PICKS:
             return self._pick(call)
         if call.function in UNSUPPORTED or call.function not in AGGREGATES:
-            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=f"{call.function} over the events of a match")
-        if not any(isinstance(node, Ref) for node in call.arguments):
-            self.uses_size = True  # COUNT(*)
-            return f"CAST({quote(SIZE_COLUMN)} AS BIGINT)"
+            construct = f"{call.function} over the events of a match"
+            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=construct)
         if call.column is not None:
-            raise BindError("EVENT_NOT_VALUE", span=call.span, name=call.function, hint="Write f(x.a).")
+            inner = rendered(self.text, call.arguments, lambda node: None).text
+            raise BindError(
+                "EVENT_NOT_VALUE", span=call.span, name=f"{call.function}({inner})",
+                hint=f"Write {call.function}({inner}.{call.column}).",
+            )  # fmt: skip
+        if any(isinstance(node, Word) and node.upper == "," for node in _outermost(call.arguments)):
+            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=f"{call.function} of several arguments")
+        if not any(isinstance(node, Ref) for node in call.arguments):
+            return self._of_no_variable(call)
         if call.function == "COUNT" and len(call.arguments) == 1 and _is_event(call.arguments[0]) and not call.distinct:
             ref = call.arguments[0]
             assert isinstance(ref, Ref)
             return f"CAST(size({self._list(self._variable(ref))}) AS BIGINT)"
         return self._aggregate(call)
 
+    def _of_no_variable(self, call: Call) -> str:
+        """COUNT(*) and COUNT(1) are the number of events of the match."""
+        for node in walk(call.arguments):
+            if isinstance(node, Bare):
+                self.conditions.constant_column(node)
+        words = [node.token for node in call.arguments if isinstance(node, Word)]
+        constant = len(call.arguments) == len(words) == 1 and (words[0].text == "*" or words[0].kind == "number")
+        if call.function == "COUNT" and constant and not call.distinct:
+            self.uses_size = True
+            return f"CAST({quote(SIZE_COLUMN)} AS BIGINT)"
+        raise self._no_variable(call)
+
     def _pick(self, call: Call) -> str:
         """FIRST(x.a), FIRST(x).a, FIRST(x), and any expression of one variable's columns in place of x.a."""
         refs = [node for node in call.arguments if isinstance(node, Ref)]
+        if not refs:
+            raise self._no_variable(call)
         variable = self._single_variable(call, refs)
         at = "0" if call.function == "FIRST" else f"size({self._list(variable)}) - 1"
         event = f"get({self._list(variable)}, {at})"
@@ -251,12 +321,12 @@ class Returns:
                 raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="An aggregate inside another")
             if not isinstance(node, Ref):
                 return self._bare(node) if isinstance(node, Bare) else None
-            if node.column in (None, "*") or node.index is not None:
-                raise BindError(
-                    "EVENT_NOT_VALUE", span=node.span, name=display(node.variable), hint="Name one of its columns."
-                )
-            variable = self._variable(node)
-            return f"{names[node.variable]}.{self._field(variable, node.column or '', node.column_span or node.span)}"
+            if node.index is not None:
+                shown = self.text[node.span.start : node.span.end]
+                construct = f"{shown}, one event, inside an aggregate"
+                raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
+            column, span = self.conditions.named_column(node)
+            return f"{names[node.variable]}.{self._field(self._variable(node), column, span)}"
 
         value = rendered(self.text, arguments, element).text
         for depth, variable in enumerate(reversed(variables)):
@@ -287,13 +357,27 @@ class Returns:
         used: dict[str, Column] = {}
 
         def column(node: Node) -> str | None:
-            if isinstance(node, Ref) and node.column is not None:
-                name = self.conditions.column(node.variable, node.column, node.column_span or node.span)
-                used[name] = next(c for c in self.conditions.columns if c.name == name)
-                return quote(name)
-            return None
+            if isinstance(node, Ref):
+                name: str | None = self.conditions.column(node.variable, *self.conditions.named_column(node))
+            else:
+                name = self.conditions.constant_column(node) if isinstance(node, Bare) else None
+            if name is None:
+                return None
+            used[name] = next(c for c in self.conditions.columns if c.name == name)
+            return quote(name)
 
         return self.type_of(rendered(self.text, arguments, column).text, tuple(used.values()))
+
+
+def _outermost(nodes: Sequence[Node]) -> Iterator[Node]:
+    """The nodes outside all parentheses."""
+    depth = 0
+    for node in nodes:
+        upper = node.upper if isinstance(node, Word) else ""
+        depth -= upper in CLOSING
+        if depth == 0:
+            yield node
+        depth += upper in OPENING
 
 
 def _is_event(node: Node) -> bool:
@@ -301,7 +385,7 @@ def _is_event(node: Node) -> bool:
 
 
 def fold(function: str, values: str, type: str) -> str:
-    """SUM or AVG of an array without NULLs, with the result type and overflow of Spark's aggregate; NULL if it is empty.
+    """SUM or AVG of an array without NULLs, with the result type and overflow of Spark's aggregate; NULL if empty.
 
     Spark: SUM of whole numbers is BIGINT, of DECIMAL(p, s) DECIMAL(p + 10, s), else DOUBLE; AVG of DECIMAL(p, s) is
     DECIMAL(p + 4, s + 4), of intervals an interval, else DOUBLE.
@@ -326,4 +410,3 @@ def fold(function: str, values: str, type: str) -> str:
     if base == "decimal":
         size = f"CAST({size} AS DECIMAL(20,0))"
     return f"CAST({sum_} / {size} AS {mean})"
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -32,6 +32,17 @@ class Catalog(Protocol):
         ...
 
 
+def fold_case(name: str) -> str:
+    """Equal for two names that Spark takes for the same where case does not matter (Java's equalsIgnoreCase).
+
+    Letter by letter, so not Python's casefold: for Spark `straße` and `STRASSE` are two names.
+    """
+    if name.isascii():
+        return name.lower()
+    upper = (c.upper() if len(c.upper()) == 1 else c for c in name)
+    return "".join(c.lower()[0] for c in upper)
+
+
 class Names:
     """A set of identifiers compared as Spark compares them."""
 
@@ -42,13 +53,13 @@ class Names:
             self._names.setdefault(self.fold(name), name)
 
     def fold(self, name: str) -> str:
-        return name if self.case_sensitive else name.casefold()
+        return name if self.case_sensitive else fold_case(name)
 
     def get(self, name: str) -> str | None:
         """The name's own spelling, or None."""
         return self._names.get(self.fold(name))
 
-    def __iter__(self) -> Iterable[str]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[str]:
         return iter(self._names.values())
 
     def __contains__(self, name: object) -> bool:
@@ -81,6 +92,7 @@ class PatternNames:
 
     atoms: list[Atom] = field(default_factory=list)
     aliases: dict[str, Name] = field(default_factory=dict)  # folded → first mention
+    of_groups: set[str] = field(default_factory=set)  # folded aliases of more than a single type
     order: list[str] = field(default_factory=list)  # variables as columns, outer aliases after inner ones
 
 
@@ -119,6 +131,7 @@ def collect(pattern: Pattern, case_sensitive: bool) -> PatternNames:
             visit(child)
         if isinstance(part, Alias):
             mention(part.name)
+            found.of_groups.add(fold(part.name.value))
             found.order.append(found.aliases[fold(part.name.value)].value)
 
     visit(pattern)
@@ -139,32 +152,25 @@ class Scope:
         self._check()
 
     def _check(self) -> None:
-        """An alias may not look like another type, nor like a bare one."""
-        bare = Names((a.type for a in self.names.atoms if a.type and not a.alias), self.case_sensitive)
-        ignoring_case = {t.casefold(): t for t in self.types}
-        for alias in self.names.aliases.values():
-            same = ignoring_case.get(alias.value.casefold())
-            if same is None:
-                continue
-            own = all(
-                atom.type == same
-                for atom in self.names.atoms
-                if atom.alias is not None and atom.alias.casefold() == alias.value.casefold()
-            )
-            if not own or same in bare or alias.value.casefold() in {b.casefold() for b in bare}:
-                raise BindError(
-                    "ALIAS_IS_TYPE", span=alias.span, name=alias.value, type=same,
-                    hint=f"Choose another name: AS {alias.value.lower()}1, for example.",
-                )  # fmt: skip
-        spelled: dict[str, str] = {}
+        """Names that only differ in case would be one column; a variable called like a type has two meanings."""
+        bare: dict[str, str] = {}
         for atom in self.names.atoms:
             if atom.type is None or atom.alias is not None:
                 continue
-            other = spelled.setdefault(atom.type.casefold(), atom.type)
+            other = bare.setdefault(fold_case(atom.type), atom.type)
             if other != atom.type:
                 raise BindError(
                     "SAME_NAME", span=atom.span, name=atom.type, other=other,
                     hint=f"Give one of them a name of its own: {atom.type} AS x.",
+                )  # fmt: skip
+        for folded, alias in self.names.aliases.items():
+            same = [t for t in self.types if fold_case(t) == fold_case(alias.value)]
+            types = {atom.type for atom in self.names.atoms if atom.alias == alias.value}
+            own = folded not in self.names.of_groups and types == set(same)
+            if same and (not own or fold_case(alias.value) in bare):
+                raise BindError(
+                    "ALIAS_IS_TYPE", span=alias.span, name=alias.value, type=same[0],
+                    hint=f"Choose another name: {alias.value}1, for example.",
                 )  # fmt: skip
 
     def mark_of(self, type: str) -> str:
@@ -175,8 +181,11 @@ class Scope:
         """The type of the pattern that is called so, exactly or else but for case."""
         if name in self.types:
             return name
-        close = [t for t in self.types if t.casefold() == name.casefold()]
+        close = [t for t in self.types if fold_case(t) == fold_case(name)]
         return close[0] if len(close) == 1 and not self.case_sensitive else None
+
+    def fold(self, name: str) -> str:
+        return self.aliases.fold(name)
 
     def variable(self, name: str) -> str | None:
         """The mark that a name stands for, or None."""
@@ -188,6 +197,11 @@ class Scope:
         if name.upper() == "ANY" and any(a.type is None and a.alias is None for a in self.names.atoms):
             return "ANY"
         return None
+
+    def shown(self, marks: Iterable[str]) -> list[str]:
+        """Marks as the user knows them, in the order of the pattern."""
+        names = {display(mark) for mark in marks}
+        return [name for name in dict.fromkeys([*self.names.order, *self.types]) if name in names]
 
     def check_reference(self, name: str, span: Span) -> None:
         """`A.x` beside an alias `a` of only some of the As could mean either: an error that names both."""
@@ -203,8 +217,7 @@ class Scope:
 
     def known(self) -> list[str]:
         """All names that a condition may use."""
-        shown = [n for n in self.names.order if n != "ANY"]
-        return list(dict.fromkeys([*shown, *self.types]))
+        return list(dict.fromkeys([*self.names.order, *self.types]))
 
 
 def display(mark: str) -> str:

@@ -28,7 +28,7 @@ class Sources:
         """The source whose alias is `name`."""
         aliases = Names((source.alias for source in self.items), case_sensitive)
         own = aliases.get(name)
-        return None if own is None else [s.alias for s in self.items].index(own)
+        return None if own is None else [source.alias for source in self.items].index(own)
 
 
 def resolve(query: syntax.Query, names: PatternNames, catalog: Catalog, given: Sequence[Column] | None) -> Sources:
@@ -37,6 +37,7 @@ def resolve(query: syntax.Query, names: PatternNames, catalog: Catalog, given: S
         items = [_source(query, source, catalog) for source in query.sources]
         _check_aliases(query, items, catalog)
     elif given is not None:
+        _check_columns(given, query.pattern.span, "the DataFrame", catalog)
         items = [_with_type_column(Source("events", None, tuple(given)), None, query, catalog, sole=True)]
     else:
         items = _from_types(query, names, catalog)
@@ -121,6 +122,7 @@ def _from_types(query: syntax.Query, names: PatternNames, catalog: Catalog) -> l
             continue
         columns = catalog.relation(_statement(query, f"SELECT * FROM {quote(atom.type)}"))
         if columns is not None:
+            _check_columns(columns, atom.span, atom.type, catalog)
             items[atom.type] = Source(atom.type, _statement(query, f"SELECT * FROM {quote(atom.type)}"), columns)
     if not items:
         at = query.clause("PATTERN") or query.pattern.span
@@ -148,11 +150,13 @@ class Types:
         self.warnings: list[str] = []
         self.origins_of_sql: dict[str, Sql] = {}
         self._defined = Names((d.name.value for d in self.query.definitions), self.catalog.case_sensitive)
-        if len(set(map(self._defined.fold, (d.name.value for d in self.query.definitions)))) < len(
-            self.query.definitions
-        ):
-            last = self.query.definitions[-1].name
-            raise BindError("DEFINED_TWICE", span=last.span, name=last.value)
+        seen: set[str] = set()
+        for definition in self.query.definitions:
+            name = definition.name
+            if self._defined.fold(name.value) in seen:
+                hint = "Join the conditions with OR, or give the second type a name of its own."
+                raise BindError("DEFINED_TWICE", span=name.span, name=name.value, hint=hint)
+            seen.add(self._defined.fold(name.value))
 
     def origins(self, type: str | None) -> tuple[int, ...]:
         """The sources whose rows a type can accept."""
@@ -190,8 +194,9 @@ class Types:
     def _equals(self, i: int, type: str) -> str:
         source = self.sources.items[i]
         assert source.type_column is not None
-        self.conditions.reads.add(source.type_column)
-        column = next(c for c in self.sources.columns if c.name.casefold() == source.type_column.casefold())
+        column = find_column(source.type_column, self.sources.columns, self.catalog.case_sensitive)
+        assert column is not None
+        self.conditions.reads.add(column.name)
         value = quote(column.name)
         if column.type.startswith("string") and column.type != "string":
             value = f"{value} COLLATE UTF8_BINARY"
@@ -212,7 +217,8 @@ class Types:
                 f"{type} AS condition." if sole else suggestion(type, aliases, "The types are"),
             )  # fmt: skip
         # Names of one or two letters are all that close to each other: there it says nothing.
-        near = [d for d in defined if min(len(d), len(type)) > 2 and letters_apart(type.casefold(), d.casefold(), 2) <= 2]
+        long = [d for d in defined if min(len(d), len(type)) > 2]
+        near = [d for d in long if letters_apart(type.casefold(), d.casefold(), 2) <= 2]
         if near:
             raise BindError("UNKNOWN_TYPE", span=span, name=type, hint=suggestion(type, defined, "Defined are"))
         self.warnings.append(f"{type} is neither defined nor a source: it matches every row.")

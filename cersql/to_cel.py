@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import reduce
+from itertools import combinations, product
 
 from cersql import syntax
+from cersql.booleans import OrOf
 from cersql.conditions import Clause, Conditions
 from cersql.errors import BindError
-from cersql.expressions import Node
-from cersql.scope import Scope, own_alias
+from cersql.scope import Scope, display, own_alias
 from planner import cel
 from planner.sql import Sql
 
@@ -24,7 +25,8 @@ class Translator:
         self.scope = scope
         self.conditions = conditions
         self.origins: dict[str, Sql] = {}
-        self.on_match: list[tuple[Node, ...]] = []
+        self.warnings: list[str] = []
+        self.on_match: list[OrOf] = []
 
     def pattern(self, part: syntax.Pattern, whole: bool = False) -> cel.Formula:
         """`whole`: nothing but filters stands around it."""
@@ -59,11 +61,22 @@ class Translator:
         return formula
 
     def _clause(self, formula: cel.Formula, clause: Clause) -> cel.Formula:
+        self._warn_apart(formula, [side.variable for side in clause if side.variable is not None])
         sides: list[cel.Formula] = []
         for side in clause:
             self.origins.setdefault(side.sql.text, side.sql)
             sides.append(cel.Filter(formula, side.variable, cel.Predicate(side.sql.text)))
         return reduce(cel.Or, sides)
+
+    def _warn_apart(self, formula: cel.Formula, variables: list[str]) -> None:
+        """An OR holds where one of its variables is empty: if two are never bound together, it always does."""
+        pairs = together(formula)
+        for pair in combinations(variables, 2):
+            if frozenset(pair) not in pairs:
+                names = " and ".join(map(display, pair))
+                self.warnings.append(
+                    f"An OR of conditions on {names} is always true, since no match has events of both: write AND."
+                )
 
     def _canonical(self, name: syntax.Name) -> str:
         alias = self.scope.aliases.get(name.value)
@@ -103,12 +116,44 @@ def occurrences(formula: cel.Formula) -> Counter[str]:
         case cel.Filter(inner):
             return occurrences(inner)
         case cel.Iteration(inner) | cel.ContiguousIteration(inner):
-            return Counter({v: MANY for v in occurrences(inner)})
+            return Counter(dict.fromkeys(occurrences(inner), MANY))
         case cel.Sequence(left, right) | cel.Contiguous(left, right):
             return _merged(occurrences(left), occurrences(right), lambda a, b: a + b)
         case cel.Or(left, right):
             return _merged(occurrences(left), occurrences(right), max)
     raise TypeError(f"not a formula: {formula!r}")
+
+
+def together(formula: cel.Formula) -> frozenset[frozenset[str]]:
+    """The pairs of variables that some match can bind both of (each with itself too), by the shape of the formula."""
+    match formula:
+        case cel.Sequence(left, right) | cel.Contiguous(left, right):
+            across = (cel.variables(left), cel.variables(right))
+            return together(left) | together(right) | {frozenset(pair) for pair in product(*across)}
+        case cel.Iteration(inner) | cel.ContiguousIteration(inner):
+            return frozenset(frozenset(pair) for pair in product(cel.variables(inner), repeat=2))
+        case cel.Or(left, right):
+            return together(left) | together(right)
+        case cel.As(inner, variable):
+            return together(inner) | {frozenset({variable, other}) for other in cel.variables(formula)}
+        case cel.Filter(inner):
+            return together(inner)
+        case cel.Event(_, marks):
+            return frozenset(frozenset(pair) for pair in product(marks, repeat=2))
+    raise TypeError(f"not a formula: {formula!r}")
+
+
+def filter_warnings(query: syntax.Query) -> list[str]:
+    """`A ; B b FILTER b.x > 1` filters b's part alone, which is easily read otherwise."""
+    part = query.pattern
+    if not isinstance(part, syntax.Chain) or not isinstance(part.items[-1], syntax.FilterPart):
+        return []
+    last = part.items[-1]
+    before = query.text[part.items[-2].span.end : last.span.start]
+    if "(" in before or "," in before:  # in parentheses, or SEQ's operand: no doubt what it binds
+        return []
+    written = " ".join(query.text[last.inner.span.start : last.inner.span.end].split())
+    return [f"FILTER binds {written} alone; for a condition on the whole pattern write WHERE, or (…) FILTER."]
 
 
 def _size(formula: cel.Formula) -> int:

@@ -1,0 +1,163 @@
+"""PARTITION BY, ORDER BY and WITHIN: the columns that order the stream, and a window in the unit of its clock."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from cersql import syntax
+from cersql.durations import MICROSECONDS, microseconds, number
+from cersql.errors import BindError, suggestion
+from cersql.scope import Scope, find_column, unknown_column
+from cersql.sources import Sources
+from planner.query import Column, Order, Window
+from runtime.errors import Span
+
+TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
+WHOLE_TYPES = ("tinyint", "smallint", "int", "bigint")
+FLOAT_TYPES = ("float", "double")
+MAX_CLOCK = 2**63 - 1
+# Types without an order, alone or inside a struct or array.
+_NO_ORDER = re.compile(r"(?:^|[<:,])(?:map<|variant\b|interval(?! )|geography\b|geometry\b)")
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """Binds these clauses of one query."""
+
+    query: syntax.Query
+    sources: Sources
+    scope: Scope
+    case_sensitive: bool
+
+    def partition_by(self) -> tuple[str, ...]:
+        return tuple(self._column(parts, "PARTITION BY") for parts in self.query.partition_by)
+
+    def order(self, default: str | None) -> tuple[Order, ...]:
+        """ORDER BY, else the default: column names with commas between them."""
+        if self.query.order_by:
+            return tuple(self._order_item(item, first=k == 0) for k, item in enumerate(self.query.order_by))
+        end = Span(*[max(span.end for span in _spans(self.query))] * 2)
+        if not default:
+            raise BindError(
+                "ORDER_MISSING", span=end,
+                hint="Rows have no order of their own: write ORDER BY with the column that holds the time, "
+                "or set the configuration cersql.orderBy.",
+            )  # fmt: skip
+        return tuple(
+            Order(self._known(name.strip().strip("`"), end, end, "ORDER BY (as configured)"))
+            for name in default.split(",")
+        )
+
+    def window(self, order: Order) -> Window | None:
+        """WITHIN, measured by the first column of ORDER BY."""
+        window = self.query.within
+        if window is None:
+            return None
+        type = self._type(order.column)
+        if window.unit == "EVENTS":
+            return self._events(window)
+        size = microseconds(window.amount) if window.unit == "INTERVAL" else number(window.amount)
+        if size <= 0:
+            raise _bad(window, "a window is greater than zero", "WITHIN 10 MINUTES")
+        clock = f"ORDER BY {order.column} is {type}"
+        if window.unit == "INTERVAL" and type not in TIME_TYPES:
+            if type in (*WHOLE_TYPES, *FLOAT_TYPES) or type.startswith("decimal"):
+                raise _bad(window, f"{clock}, which has no minutes", "WITHIN 500, in that column's own unit")
+            raise _bad(window, f"{clock}, not a time", "ORDER BY with a column of time, or WITHIN 100 EVENTS")
+        if window.unit is None and type in TIME_TYPES:
+            raise _bad(window, f"{clock}, which needs a duration", f"WITHIN {window.amount.value} SECONDS")
+        return _clock_window(window, type, size, clock)
+
+    def _events(self, window: syntax.Window) -> Window:
+        size = number(window.amount)
+        if size <= 0 or size.denominator != 1:
+            raise _bad(window, "a number of events is a whole number greater than zero", "WITHIN 100 EVENTS")
+        if window.strict:
+            raise _bad(window, "'<' goes with a duration or a number", f"WITHIN {size} EVENTS")
+        return Window("events", min(int(size), MAX_CLOCK))
+
+    # ------------------------------------------------------------ columns
+
+    def _order_item(self, item: syntax.OrderItem, first: bool) -> Order:
+        if item.descending:
+            raise BindError(
+                "DESCENDING", span=item.span,
+                hint="Patterns read forward in time. To order the result, put the query in parentheses: "
+                "SELECT * FROM (PATTERN …) ORDER BY … DESC.",
+            )  # fmt: skip
+        return Order(self._column(item.column, "ORDER BY"), nulls_last=item.nulls == "LAST" and not first)
+
+    def _column(self, parts: tuple[syntax.Name, ...], clause: str) -> str:
+        """A column, bare or after a source's alias."""
+        first, name = parts[0], parts[-1]
+        if len(parts) == 1 or (len(parts) == 2 and self.sources.of_alias(first.value, self.case_sensitive) is not None):
+            return self._known(name.value, name.span, first.span | name.span, clause)
+        if find_column(first.value, self.sources.columns, self.case_sensitive) is not None:
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=first.span | name.span, construct=f"A field of a struct in {clause}",
+                hint="Give it a name in a subquery: FROM (SELECT *, a.b AS b FROM t) AS t.",
+            )  # fmt: skip
+        if self.scope.variable(first.value) is not None:
+            raise BindError(
+                "UNKNOWN_COLUMN", span=first.span, name=first.value, owner="the sources",
+                hint=f"{clause} speaks of all rows, not of the events of a variable: write {clause} {name.value}.",
+            )  # fmt: skip
+        raise unknown_column(first.value, first.span, "the sources", (c.name for c in self.sources.columns))
+
+    def _known(self, name: str, span: Span, whole: Span, clause: str) -> str:
+        column = find_column(name, self.sources.columns, self.case_sensitive)
+        if column is None:
+            names = [c.name for c in self.sources.columns]
+            hint = suggestion(name, names, f"{clause} needs a column; there are")
+            raise BindError("UNKNOWN_COLUMN", span=span, name=name, owner="the sources", hint=hint)
+        if _NO_ORDER.search(column.type):
+            raise BindError("NOT_ORDERABLE", span=whole, name=column.name, type=column.type, clause=clause)
+        return column.name
+
+    def _type(self, name: str) -> str:
+        column: Column = next(c for c in self.sources.columns if c.name == name)
+        return column.type
+
+
+def _clock_window(window: syntax.Window, type: str, size: Fraction, clock: str) -> Window:
+    """The window in units of the clock: microseconds, days, whole numbers, or floating point."""
+    if type in FLOAT_TYPES:
+        return Window("time", float(size), window.strict)
+    if type == "date":
+        size = size / MICROSECONDS["DAY"]
+    elif type.startswith("decimal"):
+        precision, scale = (int(part) for part in type[len("decimal(") : -1].split(","))
+        if precision > 18:
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=window.span, construct=f"WITHIN over {type}",
+                hint="Order by a column with at most 18 digits.",
+            )  # fmt: skip
+        size = size * 10**scale
+    elif type not in (*TIME_TYPES, *WHOLE_TYPES):
+        raise _bad(window, f"{clock}, where differences mean nothing", "WITHIN 100 EVENTS")
+    whole = math.ceil(size) - 1 if window.strict else math.floor(size)
+    return Window("time", min(whole, MAX_CLOCK))
+
+
+def _bad(window: syntax.Window, problem: str, instead: str) -> BindError:
+    return BindError(
+        "WINDOW_UNIT", span=window.amount.span, found=window.amount.value, problem=problem, hint=f"Write {instead}."
+    )
+
+
+def _spans(node: Any) -> Iterator[Span]:
+    """The places of all that a query was made of."""
+    if isinstance(node, Span):
+        yield node
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from _spans(item)
+    elif dataclasses.is_dataclass(node):
+        for field in dataclasses.fields(node):
+            yield from _spans(getattr(node, field.name))
