@@ -25,17 +25,14 @@ def determinize(program: Program, limit: int = 64) -> str:
             read = "none" if k == 0 else f"bit {k - 1}"
             for label, target, accept in row.moves:
                 marked = ", ".join(sorted(program.labels[label]))
-                lines.append(f"{_name(subsets, state)} -[{read} / {marked}]-> {_name(subsets, target)}{_ending(accept)}")
+                move = f"{_name(subsets, state)} -[{read} / {marked}]-> {_name(subsets, target)}"
+                lines.append(move + (" accept" if accept else ""))
             if row.skip != state:
                 lines.append(f"{_name(subsets, state)} -[{read} / -]-> {_name(subsets, row.skip)}")
         state += 1
     if state < len(subsets.members):
         lines.append(f"… more than {limit} states")
     return "\n".join(lines)
-
-
-def _ending(accept: bool) -> str:
-    return " accept" if accept else ""
 
 
 def _name(subsets: Subsets, state: int) -> str:

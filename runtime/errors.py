@@ -138,7 +138,6 @@ class ExecutionError(CersqlError):
     """The data or the machine stopped a query while it ran."""
 
     conditions = {
-        "NULL_TIME": Condition("22004", "The ORDER BY column {column} is NULL in the row {row}."),
         "STATE_LIMIT": Condition(
             "54000",
             "The automaton's subsets grew to {found} states, the limit is {limit}.",

@@ -34,6 +34,17 @@ class SparkError(CersqlError):
     }
 
 
+class ExpressionError(CersqlError):
+    """Spark's analyzer or parser does not accept an expression of the query."""
+
+    conditions = {
+        "INVALID_EXPRESSION": Condition("42000", "Spark does not accept this: {detail}"),
+        "UNRESOLVED_NAME": Condition(
+            "42703", "{name} is neither a variable, a column nor a function that takes no arguments."
+        ),
+    }
+
+
 class _Carrier(NamedTuple):
     """A Spark error class; `parameter` is the one that takes our text, `others` fill the rest of its template."""
 

@@ -11,17 +11,9 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 
 from planner.sql import Sql
-from runtime.errors import CersqlError, Condition, Span
+from runtime.errors import CersqlError, Span
+from spark_ext.errors import ExpressionError
 from spark_ext.quiet import quiet_captures
-
-
-class ExpressionError(CersqlError):
-    """Spark's analyzer or parser does not accept an expression of the query."""
-
-    conditions = {
-        "INVALID_EXPRESSION": Condition("42000", "Spark does not accept this: {detail}"),
-        "UNRESOLVED_NAME": Condition("42703", "{name} is neither a variable, a column nor a function that takes no arguments."),
-    }
 
 
 @contextmanager
@@ -42,18 +34,30 @@ def _objection(frame: DataFrame, sql: Sql, condition: bool) -> CersqlError | Non
     """The error of one expression on its own, or None if Spark takes it."""
     before, after = ("IF(", ", 1, 0)") if condition else ("", "")
     try:
-        frame.selectExpr(f"{before}{sql.text}{after}")
+        frame.selectExpr(
+            "*", f"{before}{sql.text}{after}"
+        )  # beside columns, so that an aggregate is no query of its own
         return None
     except (AnalysisException, ParseException) as error:
         start, length = _place(error)
         at = sql.locate(max(0, start - len(before)))
         span = Span(at, at + max(1, length))
-        if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+        spark_condition = error.getCondition() or ""
+        if spark_condition.startswith("UNRESOLVED_COLUMN"):
             name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
-            return ExpressionError(
-                "UNRESOLVED_NAME", span=span, name=name, hint=f"If it is a text, put it in quotes: '{name}'."
-            )
+            hint = f"If it is a text, put it in quotes: '{name}'." if "." not in name else _IN_SUBQUERY
+            return ExpressionError("UNRESOLVED_NAME", span=span, name=name, hint=hint)
+        if spark_condition in _AGGREGATE:
+            return ExpressionError("INVALID_EXPRESSION", span=span, detail=_NO_AGGREGATE, hint=_AGGREGATES)
         return ExpressionError("INVALID_EXPRESSION", span=span, detail=_detail(error))
+
+
+_IN_SUBQUERY = "A subquery in a condition cannot see the variables of the pattern."
+_AGGREGATE = ("MISSING_GROUP_BY", "MISSING_AGGREGATION")
+_NO_AGGREGATE = "an aggregate function that is not one over the events of a match."
+_AGGREGATES = (
+    "Those are COUNT, SUM, AVG, MIN, MAX, RANGE and COLLECT_LIST; others can take an array, COLLECT_LIST(x.a)."
+)
 
 
 def _place(error: PySparkException) -> tuple[int, int]:
