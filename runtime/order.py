@@ -30,12 +30,12 @@ def as_clock(column: pa.ChunkedArray | pa.Array) -> AnyArray:
     if pa.types.is_decimal(kind):
         words = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset :]
         return np.ascontiguousarray(words[: 2 * len(array) : 2])  # the low half: at most 18 digits
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        return np.asarray(array.view(pa.int64()))
-    if pa.types.is_date32(kind):
-        return np.asarray(array.view(pa.int32())).astype(np.int64)
     if pa.types.is_floating(kind):
         return np.asarray(array).astype(np.float64)
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        array = array.view(pa.int64())
+    elif pa.types.is_date32(kind):
+        array = array.view(pa.int32())
     if array.null_count:
         array = pc.fill_null(array, 0)
     return np.asarray(array).astype(np.int64)
