@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from cersql import sources as src
 from cersql import syntax
@@ -40,6 +42,7 @@ class _Binder:
     ) -> None:
         self.query, self.catalog, self.default_order = query, catalog, order_by
         _refuse_clauses(query)
+        self._columns: dict[str, tuple[str, ...]] = {}
         self.names: PatternNames = collect(query.pattern, catalog.case_sensitive)
         self.sources: Sources = src.resolve(query, self.names, catalog, given)
         self.scope = Scope(self.names, catalog.case_sensitive)
@@ -115,28 +118,31 @@ class _Binder:
 
     def _columns_of(self, mark: str) -> tuple[str, ...]:
         """The columns of the sources that a variable can be bound to."""
-        bound: set[int] = set()
-        for part_type in self._types_of(mark):
-            bound.update(self.types.origins(part_type))
-        names = Names((c.name for i in bound for c in self.sources.items[i].columns), self.catalog.case_sensitive)
-        return tuple(c.name for c in self.sources.columns if c.name in names)
+        if mark not in self._columns:
+            types = [mark[1:]] if mark.startswith("@") else self._types_of[mark]
+            bound = {i for type in types for i in self.types.origins(type)}
+            names = Names((c.name for i in bound for c in self.sources.items[i].columns), self.catalog.case_sensitive)
+            self._columns[mark] = tuple(c.name for c in self.sources.columns if c.name in names)
+        return self._columns[mark]
 
-    def _types_of(self, mark: str) -> list[str | None]:
-        """The types whose events a variable can hold."""
-        if mark.startswith("@"):
-            return [mark[1:]]
-        found: list[str | None] = []
+    @cached_property
+    def _types_of(self) -> dict[str, list[str | None]]:
+        """The types whose events each variable can hold."""
+        found: dict[str, list[str | None]] = defaultdict(list)
 
-        def visit(part: syntax.Pattern, inside: bool) -> None:
-            inside = inside or (isinstance(part, syntax.Alias) and self.scope.aliases.get(part.name.value) == mark)
+        def visit(part: syntax.Pattern, around: tuple[str, ...]) -> None:
+            if isinstance(part, syntax.Alias):
+                alias = self.scope.aliases.get(part.name.value)
+                assert alias is not None
+                around = (*around, alias)
             if isinstance(part, syntax.TypeRef):
                 name = part.name.value if part.name else None
-                if inside or (name or "ANY") == mark:
-                    found.append(name)
+                for mark in {*around, name or "ANY"}:
+                    found[mark].append(name)
             for child in children(part):
-                visit(child, inside)
+                visit(child, around)
 
-        visit(self.query.pattern, False)
+        visit(self.query.pattern, ())
         return found
 
     def _in_order(self, names: Iterable[str]) -> tuple[str, ...]:

@@ -235,7 +235,8 @@ class Conditions:
                 return None
             column = find_column(names[0], columns, self.scope.case_sensitive)
             if column is None:
-                if len(names) > 1 or isinstance(node, Ref):
+                elsewhere = find_column(names[0], self.columns, self.scope.case_sensitive)
+                if len(names) > 1 or isinstance(node, Ref) or elsewhere is not None:
                     raise unknown_column(names[0], at, owner, (c.name for c in columns))
                 return None
             self.reads.add(column.name)

@@ -84,8 +84,13 @@ def _range(amount: Text, written: str, first: str, last: str) -> Fraction:
     if begin not in _FIELDS or end not in _FIELDS:
         raise _wrong(amount)
     fields = _FIELDS[_FIELDS.index(begin) : _FIELDS.index(end) + 1]
-    numbers = re.split(r"[ :]+", written.strip().lstrip("+-"))
-    if len(numbers) != len(fields) or not all(re.fullmatch(r"\d+(\.\d+)?", n) for n in numbers):
+    days, _, clock = written.strip().lstrip("+-").rpartition(" ")
+    numbers = [*([days.strip()] if days else []), *clock.split(":")]
+    if (
+        bool(days) != (begin == "DAY" and end != "DAY")
+        or len(numbers) != len(fields)
+        or not all(re.fullmatch(r"\d+(\.\d+)?", n) for n in numbers)
+    ):
         raise _wrong(amount)
     total = sum((Fraction(n) * MICROSECONDS[f] for n, f in zip(numbers, fields, strict=True)), Fraction(0))
     return -total if written.strip().startswith("-") else total

@@ -214,9 +214,11 @@ class _Reader:
 
     def is_keyword(self, token: Token) -> bool:
         """Does SQL, not the user, give the word its meaning here? Most words have one beside certain others only."""
-        if token.kind != "word" or self.peek(1) in (".", "["):
-            return False
         word, before, after = token.upper, self.peek(-1), self.peek(1)
+        if token.kind != "word" or after == ".":
+            return False
+        if after == "[":
+            return word in ("AND", "OR", "NOT")  # before an agreement, [k]
         beside = {self.token(-1), self.token(1)} - {None}
         return (
             word in KEYWORDS

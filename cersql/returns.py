@@ -16,7 +16,7 @@ from cersql.conditions import Conditions, any_of, free_variables
 from cersql.errors import BindError
 from cersql.expressions import AGGREGATES, PICKS, Bare, Call, Node, Ref, Word, read, rendered, walk
 from cersql.lexer import CLOSING, OPENING
-from cersql.scope import Names, display
+from cersql.scope import Names, display, unknown_variable
 from cersql.syntax import ReturnItem, Text
 from planner.query import END_COLUMN, SIZE_COLUMN, START_COLUMN, Column, Output, Variable, key_column, variable_column
 from planner.sql import Sql, quote
@@ -145,6 +145,9 @@ class Returns:
 
     def _no_variable(self, call: Node) -> BindError:
         name = call.function if isinstance(call, Call) else "This"
+        for node in walk([call]):
+            if isinstance(node, Bare) and self.conditions.constant_column(node) is None:
+                return unknown_variable(node.names[0], node.first, self.conditions.scope.known())
         variable = self.variables[0]
         column = next(iter(variable.columns), "x")
         return BindError(
@@ -273,9 +276,6 @@ class Returns:
 
     def _of_no_variable(self, call: Call) -> str:
         """COUNT(*) and COUNT(1) are the number of events of the match."""
-        for node in walk(call.arguments):
-            if isinstance(node, Bare):
-                self.conditions.constant_column(node)
         words = [node.token for node in call.arguments if isinstance(node, Word)]
         constant = len(call.arguments) == len(words) == 1 and (words[0].text == "*" or words[0].kind == "number")
         if call.function == "COUNT" and constant and not call.distinct:

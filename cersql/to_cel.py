@@ -15,6 +15,7 @@ from cersql.scope import Scope, display, own_alias
 from planner import cel
 from planner.sql import Sql
 
+WIDTH = 32
 MANY = 2  # occurrences beyond one are not told apart
 
 
@@ -41,13 +42,13 @@ class Translator:
                 return cel.As(self.pattern(inner), self._canonical(name))
             case syntax.Chain(items, contiguous):
                 node = cel.Contiguous if contiguous else cel.Sequence
-                return reduce(node, (self.pattern(item) for item in items))
+                return _joined(node, [self.pattern(item) for item in items])
             case syntax.Repeat(inner, 1, None, contiguous):
                 return (cel.ContiguousIteration if contiguous else cel.Iteration)(self.pattern(inner))
             case syntax.Repeat(inner, 1, 1):
                 return self.pattern(inner)
             case syntax.Combination("OR", items):
-                return reduce(cel.Or, (self.pattern(item) for item in items))
+                return _joined(cel.Or, [self.pattern(item) for item in items])
             case syntax.FilterPart(inner, condition):
                 return self.filtered(self.pattern(inner, whole), condition, whole)
         raise BindError("NOT_SUPPORTED_YET", span=part.span, construct=_construct(part))
@@ -102,6 +103,13 @@ class Translator:
         if type in self.scope.aliased:
             marks.add(self.scope.mark_of(type))
         return cel.Event(type, frozenset(marks))
+
+
+def _joined(node: Callable[[cel.Formula, cel.Formula], cel.Formula], parts: list[cel.Formula]) -> cel.Formula:
+    """Many parts by an associative operator: from the left, but never so deep that Python's stack would end."""
+    while len(parts) > WIDTH:
+        parts = [reduce(node, parts[i : i + WIDTH]) for i in range(0, len(parts), WIDTH)]
+    return reduce(node, parts)
 
 
 def occurrences(formula: cel.Formula) -> Counter[str]:

@@ -1,0 +1,155 @@
+"""Every condition of ParseError, BindError and PlanError: its place, and what it says and proposes."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from queries import SCHEMAS, check_error, check_place
+
+import cersql
+from cersql.errors import BindError, ParseError, nearest, suggestion
+from planner.cea import to_cea
+from planner.cel import Event, Sequence
+from planner.errors import PlanError
+from runtime.errors import Span
+
+END = " ORDER BY ts RETURN *"
+
+PARSE = [
+    ("‸A ; B RETURN *", "UNEXPECTED_TOKEN", "Found A, expected a clause", "FROM t PATTERN"),
+    ("FROM t PATTERN A‸", "MISSING_CLAUSE", "no RETURN clause", "RETURN *"),
+    ("FROM t PATTERN A ‸PATTERN B RETURN *", "DUPLICATE_CLAUSE", "second PATTERN", "Write one"),
+    ("FROM t PATTERN A ‸WHERE RETURN *", "EMPTY_CLAUSE", "WHERE is empty", "back-ticks"),
+    ("FROM t PATTERN (‸) RETURN *", "EMPTY_PATTERN", "The pattern is empty", ""),
+    ("FROM t PATTERN A ‸WHER a.x > 1 RETURN *", "MISSPELT_CLAUSE", "WHER is no clause", "Did you mean WHERE?"),
+    ("FROM t PATTERN A ‸MEASURES A.x RETURN *", "UNKNOWN_CLAUSE", "MEASURES", "Write RETURN"),
+    ("FROM t PATTERN A ‸UNLES B RETURN *", "UNKNOWN_OPERATOR", "UNLES", "Did you mean UNLESS?"),
+    ("FROM t PATTERN A RETURN * ; ‸PATTERN B RETURN *", "TRAILING_TEXT", "follows the ';'", "one statement at a time"),
+    ("FROM t PATTERN ‸(A RETURN *", "UNCLOSED", "( is never closed", ""),
+    ("FROM t PATTERN A‸) RETURN *", "UNOPENED", ") closes nothing", ""),
+    ("FROM t PATTERN " + "(" * 100 + "‸(A" + ")" * 101 + " RETURN *", "TOO_DEEP", "more than 100 deep", ""),
+    (
+        "FROM t PATTERN SEQ(A a ‸AND B b, C c) RETURN *",
+        "COMMA_EXPECTED",
+        "a comma separates the parts of SEQ",
+        "SEQ(A a",
+    ),
+    ("FROM t PATTERN A RETURN A.x AS ‸limit", "RESERVED_NAME", "limit is a keyword", "`limit`"),
+    ("FROM t PATTERN A+‸? RETURN *", "RELUCTANT_LOOP", "reluctant loop", "("),
+    ("FROM t PATTERN A ‸| B RETURN *", "FOREIGN_SYNTAX", "'|' is not written like this", "OR"),
+    (
+        "SELECT * FROM t ‸MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS x > 1)",
+        "MATCH_RECOGNIZE_TEXT",
+        "not supported yet",
+        "PATTERN",
+    ),
+    ("FROM t PATTERN A a WHERE a‸[0].x > 1 ORDER BY ts RETURN *", "BAD_INDEX", "[0] is no index", "a number from 1"),
+    ("FROM t PATTERN A RETURN * LIMIT ‸x", "BAD_NUMBER", "expected a whole number", "LIMIT 10"),
+    ("FROM t PATTERN A WITHIN ‸MINUTES RETURN *", "BAD_WINDOW", "Found MINUTES in WITHIN", ""),
+    ("FROM t PATTERN ‸[every A] RETURN *", "NOT_SUPPORTED_YET", "Esper", ""),
+]
+
+BIND = [
+    ("FROM ‸trade PATTERN A" + END, "UNKNOWN_SOURCE", "no table or view trade", "There are: orders, payments"),
+    (
+        "‸PATTERN A ; B" + END,
+        "NO_SOURCE",
+        "no type of its pattern (A, B) is a table",
+        "Write FROM table before PATTERN",
+    ),
+    ("FROM t, ‸t PATTERN A" + END, "SAME_SOURCE_NAME", "Two sources are called t", "an alias"),
+    ("FROM ‸twice PATTERN A" + END, "DUPLICATE_COLUMN", "twice has two columns called X", "in a subquery"),
+    (
+        "FROM orders, payments PATTERN orders ; ‸paymets" + END,
+        "UNKNOWN_TYPE",
+        "no event type paymets",
+        "mean payments?",
+    ),
+    ("FROM orders DEFINE Big AS price > 1 PATTERN ‸Bog" + END, "UNKNOWN_TYPE", "no event type Bog", "mean Big?"),
+    ("FROM orders PATTERN ‸A" + END, "NO_TYPE_COLUMN", "nothing can be a A", "FROM table TYPE column"),
+    ("FROM t DEFINE A AS v > 1, B AS v > 2, ‸a AS v > 3 PATTERN A" + END, "DEFINED_TWICE", "a is defined twice", "OR"),
+    ("FROM t PATTERN A a ; B bid WHERE\n  ‸bd.v > 1" + END, "UNKNOWN_VARIABLE", "no variable bd", "a, bid, A, B. Did"),
+    ("FROM t PATTERN A a WHERE a.‸nam = 'x'" + END, "UNKNOWN_COLUMN", "nam is not a column of a", "mean name?"),
+    ("FROM t PATTERN A a WHERE ‸v > 1" + END, "UNQUALIFIED_COLUMN", "v can have another value", "a.v"),
+    (
+        "FROM t PATTERN A a ; A b WHERE ‸A.v > 1 OR a.v > 2" + END,
+        "AMBIGUOUS_VARIABLE",
+        "the variable a or all",
+        "rename a",
+    ),
+    ("FROM t PATTERN A ‸b ; B x" + END, "ALIAS_IS_TYPE", "b looks like the event type B", "b1"),
+    ("FROM t PATTERN Sell ; ‸SELL" + END, "SAME_NAME", "SELL and Sell", "SELL AS x"),
+    ("FROM t PATTERN A k PARTITION BY k ORDER BY ts RETURN ‸*", "COLUMN_CLASH", "partition column k", "k AS k_1"),
+    ("FROM t PATTERN A match_end ORDER BY ts RETURN ‸*", "COLUMN_CLASH", "the variable match_end", "rename"),
+    ("FROM t PATTERN A a WHERE ‸a > 1" + END, "EVENT_NOT_VALUE", "a stands for whole events", "a.ts"),
+    ("FROM t PATTERN A a ORDER BY ts RETURN ‸MAX(a).v", "EVENT_NOT_VALUE", "MAX(a) stands for", "MAX(a.v)"),
+    ("FROM t PATTERN A a WHERE a.v > 1 ‸AND" + END, "EMPTY_CONDITION", "is empty", "AND stands between two"),
+    (
+        "FROM t PATTERN A a ; B b WHERE ‸" + " OR ".join(f"(a.v > {i} AND b.v > {i})" for i in range(9)) + END,
+        "CONDITION_TOO_LARGE",
+        "512 alternatives, the limit is 256",
+        "DEFINE",
+    ),
+    ("FROM t PATTERN A a RETURN *‸", "ORDER_MISSING", "in which order", "cersql.orderBy"),
+    ("FROM t PATTERN A a ORDER BY ‸ts DESC RETURN *", "DESCENDING", "which is ascending", "SELECT * FROM (PATTERN"),
+    ("FROM t PATTERN A a ORDER BY ts, ‸m RETURN *", "NOT_ORDERABLE", "m is map<string,int>, and ORDER BY", ""),
+    ("FROM t PATTERN A a PARTITION BY ‸m" + END, "NOT_ORDERABLE", "and PARTITION BY cannot compare", ""),
+    ("FROM t PATTERN A a WITHIN ‸500" + END, "WINDOW_UNIT", "ts is timestamp, which needs a duration", "500 SECONDS"),
+    ("FROM t PATTERN A a SEMANTICS ‸NXT" + END, "NOT_SUPPORTED_YET", "SEMANTICS NXT", ""),
+]
+TWICE = {"twice": {"x": "int", "X": "int", "ts": "timestamp"}}
+
+
+@pytest.mark.parametrize("case", [*PARSE, *BIND], ids=lambda case: f"{case[1]}: {case[0][:60]}")
+def test_condition(case: tuple[str, str, str, str]) -> None:
+    marked, condition, message, hint = case
+    error = check_error(marked, condition, message, hint, schemas=SCHEMAS | TWICE)
+    assert message in error.message
+    assert hint in (error.hint or "")
+
+
+def test_all_conditions_are_here() -> None:
+    assert {case[1] for case in PARSE} == set(ParseError.conditions)
+    assert {case[1] for case in BIND} == set(BindError.conditions)
+    assert set(PlanError.conditions) == {"AUTOMATON_LIMIT"}  # below
+
+
+def test_automaton_limit_names_both_numbers() -> None:
+    a = Event("A", frozenset({"A"}))
+    with pytest.raises(PlanError) as raised:
+        to_cea(Sequence(a, Sequence(a, a)), max_states=5)
+    assert raised.value.condition == "AUTOMATON_LIMIT"
+    assert "needs more than 5 states, the limit is 5" in raised.value.message
+    assert "Shorten" in (raised.value.hint or "")
+
+
+def test_place_in_a_longer_text() -> None:
+    text = "SELECT * FROM (\n\tFROM t PATTERN A a\n\tWHERE b.v > 1 ORDER BY ts RETURN *\n) AS m"
+    start, end = text.index("FROM t"), text.index("\n)")
+    tree = cersql.parse.parse(text, start=start, end=end)
+    with pytest.raises(BindError) as raised:
+        cersql.bind.bind(tree, cersql.api.SchemaCatalog(SCHEMAS))
+    check_place(raised.value, text, text.index("b.v"), "UNKNOWN_VARIABLE")
+    assert str(raised.value).endswith("\tWHERE b.v > 1 ORDER BY ts RETURN *\n\t      ^")
+
+
+def test_missing_order_points_at_the_end_of_the_query_alone() -> None:
+    text = "SELECT * FROM (FROM t PATTERN A a RETURN a.v + 1) AS m"
+    tree = cersql.parse.parse(text, start=text.index("FROM t"), end=text.index(") AS"))
+    with pytest.raises(BindError) as raised:
+        cersql.bind.bind(tree, cersql.api.SchemaCatalog(SCHEMAS))
+    check_place(raised.value, text, text.index(") AS"), "ORDER_MISSING")
+
+
+def test_errors_cross_processes() -> None:
+    error = BindError("UNKNOWN_VARIABLE", span=Span(3, 4), text="abc d", hint="In scope are: x.", name="d")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.parameters) == (BindError, str(error), {"name": "d"})
+
+
+def test_nearest_and_suggestion() -> None:
+    assert nearest("PRISE", ["size", "price"]) == "price"
+    assert nearest("xyz", ["size", "price"]) is None
+    assert suggestion("prise", ["size", "price"], "It has") == "It has: size, price. Did you mean price?"
+    assert suggestion("x", [], "It has") == "It has: (none)."

@@ -1,0 +1,98 @@
+"""FROM, TYPE and DEFINE: which sources there are, and what a type demands of a row."""
+
+from __future__ import annotations
+
+import pytest
+from queries import SCHEMAS, bound, check_error
+
+from cersql.api import SchemaCatalog
+from cersql.bind import bind
+from cersql.parse import parse
+from planner.query import Column
+
+END = " ORDER BY ts RETURN *"
+
+
+def types(text: str, **schemas: dict[str, str]) -> dict[str, str]:
+    return dict(bound(text + END, SCHEMAS | schemas).types)
+
+
+def sources(text: str) -> list[tuple[str, str | None, str | None]]:
+    return [(s.alias, s.relation, s.type_column) for s in bound(text + END).sources]
+
+
+def test_sources() -> None:
+    assert sources("FROM t PATTERN A") == [("t", "SELECT * FROM `t`", "type")]
+    assert sources("FROM t AS x TYPE NAME PATTERN A") == [("x", "SELECT * FROM `t`", "name")]
+    assert sources("PATTERN orders ; payments ; orders") == [
+        ("orders", "SELECT * FROM `orders`", None),
+        ("payments", "SELECT * FROM `payments`", None),
+    ]
+    assert sources("FROM t a, orders PATTERN a ; orders") == [
+        ("a", "SELECT * FROM `t`", None),
+        ("orders", "SELECT * FROM `orders`", None),
+    ]
+
+
+def test_type_column_by_default() -> None:
+    assert types("FROM t PATTERN A ; a_b x") == {"A": "`type` = 'A'", "a_b": "`type` = 'a_b'"}
+    other = {"ts": "timestamp", "EVENT_TYPE": "string"}
+    assert types("FROM e PATTERN A", e=other) == {"A": "`EVENT_TYPE` = 'A'"}
+    # not beside a DEFINE, but where it is written
+    assert types("FROM t DEFINE A AS v > 1 PATTERN A ; Bxy")["Bxy"] == "TRUE"
+    assert types("FROM t TYPE type DEFINE A AS v > 1 PATTERN A ; Bxy")["Bxy"] == "`type` = 'Bxy'"
+
+
+def test_values_of_a_type_column_are_compared_exactly() -> None:
+    assert types("FROM t PATTERN `it's a \\` ; `1`") == {"it's a \\": r"`type` = 'it\'s a \\'", "1": "`type` = '1'"}
+    assert types("FROM t TYPE k PATTERN `1`") == {"1": "CAST(`k` AS STRING) = '1'"}
+    collated = {"ts": "timestamp", "type": "string collate UNICODE_CI"}
+    assert types("FROM e PATTERN A", e=collated) == {"A": "`type` COLLATE UTF8_BINARY = 'A'"}
+
+
+def test_aliases_are_types() -> None:
+    assert types("FROM orders AS O PATTERN o") == {"o": "TRUE"}
+    assert types("FROM orders AS O, payments PATTERN o ; PAYMENTS") == {
+        "o": "__cersql_source = 0",
+        "PAYMENTS": "__cersql_source = 1",
+    }
+    assert types("FROM orders AS O, payments DEFINE o AS price > 1 PATTERN O") == {
+        "O": "__cersql_source = 0 AND (`price` > 1)"
+    }
+    assert types("FROM orders AS O, t TYPE type PATTERN O ; A") == {
+        "O": "__cersql_source = 0",
+        "A": "(__cersql_source = 1 AND `type` = 'A')",
+    }
+
+
+def test_definitions_without_case() -> None:
+    assert types("FROM orders DEFINE big AS Price > 1 PATTERN BIG") == {"BIG": "(`price` > 1)"}
+
+
+def test_a_dataframe_as_the_source() -> None:
+    columns = (Column("ts", "timestamp"), Column("type", "string"))
+    query = bind(parse("PATTERN A a" + END), SchemaCatalog({}), columns)
+    assert [(s.alias, s.relation, s.type_column) for s in query.sources] == [("events", None, "type")]
+    twice = (*columns, Column("TYPE", "int"))
+    with pytest.raises(Exception, match="DUPLICATE_COLUMN"):
+        bind(parse("PATTERN A a" + END), SchemaCatalog({}), twice)
+
+
+@pytest.mark.parametrize(
+    ("marked", "condition", "fragment"),
+    [
+        ("FROM t TYPE ‸kind PATTERN A", "UNKNOWN_COLUMN", "kind is not a column of t. It has: ts, type"),
+        ("FROM orders, payments PATTERN orders ; ‸A", "UNKNOWN_TYPE", "The types are: orders, payments"),
+        ("FROM orders PATTERN orders ; ‸A", "NO_TYPE_COLUMN", "DEFINE A AS"),
+        ("FROM orders DEFINE High AS price > 1 PATTERN High ; ‸Hugh", "UNKNOWN_TYPE", "Did you mean High?"),
+        ("FROM db.‸x.t PATTERN A".replace("db.‸x", "‸db.x"), "UNKNOWN_SOURCE", "no table or view db.x.t"),
+        ("FROM ‸`t t` PATTERN A", "UNKNOWN_SOURCE", "no table or view t t"),
+        ("‸PATTERN ANY", "NO_SOURCE", "(ANY)"),
+    ],
+)
+def test_errors(marked: str, condition: str, fragment: str) -> None:
+    check_error(marked + END, condition, fragment)
+
+
+def test_short_names_are_not_taken_for_misspelt() -> None:
+    assert types("FROM orders DEFINE A AS price > 1 PATTERN A ; B") == {"A": "(`price` > 1)", "B": "TRUE"}
