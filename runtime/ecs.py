@@ -58,7 +58,7 @@ def grown_arena(arena: Arena, capacity: int) -> Arena:
     return Arena(*(grown(column, capacity) for column in arena[:-1]), size=arena.size)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def inside(start, now, width, strict):
     """Does a match that began at clock `start` and ends at `now` fit the window? Overflow and NaN count as outside."""
     distance = now - start
@@ -67,7 +67,7 @@ def inside(start, now, width, strict):
     return distance >= 0 and distance <= width
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def extend(arena, row, label, child, start):
     """A new output node."""
     node = arena.size[0]
@@ -80,7 +80,7 @@ def extend(arena, row, label, child, start):
     return node
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def link(arena, left, right):
     """A new union node; the caller knows that start[left] >= start[right]."""
     node = arena.size[0]
@@ -93,7 +93,7 @@ def link(arena, left, right):
     return node
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def union(arena, first, second):
     """The union of two safe nodes of equal start, itself safe. O(1), at most three new nodes. [CORE]."""
     if arena.label[first] != UNION:
