@@ -90,6 +90,7 @@ class CeaEngine:
         self._builder = TableBuilder(self._subsets)
         self._live = cea.new_live(8)
         self._walk = ecs.new_walk(256)
+        self._counts = ecs.new_counts(1)
         self._arena: ecs.Arena | None = None  # its dtype is the first batch's
         self._clock = np.dtype(np.int64)
         self._strict = bool(window and window.strict)
@@ -310,12 +311,18 @@ class CeaEngine:
             return 0
         assert self._arena is not None
         total, at = np.zeros(1, np.int64), 0
-        while True:
+        if len(self._counts.number) < len(self._arena.row):
+            self._counts = ecs.new_counts(len(self._arena.row))
+        while at != n_roots:
             stack = self._walk.stack_node
-            at = ecs.count_kernel(self._arena, self._roots, at, n_roots, self._width, self._strict, stack, total)
-            if at == n_roots:
-                return int(total[0])
-            self._walk = ecs.grown_walk(self._walk)
+            at = ecs.count_kernel(
+                self._arena, self._roots, at, n_roots, self._width, self._strict, stack, self._counts, total
+            )
+            if at == ecs.OVERFLOW:
+                raise ExecutionError("COUNT_OVERFLOW", hint="Bound the pattern with WITHIN, or its loops by conditions.")
+            if at != n_roots:
+                self._walk = ecs.grown_walk(self._walk)
+        return int(total[0])
 
     # ------------------------------------------------------------ snapshots
 

@@ -263,27 +263,92 @@ def enumerate_kernel(arena, walk, roots, n_roots, width, strict, listing):
     return result
 
 
+WALK_STEPS = 64  # a set whose walk takes longer is counted node by node instead
+OVERFLOW = -1
+
+
+class Counts(NamedTuple):
+    """Numbers of matches by node, valid where `stamp` is the number of the root being counted."""
+
+    number: AnyArray  # int64[nodes]
+    stamp: AnyArray  # int64[nodes]
+    serial: AnyArray  # int64[1]
+
+
+def new_counts(capacity: int) -> Counts:
+    return Counts(np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), np.zeros(1, np.int64))
+
+
 @njit(cache=True)
-def count_kernel(arena, roots, begin, n_roots, width, strict, stack, total):
-    """Add the number of matches of the roots to total[0]. Returns the root at which `stack` was too short, or n_roots."""
-    room = len(stack) - 1
+def count_kernel(arena, roots, begin, n_roots, width, strict, stack, counts, total):
+    """Add the number of matches of the roots to total[0].
+
+    Small sets are walked; of others each node is counted once, so that 2ⁿ matches cost O(n) (what [ACEL] calls a
+    semiring over the nodes). Returns the root at which `stack` was too short, n_roots, or OVERFLOW.
+    """
     for k in range(begin, n_roots):
-        now = roots.clock[k]
-        count = 0
-        top = 1
-        stack[0] = roots.node[k]
-        while top > 0:
-            top -= 1
-            node = stack[top]
-            while node != 0:
-                if arena.label[node] == UNION:
-                    right = arena.right[node]
-                    if inside(arena.start[right], now, width, strict):
-                        if top >= room:
-                            return k
-                        stack[top] = right
-                        top += 1
-                node = arena.child[node]
-            count += 1
+        count = walk_count(arena, roots.node[k], roots.clock[k], width, strict, stack)
+        if count < 0:
+            counts.serial[0] += 1
+            count = node_count(arena, roots.node[k], roots.clock[k], width, strict, stack, counts)
+            if count < 0:
+                return k if count == -2 else OVERFLOW
         total[0] += count
+        if total[0] < 0:
+            return OVERFLOW
     return n_roots
+
+
+@njit(cache=True)
+def walk_count(arena, root, now, width, strict, stack):
+    """The number of matches of a small set, or -1 if it is not small."""
+    count, top, steps = 0, 1, 0
+    stack[0] = root
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        while node != 0:
+            steps += 1
+            if steps > WALK_STEPS:
+                return -1
+            if arena.label[node] == UNION:
+                right = arena.right[node]
+                if inside(arena.start[right], now, width, strict):
+                    stack[top] = right
+                    top += 1
+            node = arena.child[node]
+        count += 1
+    return count
+
+
+@njit(cache=True)
+def node_count(arena, root, now, width, strict, stack, counts):
+    """The number of matches of a set, children first; -1 if it does not fit int64, -2 if the stack is too short."""
+    serial = counts.serial[0]
+    counts.number[0] = 1
+    counts.stamp[0] = serial
+    top = 1
+    stack[0] = root
+    while top > 0:
+        node = stack[top - 1]
+        if top + 1 >= len(stack):
+            return -2
+        child = arena.child[node]
+        if counts.stamp[child] != serial:
+            stack[top] = child
+            top += 1
+            continue
+        number = counts.number[child]
+        right = arena.right[node]
+        if arena.label[node] == UNION and inside(arena.start[right], now, width, strict):
+            if counts.stamp[right] != serial:
+                stack[top] = right
+                top += 1
+                continue
+            number += counts.number[right]
+            if number < 0:
+                return -1
+        counts.number[node] = number
+        counts.stamp[node] = serial
+        top -= 1
+    return counts.number[root]

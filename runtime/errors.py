@@ -146,6 +146,7 @@ class ExecutionError(CersqlError):
             "54000",
             "The rows fall into {found} classes of satisfied conditions, the limit is {limit}.",
         ),
+        "COUNT_OVERFLOW": Condition("22003", "There are more matches than a BIGINT can count."),
         "PROGRAM_VERSION": Condition(
             "55000",
             "This worker runs cersql {worker} and was sent a program of {program}.",
