@@ -12,7 +12,7 @@ from runtime.subsets import DEAD, Subsets
 
 
 def determinize(program: Program, limit: int = 64) -> str:
-    """One move a line: `{0,1} -[bit 2 / b]-> {1} accept`."""
+    """One move a line, `{0,1} -[B / b]-> {1} accept`: what an event does that satisfies just this guard, or none."""
     subsets = Subsets(program)
     symbols = [(0,) * program.words]
     for bit in range(len(program.guards)):
@@ -22,7 +22,7 @@ def determinize(program: Program, limit: int = 64) -> str:
     while state < len(subsets.members) and state < limit:
         for k, symbol in enumerate(symbols):
             row = subsets.row(state, symbol)
-            read = "none" if k == 0 else f"bit {k - 1}"
+            read = "none" if k == 0 else " & ".join(sorted(program.guards[k - 1])) or "TRUE"
             for label, target, accept in row.moves:
                 marked = ", ".join(sorted(program.labels[label]))
                 move = f"{_name(subsets, state)} -[{read} / {marked}]-> {_name(subsets, target)}"
