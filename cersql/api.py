@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cersql import syntax
@@ -97,13 +98,11 @@ def sql(spark: SparkSession, text: str, *, order_by: str | None = None) -> DataF
     from cersql.statements import rewrite
     from spark_ext.session import try_sql
 
-    def run(session: SparkSession, statement: str, start: int, end: int) -> DataFrame:
-        return _run(session, statement, start, end, order_by=order_by)
-
+    run = partial(_run, order_by=order_by)
     plain = try_sql(spark, text)
     if plain is not None:
         return plain
-    ours = rewrite(spark, text, run, every=True)
+    ours = rewrite(spark, text, run, partial(_count, order_by=order_by), every=True)
     if ours is None or isinstance(ours, str):
         return spark.sql(text if ours is None else ours)
     return ours
@@ -147,8 +146,15 @@ def _run(
     return result(compiled.plan, catalog)
 
 
+def _count(spark: SparkSession, text: str, start: int, end: int, order_by: str | None = None) -> DataFrame | None:
+    from spark_ext.batch import count
+
+    compiled, catalog = _compile(spark, text, start, end, order_by=order_by)
+    return count(compiled.plan, catalog)
+
+
 def _rewrite(spark: SparkSession, text: str) -> str | DataFrame | None:
     """What the parser hook calls with a text that Spark refuses."""
     from cersql.statements import rewrite
 
-    return rewrite(spark, text, _run)
+    return rewrite(spark, text, _run, _count)

@@ -6,6 +6,7 @@ renders statements otherwise than they were written):
     Whole        PATTERN … RETURN …, in any order of clauses      the result is the query's DataFrame
     CreateView   CREATE [OR REPLACE] PATTERN VIEW v AS query      a temporary view of that DataFrame
     Embedded     SELECT … FROM (PATTERN …) …, EXPLAIN PATTERN …   each query becomes SELECT * FROM a private view
+    Counted      SELECT count(*) FROM (PATTERN …)                 the workers count, and send no rows
 
 `rewrite` does that with a session. It is what the parser hook calls.
 """
@@ -50,7 +51,16 @@ class Embedded:
     lasting: bool
 
 
-Statement = Whole | CreateView | Embedded
+@dataclass(frozen=True)
+class Counted:
+    """`otherwise` is what the statement is if the query cannot be counted without its rows."""
+
+    query: Span
+    column: str
+    otherwise: Embedded
+
+
+Statement = Whole | CreateView | Embedded | Counted
 
 # The first words that a query can have, PATTERN and WITH aside.
 _CLAUSES = frozenset(
@@ -64,7 +74,13 @@ _AFTER_ALIAS = frozenset("JOIN ON USING INNER CROSS NATURAL LATERAL WHERE SELECT
 _READ_ONCE = frozenset("SELECT WITH FROM INSERT EXPLAIN TABLE VALUES MERGE (".split())
 
 
-def rewrite(spark: SparkSession, sql: str, run_query: RunQuery, *, every: bool = False) -> str | DataFrame | None:
+RunCount = Callable[["SparkSession", str, int, int], "DataFrame | None"]
+"""The same for the number of matches, a DataFrame of one BIGINT; None if that takes the rows themselves."""
+
+
+def rewrite(
+    spark: SparkSession, sql: str, run_query: RunQuery, run_count: RunCount | None = None, *, every: bool = False
+) -> str | DataFrame | None:
     """Another text for Spark, the result itself, or None if the text is not ours.
 
     `every`: whatever Spark refuses is ours (`cersql.sql`).
@@ -73,6 +89,11 @@ def rewrite(spark: SparkSession, sql: str, run_query: RunQuery, *, every: bool =
     if found is None:
         return None
     try:
+        if isinstance(found, Counted):
+            counted = run_count(spark, sql, found.query.start, found.query.end) if run_count else None
+            if counted is not None:
+                return counted.toDF(found.column)
+            found = found.otherwise
         return _carry_out(spark, sql, found, run_query)
     except CersqlError as error:
         raise error.at(sql) from None
@@ -114,7 +135,9 @@ def _may_be_ours(sql: str) -> bool:
     return "PATTERN" in upper or "MATCH_RECOGNIZE" in upper or any(w in upper for w in ("FROM", "SELECT", "RETURN"))
 
 
-def _carry_out(spark: SparkSession, sql: str, found: Statement, run_query: RunQuery) -> str | DataFrame:
+def _carry_out(
+    spark: SparkSession, sql: str, found: Whole | CreateView | Embedded, run_query: RunQuery
+) -> str | DataFrame:
     if isinstance(found, Whole):
         return run_query(spark, sql, found.query.start, found.query.end)
     if isinstance(found, CreateView):
@@ -149,7 +172,29 @@ class _Finder:
         found = self._whole(lo, hi) or self._embedded()
         if found is None:
             self._refuse_misplaced()
-        return found
+        return self._counted(found) or found if isinstance(found, Embedded) else found
+
+    def _counted(self, found: Embedded) -> Counted | None:
+        """SELECT count(*) [AS name] FROM (query) [AS name], and nothing else."""
+        words = [token.upper for token in self.toks]
+        if len(found.queries) != 1 or words[:3] != ["SELECT", "COUNT", "("] or self.toks[3].text not in ("*", "1"):
+            return None
+        at, column = 5, "count(1)"
+        if self._upper(4) != ")":
+            return None
+        if self._upper(at) != "FROM":
+            at += self._upper(at) == "AS"
+            if not self.toks[at].is_name:
+                return None
+            column, at = strip_quotes(self.toks[at].text), at + 1
+        if self._upper(at) != "FROM" or self._upper(at + 1) != "(" or (at + 1) not in self.close:
+            return None
+        if self._span(at + 2, self.close[at + 1]) != found.queries[0]:
+            return None
+        rest = self.toks[self.close[at + 1] + 1 :]
+        rest = rest[1:] if rest and rest[0].upper == "AS" else rest
+        alone = not rest or (len(rest) == 1 and rest[0].is_name and rest[0].upper not in _CLAUSES | _AFTER_ALIAS)
+        return Counted(found.queries[0], column, found) if alone else None
 
     # ------------------------------------------------------------ statements
 

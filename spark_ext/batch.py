@@ -5,26 +5,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from pyarrow import RecordBatch
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
-    ArrayType, ByteType, DataType, DoubleType, FloatType, IntegerType, LongType, MapType, StringType, StructField,
-    StructType, VariantType,
+    ArrayType,
+    ByteType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
 )  # fmt: skip
 
 from planner.physical import PhysicalPlan, drop_sql, symbol_sql
 from planner.query import (
-    END_COLUMN, SIZE_COLUMN, SOURCE_COLUMN, START_COLUMN, Output, Query, key_column, variable_column,
+    END_COLUMN,
+    SIZE_COLUMN,
+    SOURCE_COLUMN,
+    START_COLUMN,
+    Output,
+    Query,
+    key_column,
+    variable_column,
 )  # fmt: skip
 from planner.sql import literal, quote
 from runtime.partition import COUNT_COLUMN
 from runtime.rows import EMPTY
 from runtime.task import OrderColumn, OutputVariable, Ranges, Slices, Task
+from runtime.warm import compile_kernels
+from spark_ext.errors import SparkError
 from spark_ext.objections import explained
 from spark_ext.schema import SparkCatalog
-from spark_ext.worker import match_partition, number_partition
+from spark_ext.worker import match_partition, number_partition, renamed
 
 SLICE_COLUMN = "__cersql_slice"
 TARGET_COLUMN, ORIGIN_COLUMN, POSITION_COLUMN = "__cersql_target", "__cersql_origin", "__cersql_position"
@@ -40,6 +62,8 @@ class Batch:
         self.plan, self.query, self.catalog, self.count_only = plan, plan.query, catalog, count_only
         self.source = catalog.union_frame(self.query.sources)
         self.spark = self.source.sparkSession
+        if _is_local(self.spark):
+            compile_kernels()  # the workers, on this same machine, would all do it at once
         self.types: dict[str, DataType] = {f.name: f.dataType for f in self.source.schema.fields}
         self.symbols = symbol_sql(plan.guards)
         self.keys = [f"__cersql_group{i}" for i in range(len(self.query.partition_by))]
@@ -125,7 +149,7 @@ class Batch:
         assert self.plan.slice_size is not None and self.query.window is not None
         size, width = self.plan.slice_size, self.query.window.size
         clock = clock_sql(self.query.order_by[0].column, self.types)
-        own = f"(({clock} - pmod({clock}, {size}L)) DIV {size}L)"  # DIV alone rounds towards zero
+        own = f"({clock} DIV {size}L - IF({clock} % {size}L < 0L, 1L, 0L))"  # DIV alone rounds towards zero
         reaches = f"pmod({clock}, {size}L) >= {size - int(width)}L"
         both = f"IF({reaches}, array({own}, {own} + 1L), array({own}))"
         return rows.selectExpr("*", f"explode({both}) AS {SLICE_COLUMN}")
@@ -141,7 +165,7 @@ class Batch:
         fields.append(StructField(POSITION_COLUMN, LongType()))
         schema = StructType([StructField(f.name, f.dataType, True) for f in fields])
         symbols = tuple(name for name, _ in self.symbols)
-        numbered = ordered.mapInArrow(partial(number_partition, ranges, symbols, order, dropped), schema)
+        numbered = _mapped(ordered, partial(number_partition, ranges, symbols, order, dropped), schema)
         return numbered.repartition(n if ranges.span is not None else 1, numbered[TARGET_COLUMN])
 
     def _ranges(self, n: int) -> Ranges:
@@ -152,7 +176,7 @@ class Batch:
     def _matched(self, rows: DataFrame, n: int, presorted: bool, n_ranges: int | None = None) -> DataFrame:
         task = self._task(presorted, None if n_ranges is None else self._ranges(n_ranges))
         schema = StructType([StructField(COUNT_COLUMN, LongType())]) if self.count_only else self._match_schema(task)
-        return rows.mapInArrow(partial(match_partition, task), schema)
+        return _mapped(rows, partial(match_partition, task), schema)
 
     def _order(self) -> tuple[OrderColumn, ...]:
         return tuple(OrderColumn(order.column, order.nulls_last) for order in self.query.order_by)
@@ -237,6 +261,21 @@ class Batch:
         return _estimate(rows) // n > WORKER_BYTES
 
 
+def _mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], schema: StructType) -> DataFrame:
+    """mapInArrow, which by itself cannot read columns whose names have dots or back-ticks in them."""
+    for field in rows.schema.fields:
+        try:
+            to_arrow_type(field.dataType, timezone="UTC")
+        except PySparkException as error:
+            type = field.dataType.simpleString()
+            raise SparkError("NO_ARROW_TYPE", name=field.name, type=type, hint="Cast it in a subquery.") from error
+    names = tuple(rows.columns)
+    if not all(name.isidentifier() for name in names):
+        rows = rows.toDF(*(f"__cersql_column{i}" for i in range(len(names))))
+        function = partial(renamed, names, function)
+    return rows.mapInArrow(function, schema)
+
+
 def clock_sql(column: str, types: dict[str, DataType]) -> str:
     """The ORDER BY column as the whole number that windows are measured in."""
     name, kind = quote(column), types[column].simpleString()
@@ -281,6 +320,11 @@ def _estimate(frame: DataFrame) -> int:
     return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
+def _is_local(spark: object) -> bool:
+    session = getattr(spark, "_jsparkSession", None)
+    return session is not None and str(session.sparkContext().master()).startswith("local")
+
+
 def _parallelism(spark: object) -> int:
     context = getattr(spark, "_jsparkSession", None)
     return int(context.sparkContext().defaultParallelism()) if context is not None else 2
@@ -307,7 +351,12 @@ def _named(output: Output, query: Query, catalog: SparkCatalog) -> str:
 
 
 def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
-    """The numbers of matches of all tasks, without making a row of any; None if RETURN must be looked at for that."""
-    if plan.query.having or plan.query.limit is not None:
+    """The number of matches, a row of one BIGINT, without making a row of any match; None if HAVING or LIMIT needs them."""
+    query = plan.query
+    if query.having or query.limit is not None:
         return None
-    return Batch(plan, catalog, count_only=True).frame()
+    source = catalog.union_frame(query.sources)
+    with explained(query.text, source, [sql for _, sql in query.origins], condition=True):
+        counts = Batch(plan, catalog, count_only=True).frame()
+    result(plan, catalog)  # a mistake in RETURN is a mistake, although nothing of it is computed
+    return counts.selectExpr(f"coalesce(sum({COUNT_COLUMN}), 0L)")

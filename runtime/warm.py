@@ -1,0 +1,43 @@
+"""Compile the kernels once, before several workers would do it side by side.
+
+numba keeps compiled code beside the sources (or in the user's cache folder), so this costs seconds on a machine once,
+and a fraction of a second in every process after that.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+
+import numpy as np
+
+from runtime.engine import engine_for
+from runtime.program import ALWAYS, SKIP, Program, Window
+
+logger = logging.getLogger(__name__)
+
+
+@functools.cache
+def compile_kernels() -> None:
+    """Run one event of each kind through the engine, listing and counting."""
+    begin = time.monotonic()
+    waiting, then = (0, ALWAYS, SKIP, 0), (1, ALWAYS, SKIP, 1)
+    program = Program(
+        n_states=3,
+        transitions=np.array([waiting, (0, 0, 0, 1), then, (1, 1, 1, 2)], np.int64),
+        initial=(0,),
+        final=(2,),
+        guards=(frozenset({"A"}), frozenset({"B"})),
+        labels=(frozenset({"a"}), frozenset({"b"})),
+        variables=("a", "b"),
+        window=Window("time", 10),
+    )
+    engine = engine_for(program)
+    symbols, times = np.array([1, 0, 2], np.int64), np.arange(3, dtype=np.int64)
+    list(engine.feed(symbols, times))
+    engine.count(symbols, times + 3)
+    engine.least_row()
+    took = time.monotonic() - begin
+    if took > 2:
+        logger.info("compiled the kernels in %.0f s; they are cached from now on", took)
