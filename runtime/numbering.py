@@ -59,8 +59,9 @@ def _sent(
     ranges: Ranges, rows: pa.Table, positions: IntArray, target: int, me: int, count: int
 ) -> Iterator[pa.RecordBatch]:
     """Rows for one range, with one more row, without values, that says how many rows there were."""
-    marker = pa.Table.from_arrays([pa.nulls(1, field.type) for field in rows.schema], schema=_nullable(rows.schema))
-    table = pa.concat_tables([rows.cast(_nullable(rows.schema)), marker])
+    schema = _nullable(rows.schema)
+    marker = pa.Table.from_arrays([pa.nulls(1, field.type) for field in rows.schema], schema=schema)
+    table = pa.concat_tables([pa.Table.from_arrays(rows.columns, schema=schema), marker])
     n = table.num_rows
     table = table.append_column(ranges.target, pa.array(np.full(n, target, np.int32)))
     table = table.append_column(ranges.origin, pa.array(np.full(n, me, np.int32)))

@@ -89,7 +89,7 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     clocks = _clocks(task, rows)[order]
     if task.slices is not None:
         assert keys is not None
-        mute = clocks < keys * task.slices.size
+        mute = clocks // task.slices.size != keys
     symbols = _symbols(task, rows)[order]
     engine = engine_for(task.program)
     if task.count_only:

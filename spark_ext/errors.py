@@ -28,6 +28,9 @@ class SparkError(CersqlError):
     conditions = {
         "SPARK_VERSION": Condition("55000", "cersql needs pyspark {needed}, and this is pyspark {found}."),
         "SPARK_INTERNALS": Condition("55000", "This Spark session cannot be taught PATTERN: {detail}."),
+        "NO_ARROW_TYPE": Condition(
+            "0A000", "The column {name} is {type}, which PySpark cannot send to Python, where patterns are matched."
+        ),
         "CONNECT_HOOK": Condition(
             "0A000", "This is a Spark Connect session: its SQL is parsed on the server, where cersql cannot listen."
         ),

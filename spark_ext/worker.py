@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -10,6 +10,15 @@ from pyspark import TaskContext
 from runtime.numbering import number
 from runtime.partition import run
 from runtime.task import OrderColumn, Ranges, Task
+
+
+def renamed(
+    names: tuple[str, ...],
+    function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The function on batches whose columns get their own names back."""
+    return function(batch.rename_columns(list(names)) for batch in batches)
 
 
 def match_partition(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
