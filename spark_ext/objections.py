@@ -24,13 +24,13 @@ def explained(text: str, frame: DataFrame, expressions: Sequence[Sql], condition
             yield
     except (AnalysisException, ParseException) as error:
         for sql in expressions:
-            found = _objection(frame, sql, condition)
+            found = _objection(text, frame, sql, condition)
             if found is not None:
                 raise found.at(text) from error
         raise
 
 
-def _objection(frame: DataFrame, sql: Sql, condition: bool) -> CersqlError | None:
+def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> CersqlError | None:
     """The error of one expression on its own, or None if Spark takes it."""
     before, after = ("IF(", ", 1, 0)") if condition else ("", "")
     try:
@@ -39,12 +39,16 @@ def _objection(frame: DataFrame, sql: Sql, condition: bool) -> CersqlError | Non
         )  # beside columns, so that an aggregate is no query of its own
         return None
     except (AnalysisException, ParseException) as error:
-        start, length = _place(error)
+        place = _place(error)
+        start, length = place or (0, 1)
         at = sql.locate(max(0, start - len(before)))
         span = Span(at, at + max(1, length))
         spark_condition = error.getCondition() or ""
         if spark_condition.startswith("UNRESOLVED_COLUMN"):
             name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
+            if place is None:  # as inside lambdas, which aggregates become: the first such word of the expression
+                found = re.compile(rf"(?<![\w`.]){re.escape(name)}(?!\w)").search(text, at)
+                span = Span(*found.span()) if found else span
             hint = f"If it is a text, put it in quotes: '{name}'." if "." not in name else _IN_SUBQUERY
             return ExpressionError("UNRESOLVED_NAME", span=span, name=name, hint=hint)
         if spark_condition in _AGGREGATE:
@@ -60,13 +64,13 @@ _AGGREGATES = (
 )
 
 
-def _place(error: PySparkException) -> tuple[int, int]:
-    """Where in the expression: (offset, length)."""
+def _place(error: PySparkException) -> tuple[int, int] | None:
+    """Where in the expression: (offset, length); None if Spark does not say."""
     for context in error.getQueryContext() or []:
         if context.contextType().name == "SQL":
             return context.startIndex(), context.stopIndex() - context.startIndex() + 1
-    found = re.search(r"\(line 1, pos (\d+)\)", str(error))
-    return (int(found.group(1)), 1) if found else (0, 1)
+    found = re.search(r"line 1,? pos (\d+)", str(error))
+    return (int(found.group(1)), 1) if found else None
 
 
 def _detail(error: PySparkException) -> str:

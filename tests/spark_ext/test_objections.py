@@ -49,7 +49,7 @@ NAME = "UNRESOLVED_NAME"
         (T + "ORDER BY ts RETURN * HAVING ‸COUNT(b) + 1", WRONG, ("BOOLEAN",)),
         (T + "WHERE COUNT(b) > 1 AND a.v > ‸nosuch(COUNT(b))" + END, WRONG, ("nosuch",)),
         (T + "ORDER BY ts RETURN a.v, ‸MAX(nosuch(b.v))", WRONG, ("nosuch",)),
-        (T + "ORDER BY ts RETURN a.v, COUNT(b) + ‸MIN(b.v + zzz)", NAME, ("zzz",)),
+        (T + "ORDER BY ts RETURN a.v, COUNT(b) + MIN(b.v + ‸zzz)", NAME, ("zzz",)),
     ],
 )
 def test_place(session: Any, marked: str, condition: str, fragments: tuple[str, ...]) -> None:
