@@ -209,8 +209,17 @@ class _Reader:
         if self.is_keyword(token):
             self.cases += (token.upper == "CASE") - (token.upper == "END")
             return self.word()
+        if self.is_function():
+            return self.word(inert=True)
         known = self.variable(strip_quotes(token.text))
         return self.bare() if known is None else self.reference(known)
+
+    def is_function(self) -> bool:
+        """`catalog.schema.f(`: no column is followed by a parenthesis."""
+        ahead = 1
+        while self.peek(ahead) == "." and (name := self.token(ahead + 1)) is not None and name.is_name:
+            ahead += 2
+        return ahead > 1 and self.peek(ahead) == "("
 
     def is_keyword(self, token: Token) -> bool:
         """Does SQL, not the user, give the word its meaning here? Most words have one beside certain others only."""

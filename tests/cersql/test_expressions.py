@@ -34,7 +34,7 @@ def refs(text: str) -> list[str]:
         ("'a.x' = \"b.x\" -- a.x\n /* b.x */ || r'a.x'", []),
         ("foo + foo.bar + current_date", ["?foo", "?foo.bar", "?current_date"]),
         # functions and parts of names are no references
-        ("a(1) + year(a.ts) + date(x.d) + s.a(1)", ["a.ts", "x.d", "?s.a"]),
+        ("a(1) + year(a.ts) + date(x.d) + system.builtin.sqrt(a.v)", ["a.ts", "x.d", "a.v"]),
         ("x.a.b", ["x.a"]),
         # casts
         ("a.x::int + CAST(b.y AS date) + TRY_CAST(a.z AS STRUCT<a: INT, b: ARRAY<x: INT>>).a", ["a.x", "b.y", "a.z"]),
