@@ -64,7 +64,7 @@ def dot(automaton: Automaton) -> str:
     """The automaton in Graphviz's language."""
     lines = ["digraph cea {", "  rankdir=LR;", "  node [shape=circle];"]
     lines += [f"  q{q} [shape=doublecircle];" for q in automaton.final]
-    lines += [f'  start{q} [shape=point]; start{q} -> q{q};' for q in automaton.initial]
+    lines += [f"  start{q} [shape=point]; start{q} -> q{q};" for q in automaton.initial]
     for t in automaton.transitions:
         text = f"{show_guard(t.guard)} / {show_label(t.label)}".replace("\\", "\\\\").replace('"', '\\"')
         lines.append(f'  q{t.source} -> q{t.target} [label="{text}"];')
@@ -110,9 +110,20 @@ def _reach(start: Iterable[int], edges: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def distinct_guards(transitions: Sequence[Transition]) -> tuple[Guard, ...]:
-    """The guards of the marking transitions, in order of appearance: one bit of the symbol each.
+    """The guards of the marking transitions: one bit of the symbol each.
 
     A whole guard is a bit, not each atom of it: an event that satisfies some atoms, but no guard, then has symbol 0,
-    and can be dropped.
+    and can be dropped. Bits follow the order of appearance; but if each guard has a type of its own, that of the type
+    names, so that symbols sort as types do.
     """
-    return tuple(dict.fromkeys(t.guard for t in transitions if t.label))
+    guards = tuple(dict.fromkeys(t.guard for t in transitions if t.label))
+    types = [own_type(guard) for guard in guards]
+    if None in types or len(set(types)) < len(types):
+        return guards
+    return tuple(sorted(guards, key=lambda guard: (own_type(guard) or "").encode()))
+
+
+def own_type(guard: Guard) -> str | None:
+    """The guard's only type name, or None if it has none or several."""
+    types = [part for part in guard if isinstance(part, str)]
+    return types[0] if len(types) == 1 else None

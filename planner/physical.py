@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.automaton import TRUE, Automaton, Guard, distinct_guards, show_guard
+from planner.automaton import TRUE, Automaton, Guard, distinct_guards, own_type, show_guard
 from planner.cel import Predicate
 from planner.compile import automaton_of
 from planner.lower import lower
 from planner.query import Query
-from planner.sql import quote
-from runtime.program import Program, symbol_words
+from planner.sql import literal, quote
+from runtime.program import WORD_BITS, Program, symbol_words
 
 # A slice is this many windows long, so that one row in so many is sent twice.
 SLICE_WINDOWS = 64
@@ -31,7 +31,8 @@ class PhysicalPlan:
     """The plan of a query. `layout` is keys, slices, ranges or single; `drops`: rows without a guard never leave Spark.
 
     `guards`: what each bit of the symbol demands, as Spark SQL. `span`: the greatest number of positions that a match
-    covers, if it is bounded. `reasons`: why it is so, for EXPLAIN.
+    covers, if it is bounded. `type_in_symbol`: the TYPE column, if the symbol of every row that is kept says which type it
+    is of, and sorts like it. `reasons`: why it is so, for EXPLAIN.
     """
 
     query: Query
@@ -42,6 +43,7 @@ class PhysicalPlan:
     drops: bool
     span: int | None
     slice_size: int | None
+    type_in_symbol: str | None
     reasons: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -70,6 +72,7 @@ def plan(query: Query) -> PhysicalPlan:
         drops=drops,
         span=span,
         slice_size=slice_size,
+        type_in_symbol=type_in_symbol(guards, query) if drops else None,
         reasons=(why, why_drop),
     )
 
@@ -80,6 +83,17 @@ def guard_sql(guard: Guard, query: Query) -> str:
     parts = [types[part] for part in sorted(part for part in guard if isinstance(part, str))]
     parts += sorted(part.sql for part in guard if isinstance(part, Predicate))
     return " AND ".join(f"({part})" for part in parts if part != "TRUE") or "TRUE"
+
+
+def type_in_symbol(guards: tuple[Guard, ...], query: Query) -> str | None:
+    """The TYPE column that symbols stand for: each guard has a value of it to itself, in ascending order of the bits."""
+    types, tests = [own_type(guard) for guard in guards], dict(query.types)
+    column = query.sources[0].type_column
+    if len(query.sources) > 1 or column is None or query.column(column).type != "string":
+        return None
+    if None in types or len(set(types)) < len(types) or len(guards) > WORD_BITS:
+        return None
+    return column if all(tests[t] == f"{quote(column)} = {literal(t)}" for t in types if t is not None) else None
 
 
 def observes_positions(automaton: Automaton, query: Query) -> bool:

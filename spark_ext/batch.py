@@ -1,10 +1,12 @@
 """A physical plan as a DataFrame: everything around the engine is Catalyst's.
 
-    sources → (drop) → columns and symbol → shuffle → mapInArrow(engine) → HAVING → RETURN → LIMIT
+sources → (drop) → columns and symbol → shuffle → mapInArrow(engine) → HAVING → RETURN → LIMIT
 """
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -50,7 +52,7 @@ from spark_ext.worker import match_partition, number_partition, renamed
 
 SLICE_COLUMN = "__cersql_slice"
 TARGET_COLUMN, ORIGIN_COLUMN, POSITION_COLUMN = "__cersql_target", "__cersql_origin", "__cersql_position"
-PARTITION_BYTES = 32 << 20  # what a task should read, by Catalyst's estimate
+PARTITION_BYTES = 128 << 20  # what a task should read, by Catalyst's estimate
 WORKER_BYTES = 1 << 30  # an estimate of a partition above which Spark sorts, since Spark can spill
 SORT_SETTING = "cersql.sort"  # auto, worker or spark
 
@@ -75,28 +77,30 @@ class Batch:
         rows = self._rows()
         match self.plan.layout:
             case "keys":
-                n = self._partitions(rows)
+                n = self._partitions()
                 rows = rows.repartition(n, *(rows[name] for name in self.keys))
             case "slices":
                 rows = self._sliced(rows)
-                n = self._partitions(rows)
+                n = self._partitions()
                 rows = rows.repartition(n, rows[SLICE_COLUMN])
             case "ranges":
-                n = self._partitions(rows)
+                n = self._partitions()
                 return self._matched(self._numbered(rows, n), n, presorted=False, n_ranges=n)
             case _:
                 n, rows = 1, rows.repartition(1)
-        presorted = self.plan.layout != "slices" and self._spark_sorts(rows, n)
+        presorted = self.plan.layout != "slices" and self._spark_sorts(n)
         return self._matched(self._sorted(rows) if presorted else rows, n, presorted)
 
     def _rows(self) -> DataFrame:
         """The rows that can matter, with the columns that the engine, the order and RETURN need."""
         source, filter_ = self.source, drop_sql(self.plan)
-        deterministic = _deterministic(source, [sql for _, sql in self.symbols])
+        deterministic = self._deterministic()
         if filter_ is not None and deterministic:
             source = source.where(filter_)
         columns = [self._payload(name) for name in self._needed()]
-        columns += [f"{self._normalised(name)} AS {key}" for name, key in zip(self.query.partition_by, self.keys, strict=True)]
+        columns += [
+            f"{self._normalised(name)} AS {key}" for name, key in zip(self.query.partition_by, self.keys, strict=True)
+        ]
         rows = source.selectExpr(*columns, *(f"{sql} AS {name}" for name, sql in self.symbols))
         if filter_ is not None and not deterministic:
             rows = rows.where(" OR ".join(f"{name} <> 0" for name, _ in self.symbols))
@@ -120,7 +124,7 @@ class Batch:
     def _tie_columns(self) -> list[str]:
         """What decides between rows that agree on ORDER BY: the source, what the pattern reads, what RETURN reads."""
         query = self.query
-        pattern = [name for name in query.reads if name not in query.partition_by]
+        pattern = [name for name in query.reads if name not in (*query.partition_by, self.plan.type_in_symbol)]
         source = [SOURCE_COLUMN] if SOURCE_COLUMN in self.types else []
         return list(dict.fromkeys([*source, *pattern, *self._used()]))
 
@@ -182,10 +186,19 @@ class Batch:
         return tuple(OrderColumn(order.column, order.nulls_last) for order in self.query.order_by)
 
     def _ties(self) -> tuple[OrderColumn, ...]:
+        """In the schema's order; the symbol where it says the type."""
         ordered = {order.column for order in self.query.order_by}
-        return tuple(
-            OrderColumn(name) for name in self._tie_columns() if name not in ordered and _comparable(self.types[name])
-        )
+        names = [name for name in self._tie_columns() if name not in ordered and _comparable(self.types[name])]
+        type = self.plan.type_in_symbol
+        if type is not None and type not in ordered:
+            before = [name for name in names if name in self._before(type)]
+            names = [*before, self.symbols[0][0], *(name for name in names if name not in before)]
+        return tuple(OrderColumn(name) for name in names)
+
+    def _before(self, type: str) -> list[str]:
+        """The columns that the pattern reads which come before the TYPE column in the schema."""
+        reads = list(self.query.reads)
+        return reads[: reads.index(type)] if type in reads else reads
 
     def _wants(self, column: str) -> bool:
         """Does anything after the engine mention this column of a match?"""
@@ -247,18 +260,32 @@ class Batch:
             columns.append(by.asc_nulls_last() if column.nulls_last else by.asc_nulls_first())
         return rows.sortWithinPartitions(*columns)
 
-    def _partitions(self, rows: DataFrame) -> int:
-        """How many tasks: by Catalyst's estimate of the size, between the cores and spark.sql.shuffle.partitions."""
-        most = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200"))
-        size = _estimate(rows)
-        least = 2 * _parallelism(self.spark)
-        return max(1, min(max(least, -(-size // PARTITION_BYTES)), max(most, 1)))
+    @functools.cached_property
+    def _bytes(self) -> int:
+        """Catalyst's estimate of the sources' size; 0 where it cannot be asked. Filters count for nothing in it."""
+        if not hasattr(self.source, "_jdf"):
+            return 0
+        return int(self.source._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
 
-    def _spark_sorts(self, rows: DataFrame, n: int) -> bool:
+    def _partitions(self) -> int:
+        """How many tasks: by the estimated size, between the cores and spark.sql.shuffle.partitions."""
+        most = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 200)
+        return max(1, min(max(_parallelism(self.spark), -(-self._bytes // PARTITION_BYTES)), most))
+
+    def _spark_sorts(self, n: int) -> bool:
         setting = self.spark.conf.get(SORT_SETTING, "auto")
         if setting in ("worker", "spark"):
             return setting == "spark"
-        return _estimate(rows) // n > WORKER_BYTES
+        return self._bytes // n > WORKER_BYTES
+
+    def _deterministic(self) -> bool:
+        """Would two evaluations of the conditions on one row agree? What calls no function surely does."""
+        calls = any(re.search(r"[\w`]\s*\(", sql) for sql, _ in self.query.origins)
+        if not calls or not hasattr(self.source, "_jdf"):  # Connect cannot say; rand() is not worth losing the drop
+            return True
+        frame = self.source.selectExpr(*(sql for _, sql in self.symbols))
+        expressions = frame._jdf.queryExecution().analyzed().expressions()
+        return all(expressions.apply(i).deterministic() for i in range(expressions.length()))
 
 
 def _mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], schema: StructType) -> DataFrame:
@@ -283,7 +310,9 @@ def clock_sql(column: str, types: dict[str, DataType]) -> str:
         return f"unix_micros({name})"
     if kind == "timestamp_ntz":
         # Its wall clock read as UTC: a cast would go through the session's zone, which has gaps.
-        parts = ", ".join(f"extract({part} FROM {name})" for part in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"))
+        parts = ", ".join(
+            f"extract({part} FROM {name})" for part in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+        )
         return f"unix_micros(make_timestamp_ltz({parts}, 'UTC'))"
     if kind == "date":
         return f"CAST(unix_date({name}) AS BIGINT)"
@@ -302,22 +331,6 @@ def _comparable(type: DataType) -> bool:
     if isinstance(type, StructType):
         return all(_comparable(field.dataType) for field in type.fields)
     return True
-
-
-def _deterministic(source: DataFrame, expressions: Sequence[str]) -> bool:
-    """Would two evaluations of the conditions on one row agree?"""
-    frame = source.selectExpr(*expressions)
-    if not hasattr(frame, "_jdf"):  # Spark Connect cannot say; rand() in a condition is not worth losing the drop
-        return True
-    expressions_ = frame._jdf.queryExecution().analyzed().expressions()
-    return all(expressions_.apply(i).deterministic() for i in range(expressions_.length()))
-
-
-def _estimate(frame: DataFrame) -> int:
-    """Catalyst's estimate of the size in bytes; 0 where it cannot be asked."""
-    if not hasattr(frame, "_jdf"):
-        return 0
-    return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
 def _is_local(spark: object) -> bool:
@@ -351,7 +364,7 @@ def _named(output: Output, query: Query, catalog: SparkCatalog) -> str:
 
 
 def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
-    """The number of matches, a row of one BIGINT, without making a row of any match; None if HAVING or LIMIT needs them."""
+    """The number of matches, one BIGINT, without making a row of any; None if HAVING or LIMIT needs them."""
     query = plan.query
     if query.having or query.limit is not None:
         return None
