@@ -31,8 +31,9 @@ class PhysicalPlan:
     """The plan of a query. `layout` is keys, slices, ranges or single; `drops`: rows without a guard never leave Spark.
 
     `guards`: what each bit of the symbol demands, as Spark SQL. `span`: the greatest number of positions that a match
-    covers, if it is bounded. `type_in_symbol`: the TYPE column, if the symbol of every row that is kept says which type it
-    is of, and sorts like it. `reasons`: why it is so, for EXPLAIN.
+    covers, if it is bounded. `type_column`: the TYPE column, if every guard demands one value of it, so that no
+    other values need be told apart; `type_in_symbol`: the symbol of every row that is kept says that value, and sorts
+    like it. `reasons`: why it is so, for EXPLAIN.
     """
 
     query: Query
@@ -43,7 +44,8 @@ class PhysicalPlan:
     drops: bool
     span: int | None
     slice_size: int | None
-    type_in_symbol: str | None
+    type_column: str | None
+    type_in_symbol: bool
     reasons: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -72,7 +74,8 @@ def plan(query: Query) -> PhysicalPlan:
         drops=drops,
         span=span,
         slice_size=slice_size,
-        type_in_symbol=type_in_symbol(guards, query) if drops else None,
+        type_column=only_type_column(guards, query),
+        type_in_symbol=drops and len({own_type(guard) for guard in guards}) == len(guards) <= WORD_BITS,
         reasons=(why, why_drop),
     )
 
@@ -85,15 +88,26 @@ def guard_sql(guard: Guard, query: Query) -> str:
     return " AND ".join(f"({part})" for part in parts if part != "TRUE") or "TRUE"
 
 
-def type_in_symbol(guards: tuple[Guard, ...], query: Query) -> str | None:
-    """The TYPE column that symbols stand for: each guard has a value of it to itself, in ascending order of the bits."""
-    types, tests = [own_type(guard) for guard in guards], dict(query.types)
-    column = query.sources[0].type_column
+def only_type_column(guards: tuple[Guard, ...], query: Query) -> str | None:
+    """The TYPE column, if every guard demands one value of it."""
+    tests, column = dict(query.types), query.sources[0].type_column
     if len(query.sources) > 1 or column is None or query.column(column).type != "string":
         return None
-    if None in types or len(set(types)) < len(types) or len(guards) > WORD_BITS:
-        return None
-    return column if all(tests[t] == f"{quote(column)} = {literal(t)}" for t in types if t is not None) else None
+    types = [own_type(guard) for guard in guards]
+    simple = all(t is not None and tests[t] == f"{quote(column)} = {literal(t)}" for t in types)
+    return column if simple else None
+
+
+def type_rank_sql(plan: PhysicalPlan) -> str:
+    """A small number that orders the values of the type column as far as the pattern can tell them apart.
+
+    A value of the pattern gets an odd number, what lies between two of them an even one; binary order, as Spark's.
+    """
+    assert plan.type_column is not None
+    column = quote(plan.type_column)
+    values = sorted({t for t, _ in plan.query.types}, key=lambda value: value.encode())
+    terms = [f"IF({column} >= {literal(v)}, 1, 0) + IF({column} > {literal(v)}, 1, 0)" for v in values]
+    return f"CAST({' + '.join(terms)} AS {'TINYINT' if len(values) < 60 else 'INT'})"
 
 
 def observes_positions(automaton: Automaton, query: Query) -> bool:

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     VariantType,
 )  # fmt: skip
 
-from planner.physical import PhysicalPlan, drop_sql, symbol_sql
+from planner.physical import PhysicalPlan, drop_sql, symbol_sql, type_rank_sql
 from planner.query import (
     END_COLUMN,
     SIZE_COLUMN,
@@ -51,6 +51,7 @@ from spark_ext.schema import SparkCatalog
 from spark_ext.worker import match_partition, number_partition, renamed
 
 SLICE_COLUMN = "__cersql_slice"
+TYPE_COLUMN = "__cersql_type"
 TARGET_COLUMN, ORIGIN_COLUMN, POSITION_COLUMN = "__cersql_target", "__cersql_origin", "__cersql_position"
 PARTITION_BYTES = 128 << 20  # what a task should read, by Catalyst's estimate
 WORKER_BYTES = 1 << 30  # an estimate of a partition above which Spark sorts, since Spark can spill
@@ -101,7 +102,10 @@ class Batch:
         columns += [
             f"{self._normalised(name)} AS {key}" for name, key in zip(self.query.partition_by, self.keys, strict=True)
         ]
-        rows = source.selectExpr(*columns, *(f"{sql} AS {name}" for name, sql in self.symbols))
+        columns += [f"{sql} AS {name}" for name, sql in self.symbols]
+        if any(tie.name == TYPE_COLUMN for tie in self._ties()):
+            columns.append(f"{type_rank_sql(self.plan)} AS {TYPE_COLUMN}")
+        rows = source.selectExpr(*columns)
         if filter_ is not None and not deterministic:
             rows = rows.where(" OR ".join(f"{name} <> 0" for name, _ in self.symbols))
         return rows
@@ -124,7 +128,7 @@ class Batch:
     def _tie_columns(self) -> list[str]:
         """What decides between rows that agree on ORDER BY: the source, what the pattern reads, what RETURN reads."""
         query = self.query
-        pattern = [name for name in query.reads if name not in (*query.partition_by, self.plan.type_in_symbol)]
+        pattern = [name for name in query.reads if name not in (*query.partition_by, self.plan.type_column)]
         source = [SOURCE_COLUMN] if SOURCE_COLUMN in self.types else []
         return list(dict.fromkeys([*source, *pattern, *self._used()]))
 
@@ -163,7 +167,7 @@ class Batch:
         ordered = rows.repartitionByRange(n, rows[quote(self.query.order_by[0].column)].asc())
         order = (*self._order(), *self._ties())
         kept = {self.query.order_by[0].column, *self._used()}
-        dropped = tuple(name for name in self._needed() if name not in kept)
+        dropped = tuple(name for name in (*self._needed(), TYPE_COLUMN) if name in rows.columns and name not in kept)
         fields = [f for f in rows.schema.fields if f.name not in dropped]
         fields += [StructField(name, IntegerType()) for name in (TARGET_COLUMN, ORIGIN_COLUMN)]
         fields.append(StructField(POSITION_COLUMN, LongType()))
@@ -186,13 +190,14 @@ class Batch:
         return tuple(OrderColumn(order.column, order.nulls_last) for order in self.query.order_by)
 
     def _ties(self) -> tuple[OrderColumn, ...]:
-        """In the schema's order; the symbol where it says the type."""
+        """What breaks ties, with a small number in place of the TYPE column where that is enough."""
         ordered = {order.column for order in self.query.order_by}
         names = [name for name in self._tie_columns() if name not in ordered and _comparable(self.types[name])]
-        type = self.plan.type_in_symbol
+        type = self.plan.type_column
         if type is not None and type not in ordered:
             before = [name for name in names if name in self._before(type)]
-            names = [*before, self.symbols[0][0], *(name for name in names if name not in before)]
+            instead = self.symbols[0][0] if self.plan.type_in_symbol else TYPE_COLUMN
+            names = [*before, instead, *(name for name in names if name not in before)]
         return tuple(OrderColumn(name) for name in names)
 
     def _before(self, type: str) -> list[str]:
