@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from cersql import syntax
 from cersql.bind import bind
 from cersql.explain import explain_stage
 from cersql.parse import parse
+from cersql.scope import Names
 from planner.physical import PhysicalPlan, plan
 from planner.query import Column, Query, Source
 from runtime.program import Program
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from spark_ext.schema import SparkCatalog
 
 ORDER_SETTING = "cersql.orderBy"
+
+logger = logging.getLogger("cersql")
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class SchemaCatalog:
     def relation(self, statement: str) -> tuple[Column, ...] | None:
         name = statement.removeprefix("SELECT * FROM ").replace("`", "")
         for known, columns in self._schemas.items():
-            if known == name or (not self.case_sensitive and known.casefold() == name.casefold()):
+            if name in Names([known], self.case_sensitive):
                 return tuple(Column(column, type.lower()) for column, type in columns.items())
         return None
 
@@ -58,11 +62,9 @@ class SchemaCatalog:
         return sorted(self._schemas)
 
     def union(self, sources: Sequence[Source]) -> tuple[Column, ...]:
-        found: dict[str, Column] = {}
-        for source in sources:
-            for column in source.columns:
-                found.setdefault(column.name.casefold(), column)
-        return tuple(found.values())
+        columns = [column for source in sources for column in source.columns]
+        names = Names((column.name for column in columns), self.case_sensitive)
+        return tuple(next(c for c in columns if c.name == name) for name in names)
 
     def type_of(self, expression: str, columns: Sequence[Column]) -> str:
         """A column's own type; without Spark, anything else counts as a double."""
@@ -129,6 +131,8 @@ def _compile(
     columns = None if given is None else catalog.given_columns()
     order_by = order_by or spark.conf.get(ORDER_SETTING, None)
     query = bind(tree, catalog, columns, order_by)
+    for warning in query.warnings:
+        logger.warning("%s", warning)
     return Compiled(tree, query, plan(query)), catalog
 
 

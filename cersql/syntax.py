@@ -61,7 +61,7 @@ class Chain(Pattern):
 
 @dataclass(frozen=True)
 class Repeat(Pattern):
-    """`p+` is (1, None), `p*` (0, None), `p?` (0, 1), `p{n}` (n, n), `p{n,}` (n, None), `p{n,m}`; `:` before: contiguous."""
+    """`p+` is (1, None), `p*` (0, None), `p?` (0, 1), `p{n}` (n, n), `p{n,}` (n, None); `:` before: contiguous."""
 
     inner: Pattern
     low: int

@@ -63,9 +63,7 @@ class _Builder:
         """R: wait, then mark one event (Fig. 5)."""
         wait, done = self.state(), self.state()
         guard = TRUE if type is None else frozenset({type})
-        return Fragment(
-            [Transition(wait, guard, marks, done), Transition(wait, TRUE, NOTHING, wait)], [wait], [done]
-        )
+        return Fragment([Transition(wait, guard, marks, done), Transition(wait, TRUE, NOTHING, wait)], [wait], [done])
 
     def contiguous(self, first: Fragment, second: Fragment) -> Fragment:
         """φ : ψ. A new state joins them; only marking transitions come in and go out, so nothing lies between."""
@@ -120,9 +118,7 @@ def iteration(inner: Fragment) -> Fragment:
 
 def either(left: Fragment, right: Fragment) -> Fragment:
     """φ OR ψ: side by side."""
-    return Fragment(
-        left.transitions + right.transitions, left.initial + right.initial, left.final + right.final
-    )
+    return Fragment(left.transitions + right.transitions, left.initial + right.initial, left.final + right.final)
 
 
 def _redirected(inner: Fragment, targets: list[int]) -> list[Transition]:

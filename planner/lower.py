@@ -19,9 +19,7 @@ def lower(automaton: Automaton, window: Window | None, variables: tuple[str, ...
     labels = tuple(dict.fromkeys(t.label for t in automaton.transitions if t.label))
     number = {label: i for i, label in enumerate(labels)}
     rows = [
-        (t.source, bit[t.guard], number[t.label], t.target)
-        if t.label
-        else (t.source, rt.ALWAYS, rt.SKIP, t.target)
+        (t.source, bit[t.guard], number[t.label], t.target) if t.label else (t.source, rt.ALWAYS, rt.SKIP, t.target)
         for t in automaton.transitions
     ]
     return rt.Program(
@@ -37,7 +35,7 @@ def lower(automaton: Automaton, window: Window | None, variables: tuple[str, ...
 
 
 def lower_window(window: Window | None) -> rt.Window | None:
-    """n EVENTS is end − start ≤ n − 1 positions; a strict or fractional bound stays what it is (see runtime.ecs.inside)."""
+    """n EVENTS is end − start ≤ n − 1 positions; any other bound stays what it is (see runtime.ecs.inside)."""
     if window is None:
         return None
     if window.kind == "events":

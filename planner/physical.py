@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.automaton import TRUE, Automaton, Guard, distinct_guards, own_type, show_guard
+from planner.automaton import Automaton, Guard, distinct_guards, own_type, show_guard
 from planner.cel import Predicate
 from planner.compile import automaton_of
 from planner.lower import lower
@@ -49,10 +49,10 @@ class PhysicalPlan:
     reasons: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"layout: {self.layout}", f"drop rows without a guard: {'yes' if self.drops else 'no'}"]
+        lines = [f"layout: {self.layout}", f"rows dropped before the shuffle: {'yes' if self.drops else 'none'}"]
         lines += [f"  {reason}" for reason in self.reasons]
         lines.append(f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}")
-        lines += [f"symbol bit {i}: {guard}" for i, guard in enumerate(self.guards)]
+        lines += [f"condition {i} (bit {i} of the symbol): {guard}" for i, guard in enumerate(self.guards)]
         return "\n".join(lines)
 
 
@@ -64,12 +64,13 @@ def plan(query: Query) -> PhysicalPlan:
     sees_positions = observes_positions(automaton, query)
     span = position_span(automaton, query)
     layout, slice_size, why = _layout(query, sees_positions, span)
-    drops, why_drop = _drops(guards, sees_positions, layout)
+    conditions = tuple(guard_sql(guard, query) for guard in guards)
+    drops, why_drop = _drops(guards, conditions, sees_positions, layout)
     return PhysicalPlan(
         query=query,
         automaton=automaton,
         program=program,
-        guards=tuple(guard_sql(guard, query) for guard in guards),
+        guards=conditions,
         layout=layout,
         drops=drops,
         span=span,
@@ -179,15 +180,20 @@ def _layout(query: Query, sees_positions: bool, span: int | None) -> tuple[str, 
     return "single", None, "no PARTITION BY and no window of whole time units: matched in one task"
 
 
-def _drops(guards: tuple[Guard, ...], sees_positions: bool, layout: str) -> tuple[bool, str]:
-    if TRUE in guards:
+def _drops(
+    guards: tuple[Guard, ...], conditions: tuple[str, ...], sees_positions: bool, layout: str
+) -> tuple[bool, str]:
+    if "TRUE" in conditions:
         return False, "every row can be part of a match, so none is dropped"
     if not sees_positions:
         shown = " or ".join(show_guard(guard) for guard in guards[:3]) + (" or …" if len(guards) > 3 else "")
-        return True, f"rows that satisfy none of the {len(guards)} guards ({shown}) are dropped before the shuffle"
+        return True, f"rows that satisfy none of the {len(guards)} conditions ({shown}) never leave Spark"
     if layout == "ranges":
-        return False, "rows are numbered before those without a guard are dropped, since their positions matter"
-    return False, "rows without a guard are kept, since the pattern sees what lies between its events"
+        return (
+            False,
+            "rows are numbered before those that satisfy no condition are dropped, since their positions matter",
+        )
+    return False, "rows that satisfy no condition are kept, since the pattern sees what lies between its events"
 
 
 def symbol_sql(guards: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -25,7 +25,7 @@ def variable_column(i: int) -> str:
 
 @dataclass(frozen=True)
 class Window:
-    """WITHIN. kind 'time': end − start ≤ size (strict: <) in the clock's unit; 'events': end − start < size positions."""
+    """WITHIN. kind 'time': end − start ≤ size (strict: <) in the clock's unit; 'events': < size, in positions."""
 
     kind: str
     size: int | float

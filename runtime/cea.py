@@ -175,7 +175,7 @@ def prune(arena, live, side, k, now, width, strict):
 
 @njit(cache=True, inline="always")
 def lacks(arena, table, live, roots, klass):
-    """What is missing before an event of this class can be read: a row of the table, nodes, roots, or (DONE) nothing."""
+    """What is missing before an event of this class can be read: a row, nodes, roots, or (DONE) nothing."""
     counts = live.counts
     row = table.row_of[0, klass]
     if row < 0:

@@ -218,9 +218,7 @@ class CeaEngine:
         return self._arena
 
     def _new_roots(self, capacity: int) -> ecs.Roots:
-        return ecs.Roots(
-            np.zeros(capacity, np.int32), np.zeros(capacity, self._clock), np.zeros(capacity, np.int64)
-        )
+        return ecs.Roots(np.zeros(capacity, np.int32), np.zeros(capacity, self._clock), np.zeros(capacity, np.int64))
 
     def _add_row(self) -> None:
         counts = self._live.counts
@@ -319,7 +317,9 @@ class CeaEngine:
                 self._arena, self._roots, at, n_roots, self._width, self._strict, stack, self._counts, total
             )
             if at == ecs.OVERFLOW:
-                raise ExecutionError("COUNT_OVERFLOW", hint="Bound the pattern with WITHIN, or its loops by conditions.")
+                raise ExecutionError(
+                    "COUNT_OVERFLOW", hint="Bound the pattern with WITHIN, or its loops by conditions."
+                )
             if at != n_roots:
                 self._walk = ecs.grown_walk(self._walk)
         return int(total[0])
@@ -370,7 +370,7 @@ class CeaEngine:
             columns = state["arena"]
             arena = self._ready(columns[-1])
             capacity = max(FIRST_NODES, 2 * len(columns[0]))
-            self._arena = ecs.Arena(*(grown(column, capacity) for column in columns), size=arena.size)
+            self._arena = ecs.Arena._make([*(grown(column, capacity) for column in columns), arena.size])
             self._arena.size[0] = len(columns[0])
 
 

@@ -42,7 +42,7 @@ class Arena(NamedTuple):
 
 def new_arena(capacity: int, clock: np.dtype) -> Arena:
     """An arena that holds ⊥ alone."""
-    arena = Arena(
+    return Arena(
         row=np.full(capacity, RESERVED, np.int64),
         label=np.zeros(capacity, np.int32),
         child=np.zeros(capacity, np.int32),
@@ -50,12 +50,11 @@ def new_arena(capacity: int, clock: np.dtype) -> Arena:
         start=np.zeros(capacity, clock),
         size=np.ones(1, np.int64),
     )
-    return arena
 
 
 def grown_arena(arena: Arena, capacity: int) -> Arena:
     """A copy with room for `capacity` nodes."""
-    return Arena(*(grown(column, capacity) for column in arena[:-1]), size=arena.size)
+    return Arena._make([*(grown(column, capacity) for column in arena[:-1]), arena.size])
 
 
 @njit(cache=True, inline="always")
@@ -180,7 +179,7 @@ def new_walk(capacity: int) -> Walk:
 
 def grown_walk(walk: Walk) -> Walk:
     capacity = 2 * len(walk.path_row)
-    return Walk(*(grown(column, capacity) for column in walk[:-1]), top=walk.top)
+    return Walk._make([*(grown(column, capacity) for column in walk[:-1]), walk.top])
 
 
 class Roots(NamedTuple):

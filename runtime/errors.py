@@ -151,9 +151,7 @@ class ExecutionError(CersqlError):
             "55000",
             "This worker runs cersql {worker} and was sent a program of {program}.",
         ),
-        "SNAPSHOT_VERSION": Condition(
-            "55000", "A snapshot of format {found} cannot be restored by format {expected}."
-        ),
+        "SNAPSHOT_VERSION": Condition("55000", "A snapshot of format {found} cannot be restored by format {expected}."),
     }
 
 

@@ -19,7 +19,6 @@ from runtime.order import as_clock, codes, has_clock, sorted_rows
 from runtime.task import OrderColumn, Ranges
 
 
-
 def number(
     ranges: Ranges,
     symbols: tuple[str, ...],

@@ -140,10 +140,8 @@ def is_sorted(values: AnyArray) -> bool:
     return bool(np.all(values[1:] >= values[:-1]))
 
 
-def sorted_rows(
-    table: pa.Table, keys: IntArray | None, first: AnyArray, rest: tuple[OrderColumn, ...]
-) -> IntArray:
-    """The permutation that puts rows in order: keys, then `first` (numbers), then the columns `rest` where those tie."""
+def sorted_rows(table: pa.Table, keys: IntArray | None, first: AnyArray, rest: tuple[OrderColumn, ...]) -> IntArray:
+    """The permutation that puts rows in order: keys, then `first` (numbers), then the columns `rest` where they tie."""
     n = len(first)
     order = np.arange(n, dtype=np.int64) if is_sorted(first) else stable_order(first)
     if keys is not None and not is_sorted(keys[order]):
@@ -166,7 +164,7 @@ def _break_ties(table: pa.Table, order: IntArray, same: AnyArray, rest: tuple[Or
     places = np.flatnonzero(tied)
     begins = np.ones(len(order), np.bool_)
     begins[1:] = ~same
-    stretch = np.cumsum(begins)[places]
+    stretch = np.cumsum(begins)[places].astype(np.int64)
     rows = order[places]
     part = table.take(pa.array(rows)) if len(places) < len(order) else table
     index = None if len(places) < len(order) else rows

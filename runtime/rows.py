@@ -28,8 +28,8 @@ class RowBuilder:
         task, names, columns = self._task, [], []
         index = matches.positions - base if base else matches.positions
         first, last = index[matches.offsets[:-1]], index[matches.offsets[1:] - 1]
-        for source, name in task.key_outputs:
-            names.append(name)
+        for source, key in task.key_outputs:
+            names.append(key)
             columns.append(_taken(rows, source, first))
         for name, at in ((task.start, first), (task.end, last)):
             if name is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from pyarrow import RecordBatch
@@ -154,7 +154,8 @@ class Batch:
 
     def _sliced(self, rows: DataFrame) -> DataFrame:
         """Each row to the slice that owns it, and to the next if a match that ends there can reach back to it."""
-        assert self.plan.slice_size is not None and self.query.window is not None
+        assert self.plan.slice_size is not None
+        assert self.query.window is not None
         size, width = self.plan.slice_size, self.query.window.size
         clock = clock_sql(self.query.order_by[0].column, self.types)
         own = f"({clock} DIV {size}L - IF({clock} % {size}L < 0L, 1L, 0L))"  # DIV alone rounds towards zero

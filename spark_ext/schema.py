@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -19,7 +19,7 @@ class SparkCatalog:
         self._given = given
         self._frames: dict[str, DataFrame] = {}
         self._types: dict[Column, DataType] = {}
-        self.case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false").lower() == "true"
+        self.case_sensitive = str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
     def frame(self, relation: str | None) -> DataFrame:
         """The DataFrame of a source."""
@@ -59,7 +59,11 @@ class SparkCatalog:
         return tuple(c for c in self._columns(self.union_frame(sources)) if c.name != SOURCE_COLUMN)
 
     def type_of(self, expression: str, columns: Sequence[Column]) -> str:
-        return str(self.empty(columns).selectExpr(expression).schema.fields[0].dataType.simpleString())
+        """The type of an expression; a mistake in it is reported with its place later, when RETURN is analyzed."""
+        try:
+            return str(self.empty(columns).selectExpr(expression).schema.fields[0].dataType.simpleString())
+        except (AnalysisException, ParseException):
+            return "double"
 
     def _columns(self, df: DataFrame) -> tuple[Column, ...]:
         """A DataFrame's columns, remembering their exact types (a type's text does not quote odd field names)."""

@@ -40,7 +40,7 @@ def test_readme_sql(flights, text):
 @pytest.mark.parametrize("code", blocks("python"))
 def test_readme_python(flights, code, capsys):
     scope: dict[str, object] = {}
-    exec(compile(code, "README.md", "exec"), scope) 
+    exec(compile(code, "README.md", "exec"), scope)
     shown = capsys.readouterr().out
     assert "mean_delay" in shown and "only showing top 5 rows" in shown
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,11 +42,11 @@ def run_engine(queries: list[BenchQuery], folder: Path, millions: int, repeat: i
         found = _run(program, read, clock, keys, query.count)
         if millions == 1 and found != query.matches:
             raise SystemExit(f"{query.name}: {found} matches, {query.matches} expected")
-        listed = median([seconds(lambda: _run(program, read, clock, keys, query.count)) for _ in range(repeat)])
+        listed = median([seconds(partial(_run, program, read, clock, keys, query.count)) for _ in range(repeat)])
         wide = _widened(program)
         silent = read & ~np.int64(_last_bit(program))
-        same = median([seconds(lambda: _run(program, silent, clock, keys, True)) for _ in range(repeat)])
-        wider = median([seconds(lambda: _run(wide, silent, clock, keys, True)) for _ in range(repeat)])
+        same = median([seconds(partial(_run, program, silent, clock, keys, True)) for _ in range(repeat)])
+        wider = median([seconds(partial(_run, wide, silent, clock, keys, True)) for _ in range(repeat)])
         engine = engine_for(program)
         engine.count(read, clock, keys=keys)
         rate = len(read) / listed / 1e6
@@ -65,7 +67,5 @@ def _last_bit(program: Program) -> int:
 
 
 def _widened(program: Program) -> Program:
-    from dataclasses import replace
-
     window = program.window
     return program if window is None else replace(program, window=Window(window.kind, window.size * 100, window.strict))

@@ -69,14 +69,18 @@ def peak_mb(children: bool = False) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", type=int, default=1, metavar="M", help="millions of events for the engine (0: skip)")
+    parser.add_argument(
+        "--engine", type=int, default=1, metavar="M", help="millions of events for the engine (0: skip)"
+    )
     parser.add_argument("--spark", type=int, default=10, metavar="M", help="millions of events for Spark (0: skip)")
     parser.add_argument("--repeat", type=int, default=5, help="runs of each, after a warm-up")
     parser.add_argument("--only", default="", help="names of queries, with commas")
     arguments = parser.parse_args()
     wanted = set(filter(None, arguments.only.split(",")))
     queries = [q for q in load() if not wanted or q.name in wanted]
-    print(f"python {platform.python_version()}, {platform.machine()}, {len(queries)} queries, median of {arguments.repeat}")
+    print(
+        f"python {platform.python_version()}, {platform.machine()}, {len(queries)} queries, median of {arguments.repeat}"
+    )
     if arguments.engine:
         from engine_bench import run_engine
 

@@ -37,8 +37,13 @@ def run_spark(queries: list[BenchQuery], folder: Path, millions: int, repeat: in
         pairs = [(seconds(ours), seconds(theirs)) for _ in range(repeat)]
         mine, plain = median([a for a, _ in pairs]), median([b for _, b in pairs])
         rate = millions / mine
-        print(f"{query.name:10} {mine:8.2f} {rate:11.1f} {query.baseline:>9} {plain:12.2f} {mine / plain:7.2f}", flush=True)
-    print(f"peak memory: driver {peak_mb():,.0f} MB, JVM {_jvm_mb(spark):,.0f} MB, largest worker {_worker_mb():,.0f} MB")
+        print(
+            f"{query.name:10} {mine:8.2f} {rate:11.1f} {query.baseline:>9} {plain:12.2f} {mine / plain:7.2f}",
+            flush=True,
+        )
+    print(
+        f"peak memory: driver {peak_mb():,.0f} MB, JVM {_jvm_mb(spark):,.0f} MB, largest worker {_worker_mb():,.0f} MB"
+    )
     spark.stop()
 
 
