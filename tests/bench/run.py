@@ -79,7 +79,8 @@ def main() -> None:
     wanted = set(filter(None, arguments.only.split(",")))
     queries = [q for q in load() if not wanted or q.name in wanted]
     print(
-        f"python {platform.python_version()}, {platform.machine()}, {len(queries)} queries, median of {arguments.repeat}"
+        f"python {platform.python_version()}, {platform.machine()}; {len(queries)} queries, "
+        f"median of {arguments.repeat}"
     )
     if arguments.engine:
         from engine_bench import run_engine

@@ -18,11 +18,11 @@ def planned(rest: str, source: str = "t") -> PhysicalPlan:
     [
         ("A ; B PARTITION BY k", "keys", True, None, "PARTITION BY k: each key's rows meet in one task"),
         ("A ; B PARTITION BY k, w WITHIN 5 MINUTES", "keys", True, None, "PARTITION BY k, w"),
-        ("A : B PARTITION BY k", "keys", False, 2, "rows without a guard are kept"),
+        ("A : B PARTITION BY k", "keys", False, 2, "rows that satisfy no condition are kept"),
         ("A ; B WITHIN 5 MINUTES", "slices", True, None, f"slices of {SLICE_WINDOWS} windows"),
         ("A : B WITHIN 5 MINUTES", "slices", False, 2, "the pattern sees what lies between"),
         ("A ; B", "single", True, None, "matched in one task"),
-        ("A", "single", True, 1, "none of the 1 guards (A)"),
+        ("A", "single", True, 1, "none of the 1 conditions (A)"),
         ("A : B", "ranges", False, 2, "a match spans at most 2"),
         ("A : (B : C OR D)", "ranges", False, 3, "a match spans at most 3"),
         ("A : B:+", "ranges", False, None, "unbounded span"),
