@@ -44,6 +44,7 @@ class BindError(CersqlError):
         "NO_SOURCE": Condition(
             "42P01", "The query has no FROM, and no type of its pattern ({types}) is a table or view."
         ),
+        "FROM_BESIDE_DATAFRAME": Condition("42601", "The DataFrame is the source, and the text has a FROM of its own."),
         "SAME_SOURCE_NAME": Condition("42712", "Two sources are called {name}."),
         "DUPLICATE_COLUMN": Condition("42701", "{source} has two columns called {name}."),
         "UNKNOWN_TYPE": Condition("42704", "There is no event type {name}."),

@@ -33,6 +33,12 @@ class Sources:
 
 def resolve(query: syntax.Query, names: PatternNames, catalog: Catalog, given: Sequence[Column] | None) -> Sources:
     """The sources of FROM; without FROM the DataFrame that was handed in, or the types that name tables."""
+    if query.sources and given is not None:
+        raise BindError(
+            "FROM_BESIDE_DATAFRAME",
+            span=query.clause("FROM") or query.sources[0].span,
+            hint="Leave FROM out, or run the text with cersql.sql.",
+        )
     if query.sources:
         items = [_source(query, source, catalog) for source in query.sources]
         _check_aliases(query, items, catalog)

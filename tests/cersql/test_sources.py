@@ -7,6 +7,7 @@ from queries import SCHEMAS, bound, check_error
 
 from cersql.api import SchemaCatalog
 from cersql.bind import bind
+from cersql.errors import BindError
 from cersql.parse import parse
 from planner.query import Column
 
@@ -96,3 +97,12 @@ def test_errors(marked: str, condition: str, fragment: str) -> None:
 
 def test_short_names_are_not_taken_for_misspelt() -> None:
     assert types("FROM orders DEFINE A AS price > 1 PATTERN A ; B") == {"A": "(`price` > 1)", "B": "TRUE"}
+
+
+def test_a_dataframe_and_from() -> None:
+    text = "FROM t PATTERN A a ORDER BY ts RETURN *"
+    with pytest.raises(BindError) as caught:
+        bind(parse(text), SchemaCatalog(SCHEMAS), (Column("type", "string"), Column("ts", "timestamp")))
+    assert caught.value.condition == "FROM_BESIDE_DATAFRAME"
+    assert (caught.value.line, caught.value.column) == (1, 1)
+    assert "Leave FROM out" in str(caught.value)
