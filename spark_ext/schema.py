@@ -89,7 +89,9 @@ class SparkCatalog:
             return None
         by_name = {column.name: column for column in columns}
         joined: DataFrame | None = None
-        for variable in variables:
+        # `A a` has a variable a, and a hidden one for all events of type A: the name means the first.
+        named = {v.name if self.case_sensitive else v.name.casefold(): v for v in reversed(variables)}
+        for variable in named.values():
             relation = self.empty([by_name[name] for name in variable.columns]).alias(variable.name)
             joined = relation if joined is None else joined.crossJoin(relation)
         assert joined is not None
