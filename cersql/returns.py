@@ -408,5 +408,26 @@ def fold(function: str, values: str, type: str) -> str:
         return sum_
     size = f"nullif(size({values}), 0)"
     if base == "decimal":
-        size = f"CAST({size} AS DECIMAL(20,0))"
+        return _decimal_mean(sum_, size, total, mean)
     return f"CAST({sum_} / {size} AS {mean})"
+
+
+def _decimal_mean(total: str, size: str, total_type: str, mean_type: str) -> str:
+    """total / size with every digit of the mean's type.
+
+    Spark's division keeps all whole digits that its operands' types allow, at the cost of the others. So the whole
+    quotient is taken first; what remains is smaller than the number of events, and its division loses nothing.
+    """
+    precision, scale = (int(part) for part in mean_type[len("DECIMAL(") : -1].split(","))
+    count = f"CAST({size} AS DECIMAL(10,0))"
+    remainder = min(38, int(total_type.split(",")[1][:-1]) + 10)
+    whole = f"CAST(floor(__t / __n) AS DECIMAL({precision - 2},{scale}))"
+    rest = f"CAST(__t - floor(__t / __n) * __n AS DECIMAL({remainder},{total_type.split(',')[1][:-1]}))"
+    small = f"CAST({rest} / __n AS DECIMAL({min(38, scale + 2)},{scale}))"
+    mean = f"CAST({whole} + {small} AS {mean_type})"
+    # Named once: both are long expressions.
+    return f"get(transform(array(named_struct('t', {total}, 'n', {count})), __m -> {_renamed(mean)}), 0)"
+
+
+def _renamed(mean: str) -> str:
+    return mean.replace("__t", "__m.t").replace("__n", "__m.n")

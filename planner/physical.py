@@ -108,7 +108,7 @@ def type_rank_sql(plan: PhysicalPlan) -> str:
     column = quote(plan.type_column)
     values = sorted({t for t, _ in plan.query.types}, key=lambda value: value.encode())
     terms = [f"IF({column} >= {literal(v)}, 1, 0) + IF({column} > {literal(v)}, 1, 0)" for v in values]
-    return f"CAST({' + '.join(terms)} AS {'TINYINT' if len(values) < 60 else 'INT'})"
+    return f"({' + '.join(terms)})"
 
 
 def observes_positions(automaton: Automaton, query: Query) -> bool:
@@ -201,11 +201,31 @@ def symbol_sql(guards: tuple[str, ...]) -> list[tuple[str, str]]:
     columns = []
     for w, word in enumerate(symbol_words(len(guards))):
         bits = len(word)
-        type = "TINYINT" if bits <= 7 else "SMALLINT" if bits <= 15 else "INT" if bits <= 31 else "BIGINT"
+        type = _narrowest(bits)
         suffix = "L" if bits > 31 else ""
         terms = [f"IF({guards[i]}, {1 << (i - word.start)}{suffix}, 0{suffix})" for i in word]
         columns.append((f"__cersql_symbol{w}", f"CAST({' + '.join(terms) or '0'} AS {type})"))
     return columns
+
+
+def packed_symbol_sql(plan: PhysicalPlan) -> str | None:
+    """The symbol and, above its bits, the rank of the type, in one number; None if that is not the whole order of ties.
+
+    Where no row is dropped, each column that need not cross into Python counts.
+    """
+    query = plan.query
+    only_types = set(query.reads) <= {plan.type_column, *query.partition_by}
+    if plan.type_column is None or plan.type_in_symbol or not only_types:
+        return None
+    bits = len(plan.guards) + (2 * len(query.types)).bit_length()
+    if bits > 31 or any(order.column == plan.type_column for order in query.order_by):
+        return None
+    symbol = symbol_sql(plan.guards)[0][1]
+    return f"CAST({type_rank_sql(plan)} * {1 << len(plan.guards)} + {symbol} AS {_narrowest(bits)})"
+
+
+def _narrowest(bits: int) -> str:
+    return "TINYINT" if bits <= 7 else "SMALLINT" if bits <= 15 else "INT" if bits <= 31 else "BIGINT"
 
 
 def drop_sql(plan: PhysicalPlan) -> str | None:

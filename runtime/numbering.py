@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.arrays import AnyArray, IntArray
-from runtime.order import as_clock, codes, has_clock, sorted_rows
+from runtime.order import as_clock, as_symbols, codes, has_clock, sorted_rows
 from runtime.task import OrderColumn, Ranges
 
 
 def number(
     ranges: Ranges,
     symbols: tuple[str, ...],
+    symbol_bits: int | None,
     order: tuple[OrderColumn, ...],
     dropped: tuple[str, ...],
     me: int,
@@ -40,9 +41,8 @@ def number(
     else:
         first, rest = np.zeros(rows.num_rows, np.int64), order
     permutation = sorted_rows(rows, None, first, rest)
-    relevant = np.zeros(rows.num_rows, np.bool_)
-    for name in symbols:
-        relevant |= as_clock(rows.column(name)) != 0
+    read = as_symbols([rows.column(name) for name in symbols], symbol_bits)
+    relevant: AnyArray = np.asarray(read.reshape(len(read), -1).any(axis=1))
     positions = np.flatnonzero(relevant[permutation])
     kept = rows.drop_columns(list(dropped)).take(pa.array(permutation[positions]))
     targets = [0] if ranges.span is None else [me]

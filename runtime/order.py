@@ -41,6 +41,14 @@ def as_clock(column: pa.ChunkedArray | pa.Array) -> AnyArray:
     return np.asarray(array).astype(np.int64)
 
 
+def as_symbols(columns: list[pa.ChunkedArray | pa.Array], bits: int | None) -> AnyArray:
+    """int64[n] or int64[n, words]; of a single column only the low `bits`, if that is given."""
+    words = [as_clock(column) for column in columns]
+    if bits is not None:
+        return words[0] & ((1 << bits) - 1)
+    return words[0] if len(words) == 1 else np.stack(words, axis=1)
+
+
 def has_clock(kind: pa.DataType) -> bool:
     """Can as_clock read it?"""
     if pa.types.is_decimal(kind):

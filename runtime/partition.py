@@ -16,7 +16,7 @@ import pyarrow as pa
 from runtime.arrays import AnyArray, IntArray
 from runtime.engine import Engine, engine_for
 from runtime.numbering import place_in_ranges
-from runtime.order import as_clock, codes, combined, group_ids, has_clock, sorted_rows
+from runtime.order import as_clock, as_symbols, codes, combined, group_ids, has_clock, sorted_rows
 from runtime.rows import RowBuilder
 from runtime.task import Task
 
@@ -45,8 +45,7 @@ def run(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 def _symbols(task: Task, rows: pa.Table) -> AnyArray:
     """int64[n] or int64[n, words]."""
-    words = [as_clock(rows.column(name)) for name in task.symbols]
-    return words[0] if len(words) == 1 else np.stack(words, axis=1)
+    return as_symbols([rows.column(name) for name in task.symbols], task.symbol_bits)
 
 
 def _first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]:

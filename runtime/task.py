@@ -55,7 +55,8 @@ class Task:
 
     `ties`: columns that put rows in order that agree on all of `order`. `presorted`: Spark has sorted by key, order
     and ties, and the partition is read in a stream; otherwise it is sorted here. `count_only`: one row, the number of
-    matches.
+    matches. `symbol_bits`: if not None, only so many low bits of the single symbol column are the symbol; those above
+    it break ties.
     """
 
     program: Program
@@ -73,3 +74,4 @@ class Task:
     count_only: bool = False
     slices: Slices | None = None
     ranges: Ranges | None = None
+    symbol_bits: int | None = None

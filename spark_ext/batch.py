@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     VariantType,
 )  # fmt: skip
 
-from planner.physical import PhysicalPlan, drop_sql, symbol_sql, type_rank_sql
+from planner.physical import PhysicalPlan, drop_sql, packed_symbol_sql, symbol_sql, type_rank_sql
 from planner.query import (
     END_COLUMN,
     SIZE_COLUMN,
@@ -69,6 +69,10 @@ class Batch:
             compile_kernels()  # the workers, on this same machine, would all do it at once
         self.types: dict[str, DataType] = {f.name: f.dataType for f in self.source.schema.fields}
         self.symbols = symbol_sql(plan.guards)
+        packed = packed_symbol_sql(plan)
+        self.symbol_bits = None if packed is None else len(plan.guards)
+        if packed is not None:
+            self.symbols = [(self.symbols[0][0], packed)]
         self.keys = [f"__cersql_group{i}" for i in range(len(self.query.partition_by))]
 
     # ------------------------------------------------------------ before the engine
@@ -104,7 +108,7 @@ class Batch:
         ]
         columns += [f"{sql} AS {name}" for name, sql in self.symbols]
         if any(tie.name == TYPE_COLUMN for tie in self._ties()):
-            columns.append(f"{type_rank_sql(self.plan)} AS {TYPE_COLUMN}")
+            columns.append(f"CAST({type_rank_sql(self.plan)} AS INT) AS {TYPE_COLUMN}")
         rows = source.selectExpr(*columns)
         if filter_ is not None and not deterministic:
             rows = rows.where(" OR ".join(f"{name} <> 0" for name, _ in self.symbols))
@@ -174,7 +178,9 @@ class Batch:
         fields.append(StructField(POSITION_COLUMN, LongType()))
         schema = StructType([StructField(f.name, f.dataType, True) for f in fields])
         symbols = tuple(name for name, _ in self.symbols)
-        numbered = _mapped(ordered, partial(number_partition, ranges, symbols, order, dropped), schema)
+        numbered = _mapped(
+            ordered, partial(number_partition, ranges, symbols, self.symbol_bits, order, dropped), schema
+        )
         return numbered.repartition(n if ranges.span is not None else 1, numbered[TARGET_COLUMN])
 
     def _ranges(self, n: int) -> Ranges:
@@ -197,7 +203,8 @@ class Batch:
         type = self.plan.type_column
         if type is not None and type not in ordered:
             before = [name for name in names if name in self._before(type)]
-            instead = self.symbols[0][0] if self.plan.type_in_symbol else TYPE_COLUMN
+            ranked = self.plan.type_in_symbol or self.symbol_bits is not None
+            instead = self.symbols[0][0] if ranked else TYPE_COLUMN
             names = [*before, instead, *(name for name in names if name not in before)]
         return tuple(OrderColumn(name) for name in names)
 
@@ -229,6 +236,7 @@ class Batch:
         return Task(
             program=plan.program,
             symbols=tuple(name for name, _ in self.symbols),
+            symbol_bits=self.symbol_bits,
             order=self._order(),
             keys=tuple(self.keys),
             ties=self._ties(),

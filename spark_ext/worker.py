@@ -29,6 +29,7 @@ def match_partition(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[p
 def number_partition(
     ranges: Ranges,
     symbols: tuple[str, ...],
+    symbol_bits: int | None,
     order: tuple[OrderColumn, ...],
     dropped: tuple[str, ...],
     batches: Iterable[pa.RecordBatch],
@@ -36,4 +37,4 @@ def number_partition(
     """Positions for the rows of one range of the order; the range's number is the partition's."""
     context = TaskContext.get()
     assert context is not None
-    return number(ranges, symbols, order, dropped, context.partitionId(), batches)
+    return number(ranges, symbols, symbol_bits, order, dropped, context.partitionId(), batches)

@@ -31,7 +31,7 @@ def numbered(parts: Sequence[Sequence[Row]], span: int | None, dropped: tuple[st
     order = (OrderColumn("ts"), OrderColumn("name"))
     sent: list[pa.RecordBatch] = []
     for me, rows in enumerate(parts):
-        sent += number(ranges, ("symbol",), order, dropped, me, iter([batch(rows[:2]), batch(rows[2:])]))
+        sent += number(ranges, ("symbol",), None, order, dropped, me, iter([batch(rows[:2]), batch(rows[2:])]))
     return sent
 
 
@@ -97,7 +97,7 @@ def test_payload_of_any_type_travels(kind: pa.DataType) -> None:
         [pa.array([1, 2]), pa.array([1, 1], pa.int8()), pa.nulls(2, kind)],
         schema=pa.schema([pa.field("ts", pa.int64(), nullable=False), ("symbol", pa.int8()), ("payload", kind)]),
     )
-    sent = list(number(Ranges("to", "from", "at", 1, 1), ("symbol",), (OrderColumn("ts"),), (), 0, iter([rows])))
+    sent = list(number(Ranges("to", "from", "at", 1, 1), ("symbol",), None, (OrderColumn("ts"),), (), 0, iter([rows])))
     assert sum(batch.num_rows for batch in sent) == 3
     assert sent[0].schema.field("payload").type == kind
 

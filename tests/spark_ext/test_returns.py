@@ -64,7 +64,6 @@ def test_aggregates_are_sparks(session: SparkSession, pattern: str) -> None:
     assert len(close) == {"all": 15, "some": 7, "nulls": 1}[pattern]
 
 
-@pytest.mark.xfail(reason="the division of a 38-digit sum drops digits", strict=True)
 def test_the_average_of_wide_decimals_has_all_its_digits(session: SparkSession) -> None:
     own = session.sql("FROM numbers PATTERN A a ; B+ b WHERE COUNT(b) = 4 ORDER BY ts RETURN AVG(b.w)")
     assert one(own) == one(session.sql("SELECT avg(w) FROM numbers WHERE type = 'B'"))
