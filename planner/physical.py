@@ -4,8 +4,8 @@ Four ways to partition the stream:
 - *keys*: PARTITION BY; each key's rows meet in one task;
 - *slices*: no key, a window of time: ranges of the clock that overlap by the window. A match lies in the slice of its
   last event and the overlap before it (Theorem 0.1 of the inter-window paper), and that slice reports it;
-- *ranges*: positions matter (`:`, a window of events) and there is neither: ranges of the order are numbered first,
-  rows without a guard then dropped, and what a match can span is sent to the next range;
+- *ranges*: positions matter (`:`, a window of events) and there is neither: the rows are numbered first, those without
+  a guard then dropped, and slices of positions overlap by what a match can span;
 - *single*: none of these; one task, after the drop.
 """
 
@@ -23,6 +23,7 @@ from runtime.program import WORD_BITS, Program, symbol_words
 
 # A slice is this many windows long, so that one row in so many is sent twice.
 SLICE_WINDOWS = 64
+LEAST_SLICE = 1 << 16  # positions in a slice at the least
 MAX_SPAN = 100_000  # positions; a match that can span more is not worth cutting the order for
 
 
@@ -175,7 +176,12 @@ def _layout(query: Query, sees_positions: bool, span: int | None) -> tuple[str, 
             return "slices", size, f"no PARTITION BY, a window of time: slices of {SLICE_WINDOWS} windows, in parallel"
     if sees_positions:
         if span is not None:
-            return "ranges", None, f"positions matter, and a match spans at most {span}: numbered ranges, in parallel"
+            size = max(SLICE_WINDOWS * span, LEAST_SLICE)
+            return (
+                "ranges",
+                size,
+                f"positions matter, and a match spans at most {span}: numbered, then cut, in parallel",
+            )
         return "ranges", None, "positions matter, over an unbounded span: numbered in parallel, matched in one task"
     return "single", None, "no PARTITION BY and no window of whole time units: matched in one task"
 

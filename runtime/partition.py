@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from runtime.arrays import AnyArray, IntArray
 from runtime.engine import Engine, engine_for
-from runtime.numbering import place_in_ranges
 from runtime.order import as_clock, as_symbols, codes, combined, group_ids, has_clock, sorted_rows
 from runtime.rows import RowBuilder
 from runtime.task import Task
@@ -72,23 +71,22 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     if not held:
         return
     rows = pa.Table.from_batches(held)
-    positions: IntArray | None = None
-    mute: AnyArray | None = None
     keys: IntArray | None = None
-    if task.ranges is not None:
-        order, keys, positions, mute = place_in_ranges(task.ranges, rows)
-    else:
-        if task.slices is not None:
-            keys = as_clock(rows.column(task.slices.column))
-        elif task.keys:
-            keys = group_ids([rows.column(name) for name in task.keys], rows.num_rows)
-        first, rest = _first_codes(task, rows)
-        order = sorted_rows(rows, keys, first, rest)
-        keys = None if keys is None else keys[order]
-    clocks = _clocks(task, rows)[order]
     if task.slices is not None:
-        assert keys is not None
-        mute = clocks // task.slices.size != keys
+        keys = as_clock(rows.column(task.slices.column))
+    elif task.keys:
+        keys = group_ids([rows.column(name) for name in task.keys], rows.num_rows)
+    if task.position is not None:
+        first, rest = as_clock(rows.column(task.position)), ()
+    else:
+        first, rest = _first_codes(task, rows)
+    order = sorted_rows(rows, keys, first, rest)
+    keys = None if keys is None else keys[order]
+    positions: IntArray | None = None if task.position is None else first[order]
+    clocks = _clocks(task, rows)[order]
+    mute: AnyArray | None = None
+    if task.slices is not None:
+        mute = (clocks if positions is None else positions) // task.slices.size != keys
     symbols = _symbols(task, rows)[order]
     engine = engine_for(task.program)
     if task.count_only:

@@ -30,23 +30,12 @@ class OutputVariable:
 
 @dataclass(frozen=True)
 class Slices:
-    """Overlapping ranges of the order: slice k owns clocks [k · size, (k + 1) · size), and also holds the rows of the
-    `overlap` before. `column` says which slice a row was sent to."""
+    """Overlapping ranges of the order: slice k owns clocks [k · size, (k + 1) · size), and also holds the rows before
+    it that a match can reach back to. `column` says which slice a row was sent to; the clock is the time, or the
+    position where there is one."""
 
     column: str
     size: int
-
-
-@dataclass(frozen=True)
-class Ranges:
-    """Ranges of the order, numbered row by row (runtime.numbering): columns that say for whom a row is, where it is
-    from, and its position there; `span` is the greatest number of positions that a match covers, or None."""
-
-    target: str
-    origin: str
-    position: str
-    n: int
-    span: int | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +44,8 @@ class Task:
 
     `ties`: columns that put rows in order that agree on all of `order`. `presorted`: Spark has sorted by key, order
     and ties, and the partition is read in a stream; otherwise it is sorted here. `count_only`: one row, the number of
-    matches. `symbol_bits`: if not None, only so many low bits of the single symbol column are the symbol; those above
+    matches. `position`: a column that numbers the rows of the whole stream, so that gaps show what was dropped.
+    `symbol_bits`: if not None, only so many low bits of the single symbol column are the symbol; those above
     it break ties.
     """
 
@@ -73,5 +63,5 @@ class Task:
     presorted: bool = False
     count_only: bool = False
     slices: Slices | None = None
-    ranges: Ranges | None = None
+    position: str | None = None
     symbol_bits: int | None = None

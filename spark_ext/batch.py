@@ -43,16 +43,16 @@ from planner.query import (
 from planner.sql import literal, quote
 from runtime.partition import COUNT_COLUMN
 from runtime.rows import EMPTY
-from runtime.task import OrderColumn, OutputVariable, Ranges, Slices, Task
+from runtime.task import OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
 from spark_ext.errors import SparkError
+from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
 from spark_ext.objections import explained
 from spark_ext.schema import SparkCatalog
-from spark_ext.worker import match_partition, number_partition, renamed
+from spark_ext.worker import match_partition, renamed
 
 SLICE_COLUMN = "__cersql_slice"
 TYPE_COLUMN = "__cersql_type"
-TARGET_COLUMN, ORIGIN_COLUMN, POSITION_COLUMN = "__cersql_target", "__cersql_origin", "__cersql_position"
 PARTITION_BYTES = 128 << 20  # what a task should read, by Catalyst's estimate
 WORKER_BYTES = 1 << 30  # an estimate of a partition above which Spark sorts, since Spark can spill
 SORT_SETTING = "cersql.sort"  # auto, worker or spark
@@ -85,16 +85,16 @@ class Batch:
                 n = self._partitions()
                 rows = rows.repartition(n, *(rows[name] for name in self.keys))
             case "slices":
-                rows = self._sliced(rows)
-                n = self._partitions()
+                assert self.query.window is not None
+                clock = clock_sql(self.query.order_by[0].column, self.types)
+                rows, n = self._overlapped(rows, clock, int(self.query.window.size)), self._partitions()
                 rows = rows.repartition(n, rows[SLICE_COLUMN])
             case "ranges":
-                n = self._partitions()
-                return self._matched(self._numbered(rows, n), n, presorted=False, n_ranges=n)
+                rows, n = self._numbered(rows)
             case _:
                 n, rows = 1, rows.repartition(1)
-        presorted = self.plan.layout != "slices" and self._spark_sorts(n)
-        return self._matched(self._sorted(rows) if presorted else rows, n, presorted)
+        presorted = self.plan.layout in ("keys", "single") and self._spark_sorts(n)
+        return self._matched(self._sorted(rows) if presorted else rows, presorted)
 
     def _rows(self) -> DataFrame:
         """The rows that can matter, with the columns that the engine, the order and RETURN need."""
@@ -156,40 +156,31 @@ class Batch:
             return f"collation_key({column})"
         return column
 
-    def _sliced(self, rows: DataFrame) -> DataFrame:
+    def _overlapped(self, rows: DataFrame, clock: str, reach: int) -> DataFrame:
         """Each row to the slice that owns it, and to the next if a match that ends there can reach back to it."""
-        assert self.plan.slice_size is not None
-        assert self.query.window is not None
-        size, width = self.plan.slice_size, self.query.window.size
-        clock = clock_sql(self.query.order_by[0].column, self.types)
+        size = self.plan.slice_size
         own = f"({clock} DIV {size}L - IF({clock} % {size}L < 0L, 1L, 0L))"  # DIV alone rounds towards zero
-        reaches = f"pmod({clock}, {size}L) >= {size - int(width)}L"
-        both = f"IF({reaches}, array({own}, {own} + 1L), array({own}))"
+        both = f"IF(pmod({clock}, {size}L) >= {size}L - {reach}L, array({own}, {own} + 1L), array({own}))"
         return rows.selectExpr("*", f"explode({both}) AS {SLICE_COLUMN}")
 
-    def _numbered(self, rows: DataFrame, n: int) -> DataFrame:
-        ranges = self._ranges(n)
-        ordered = rows.repartitionByRange(n, rows[quote(self.query.order_by[0].column)].asc())
-        order = (*self._order(), *self._ties())
-        kept = {self.query.order_by[0].column, *self._used()}
-        dropped = tuple(name for name in (*self._needed(), TYPE_COLUMN) if name in rows.columns and name not in kept)
-        fields = [f for f in rows.schema.fields if f.name not in dropped]
-        fields += [StructField(name, IntegerType()) for name in (TARGET_COLUMN, ORIGIN_COLUMN)]
-        fields.append(StructField(POSITION_COLUMN, LongType()))
-        schema = StructType([StructField(f.name, f.dataType, True) for f in fields])
-        symbols = tuple(name for name, _ in self.symbols)
-        numbered = _mapped(
-            ordered, partial(number_partition, ranges, symbols, self.symbol_bits, order, dropped), schema
-        )
-        return numbered.repartition(n if ranges.span is not None else 1, numbered[TARGET_COLUMN])
-
-    def _ranges(self, n: int) -> Ranges:
-        return Ranges(TARGET_COLUMN, ORIGIN_COLUMN, POSITION_COLUMN, n, self.plan.span)
+    def _numbered(self, rows: DataFrame) -> tuple[DataFrame, int]:
+        """The rows that can matter, with their positions, in slices of positions if a match's span is bounded."""
+        n = self._partitions() if can_be_cut(self.types[self.query.order_by[0].column]) else 1
+        ranges = n if self._bytes >= MANY_ROWS_BYTES else 1
+        mask = -1 if self.symbol_bits is None else (1 << self.symbol_bits) - 1
+        relevant = " OR ".join(f"({name} & {mask}) <> 0" for name, _ in self.symbols)
+        numbered = with_positions(rows, self.source, (*self._order(), *self._ties()), relevant, ranges)
+        kept = {self.query.order_by[0].column, *self._used(), POSITION_COLUMN, *(name for name, _ in self.symbols)}
+        numbered = numbered.select(*(quote(name) for name in numbered.columns if name in kept))
+        if self.plan.span is None:
+            return numbered.repartition(1), 1
+        sliced = self._overlapped(numbered, POSITION_COLUMN, self.plan.span - 1)
+        return sliced.repartition(n, sliced[SLICE_COLUMN]), n
 
     # ------------------------------------------------------------ the engine
 
-    def _matched(self, rows: DataFrame, n: int, presorted: bool, n_ranges: int | None = None) -> DataFrame:
-        task = self._task(presorted, None if n_ranges is None else self._ranges(n_ranges))
+    def _matched(self, rows: DataFrame, presorted: bool) -> DataFrame:
+        task = self._task(presorted)
         schema = StructType([StructField(COUNT_COLUMN, LongType())]) if self.count_only else self._match_schema(task)
         return _mapped(rows, partial(match_partition, task), schema)
 
@@ -221,12 +212,9 @@ class Batch:
     def _wants_keys(self) -> bool:
         return any(self._wants(key_column(i)) for i in range(len(self.query.partition_by)))
 
-    def _task(self, presorted: bool, ranges: Ranges | None) -> Task:
+    def _task(self, presorted: bool) -> Task:
         query, plan = self.query, self.plan
-        slices = None
-        if plan.layout == "slices":
-            assert plan.slice_size is not None
-            slices = Slices(SLICE_COLUMN, plan.slice_size)
+        slices = None if plan.slice_size is None else Slices(SLICE_COLUMN, plan.slice_size)
         variables = [
             OutputVariable(variable_column(i), variable.mark, variable.single, used)
             for i, (variable, used) in enumerate(zip(query.variables, query.used, strict=True))
@@ -249,7 +237,7 @@ class Batch:
             presorted=presorted,
             count_only=self.count_only,
             slices=slices,
-            ranges=ranges,
+            position=POSITION_COLUMN if plan.layout == "ranges" else None,
         )
 
     def _match_schema(self, task: Task) -> StructType:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark import TaskContext
 
-from runtime.numbering import number
 from runtime.partition import run
-from runtime.task import OrderColumn, Ranges, Task
+from runtime.task import Task
 
 
 def renamed(
@@ -24,17 +22,3 @@ def renamed(
 def match_partition(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The matches of one partition."""
     return run(task, batches)
-
-
-def number_partition(
-    ranges: Ranges,
-    symbols: tuple[str, ...],
-    symbol_bits: int | None,
-    order: tuple[OrderColumn, ...],
-    dropped: tuple[str, ...],
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Positions for the rows of one range of the order; the range's number is the partition's."""
-    context = TaskContext.get()
-    assert context is not None
-    return number(ranges, symbols, symbol_bits, order, dropped, context.partitionId(), batches)

@@ -69,12 +69,30 @@ STREAMS: dict[str, list[int]] = {
 }
 
 
+def cut_small(patch: pytest.MonkeyPatch) -> None:
+    """Cut the order also where a few rows would not be worth it: sample all of them, and make slices short."""
+    patch.setattr(spark_ext.batch, "MANY_ROWS_BYTES", 0)
+    patch.setattr("spark_ext.numbering.SAMPLE", 1.0)
+    patch.setattr("planner.physical.LEAST_SLICE", 1)
+
+
+def test_a_source_that_changes_is_noticed(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are numbered by sizes that are read beside them; if these do not agree, that is an error, not a result."""
+    cut_small(monkeypatch)
+    session.range(4000).selectExpr("id AS ts", "'A' AS type").createOrReplaceTempView("events")
+    chance = "SELECT * FROM events WHERE CAST(reflect('java.lang.Math', 'random') AS DOUBLE) < 0.5"
+    text = f"FROM ({chance}) AS e PATTERN A x : A y ORDER BY ts RETURN x.ts AS a"
+    with pytest.raises(Exception, match="SOURCE_CHANGED"):
+        session.sql(text).collect()
+
+
 @pytest.mark.parametrize("stream", STREAMS)
 def test_each_layout_gives_the_rows_of_one_key(
     session: SparkSession, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slices of one window, four ranges or more: borders lie between the events of many matches."""
     monkeypatch.setattr("planner.physical.SLICE_WINDOWS", 1)
+    cut_small(monkeypatch)
     events(session, STREAMS[stream], seed=len(stream))
     frames = []
     long = len(STREAMS[stream]) > 9 and stream != "one time"
@@ -95,14 +113,16 @@ def test_ranges_shorter_than_a_match(session: SparkSession) -> None:
     events(session, range(14), kinds="A")
     with sparks.settings(session, spark__sql__shuffle__partitions=12), pytest.MonkeyPatch.context() as patch:
         patch.setattr(spark_ext.batch, "PARTITION_BYTES", 1)
+        cut_small(patch)
         text = "FROM events PATTERN A x : A:+ y ORDER BY ts WITHIN 13 EVENTS RETURN x.id AS a, size(y.id) AS n"
         df = session.sql(text)
         assert df.rdd.getNumPartitions() == 12
     assert rows(df) == sorted((a, n) for a in range(14) for n in range(1, 13) if a + n < 14)
 
 
-def test_the_number_of_ranges_does_not_matter(session: SparkSession) -> None:
-    """Most rows satisfy no guard, so whole ranges send nothing but their counts."""
+def test_the_number_of_ranges_does_not_matter(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most rows satisfy no guard, so whole ranges keep nothing but their sizes."""
+    cut_small(monkeypatch)
     sparse = [(n, "A" if n % 50 == 0 else "B" if n % 50 == 9 else "-", n) for n in range(400)]
     sparks.view(session, "events", sparse, "id bigint, type string, ts bigint")
     for window, expected in ((9, []), (10, [(n, n + 9) for n in range(0, 400, 50)])):
