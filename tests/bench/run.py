@@ -3,7 +3,7 @@
     python tests/bench/run.py                 # engine on 1 M events, Spark on 10 M
     python tests/bench/run.py --spark 1 --only Q1,Q4 --repeat 5
 
-Prints ratios, not only seconds: machines differ, and this one may be busy. Every query is warmed up once, runs
+Prints ratios, not only seconds: machines differ, and this one may be busy. Every query is warmed up, runs
 alternate with their baseline, and the median counts. On one million events the number of matches is checked.
 """
 
