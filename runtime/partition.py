@@ -118,14 +118,19 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
         begin = base + (held.num_rows if held is not None else 0)
         keys = keyer.keys(piece)
         symbols, clocks = _symbols(task, piece), _clocks(task, piece)
+        positions = None if task.position is None else as_clock(piece.column(task.position))
+        mute = None
+        if task.slices is not None:
+            slice_of = as_clock(piece.column(task.slices.column))
+            mute = (clocks if positions is None else positions) // task.slices.size != slice_of
         if task.count_only:
-            yield engine.count(symbols, clocks, None, keys)
+            yield engine.count(symbols, clocks, positions, keys, mute)
             base = begin + piece.num_rows
             continue
         own = _compact(task, piece)
         held = own if held is None else pa.concat_tables([held, own])
         numbers = np.arange(begin, begin + piece.num_rows, dtype=np.int64)
-        for matches in engine.feed(symbols, clocks, None, keys, numbers):
+        for matches in engine.feed(symbols, clocks, positions, keys, numbers, mute):
             yield builder.batch(matches, held, base)
         if held.num_rows > most:
             held, base = _forget(engine, held, base)
@@ -156,7 +161,7 @@ class _Keyer:
     """Key numbers that go on from piece to piece: a new number whenever the key changes."""
 
     def __init__(self, task: Task) -> None:
-        self._names = task.keys
+        self._names = task.keys if task.slices is None else (task.slices.column,)
         self._last: tuple[Any, ...] | None = None
         self._number = 0
 

@@ -79,25 +79,25 @@ class Batch:
 
     def frame(self) -> DataFrame:
         """The matches, as the engine gives them (or the counts of the tasks)."""
-        rows = self._rows()
+        n = self._partitions()
         match self.plan.layout:
             case "keys":
-                n = self._partitions()
+                rows = self._rows()
                 rows = rows.repartition(n, *(rows[name] for name in self.keys))
             case "slices":
                 assert self.query.window is not None
                 clock = clock_sql(self.query.order_by[0].column, self.types)
-                rows, n = self._overlapped(rows, clock, int(self.query.window.size)), self._partitions()
+                rows = self._rows(self._slices(clock, int(self.query.window.size)))
                 rows = rows.repartition(n, rows[SLICE_COLUMN])
             case "ranges":
-                rows, n = self._numbered(rows)
+                rows, n = self._numbered(self._rows(), n)
             case _:
-                n, rows = 1, rows.repartition(1)
-        presorted = self.plan.layout in ("keys", "single") and self._spark_sorts(n)
+                n, rows = 1, self._rows().repartition(1)
+        presorted = self._spark_sorts(n)
         return self._matched(self._sorted(rows) if presorted else rows, presorted)
 
-    def _rows(self) -> DataFrame:
-        """The rows that can matter, with the columns that the engine, the order and RETURN need."""
+    def _rows(self, *more: str) -> DataFrame:
+        """The rows that can matter, with the columns that the engine, the order and RETURN need, and `more`."""
         source, filter_ = self.source, drop_sql(self.plan)
         deterministic = self._deterministic()
         if filter_ is not None and deterministic:
@@ -109,10 +109,15 @@ class Batch:
         columns += [f"{sql} AS {name}" for name, sql in self.symbols]
         if any(tie.name == TYPE_COLUMN for tie in self._ties()):
             columns.append(f"CAST({type_rank_sql(self.plan)} AS INT) AS {TYPE_COLUMN}")
-        rows = source.selectExpr(*columns)
+        rows = source.selectExpr(*columns, *more)
         if filter_ is not None and not deterministic:
-            rows = rows.where(" OR ".join(f"{name} <> 0" for name, _ in self.symbols))
+            rows = rows.where(self._relevant())
         return rows
+
+    def _relevant(self) -> str:
+        """Does a row satisfy any condition, by its symbol?"""
+        mask = -1 if self.symbol_bits is None else (1 << self.symbol_bits) - 1
+        return " OR ".join(f"({name} & {mask}) <> 0" for name, _ in self.symbols)
 
     def _needed(self) -> list[str]:
         """Columns of the sources that cross over, in schema order."""
@@ -137,6 +142,7 @@ class Batch:
         return list(dict.fromkeys([*source, *pattern, *self._used()]))
 
     def _payload(self, name: str) -> str:
+        """A column as it is; the time is looked at for NULL, wherever it is used."""
         if name != self.query.order_by[0].column:
             return quote(name)
         shown = [n for n in self._needed() if not isinstance(self.types[n], StructType | ArrayType | MapType)]
@@ -156,25 +162,23 @@ class Batch:
             return f"collation_key({column})"
         return column
 
-    def _overlapped(self, rows: DataFrame, clock: str, reach: int) -> DataFrame:
+    def _slices(self, clock: str, reach: int) -> str:
         """Each row to the slice that owns it, and to the next if a match that ends there can reach back to it."""
         size = self.plan.slice_size
         own = f"({clock} DIV {size}L - IF({clock} % {size}L < 0L, 1L, 0L))"  # DIV alone rounds towards zero
         both = f"IF(pmod({clock}, {size}L) >= {size}L - {reach}L, array({own}, {own} + 1L), array({own}))"
-        return rows.selectExpr("*", f"explode({both}) AS {SLICE_COLUMN}")
+        return f"explode({both}) AS {SLICE_COLUMN}"
 
-    def _numbered(self, rows: DataFrame) -> tuple[DataFrame, int]:
+    def _numbered(self, rows: DataFrame, n: int) -> tuple[DataFrame, int]:
         """The rows that can matter, with their positions, in slices of positions if a match's span is bounded."""
-        n = self._partitions() if can_be_cut(self.types[self.query.order_by[0].column]) else 1
-        ranges = n if self._bytes >= MANY_ROWS_BYTES else 1
-        mask = -1 if self.symbol_bits is None else (1 << self.symbol_bits) - 1
-        relevant = " OR ".join(f"({name} & {mask}) <> 0" for name, _ in self.symbols)
-        numbered = with_positions(rows, self.source, (*self._order(), *self._ties()), relevant, ranges)
+        cut = can_be_cut(self.types[self.query.order_by[0].column]) and self._bytes >= MANY_ROWS_BYTES
+        order = (*self._order(), *self._ties())
+        numbered = with_positions(rows, self.source, order, self._relevant(), n if cut else 1)
         kept = {self.query.order_by[0].column, *self._used(), POSITION_COLUMN, *(name for name, _ in self.symbols)}
-        numbered = numbered.select(*(quote(name) for name in numbered.columns if name in kept))
+        columns = [quote(name) for name in numbered.columns if name in kept]
         if self.plan.span is None:
-            return numbered.repartition(1), 1
-        sliced = self._overlapped(numbered, POSITION_COLUMN, self.plan.span - 1)
+            return numbered.select(*columns).repartition(1), 1
+        sliced = numbered.selectExpr(*columns, self._slices(POSITION_COLUMN, self.plan.span - 1))
         return sliced.repartition(n, sliced[SLICE_COLUMN]), n
 
     # ------------------------------------------------------------ the engine
@@ -256,7 +260,11 @@ class Batch:
     # ------------------------------------------------------------ sizes
 
     def _sorted(self, rows: DataFrame) -> DataFrame:
-        columns = [rows[quote(name)].asc() for name in self.keys]
+        """By what belongs together, then in the order of the stream."""
+        names = self.keys if SLICE_COLUMN not in rows.columns else [SLICE_COLUMN]
+        if POSITION_COLUMN in rows.columns:
+            return rows.sortWithinPartitions(*names, POSITION_COLUMN)
+        columns = [rows[quote(name)].asc() for name in names]
         for column in (*self._order(), *self._ties()):
             by = rows[quote(column.name)]
             columns.append(by.asc_nulls_last() if column.nulls_last else by.asc_nulls_first())
