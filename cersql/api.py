@@ -116,8 +116,14 @@ def match(df: DataFrame, text: str, *, order_by: str | None = None) -> DataFrame
 
 
 def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_by: str | None = None) -> str:
-    """What becomes of a query: one stage of it (syntax, cel, automaton, physical, program, dot), or all."""
-    compiled, _ = _compile(spark, text, 0, len(text), order_by=order_by)
+    """What becomes of a query, or of the first one in a statement: one stage, or the formula, automaton and plan.
+
+    Stages: syntax, cel, automaton, deterministic, physical, program, and dot, the automaton for Graphviz.
+    """
+    from cersql.statements import first_query
+
+    query = first_query(text)
+    compiled, _ = _compile(spark, text, query.start, query.end, order_by=order_by)
     return compiled.explain(stage)
 
 

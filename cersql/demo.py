@@ -12,7 +12,6 @@ from rich.syntax import Syntax
 
 import cersql
 from cersql import cli
-from cersql.statements import Embedded, find
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +35,7 @@ def demo(spark: SparkSession, console: Console) -> None:
     console.print(Syntax(sql.strip(), "sql", background_color="default", word_wrap=True))
 
     console.rule("[bold]What was planned[/bold]")
-    console.print(cersql.explain(spark, _first_query(sql)), markup=False, highlight=False)
+    console.print(cersql.explain(spark, sql), markup=False, highlight=False)
 
     console.rule("[bold]What was found[/bold]")
     began = time.perf_counter()
@@ -55,10 +54,3 @@ def _shown(row: Any) -> tuple[str, ...]:
     late, held = f"+{row.arrived_late} min", f"+{row.left_late} min"
     flight, following = f"{row.flight} to {row.dest}", f"{row.next_flight} to {row.next_dest}"
     return row.tailnum, row.airline or row.carrier, flight, late, following, held
-
-
-def _first_query(sql: str) -> str:
-    """The pattern query inside the statement."""
-    found = find(sql)
-    assert isinstance(found, Embedded)
-    return sql[found.queries[0].start : found.queries[0].end]

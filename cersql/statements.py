@@ -107,6 +107,14 @@ def is_ours(sql: str) -> bool:
         return True
 
 
+def first_query(sql: str) -> Span:
+    """The place of the first query in a statement; of the whole text, where it is none that we know."""
+    found = find(sql, every=True)
+    if isinstance(found, Embedded):
+        return found.queries[0]
+    return Span(0, len(sql)) if found is None else found.query
+
+
 def find(sql: str, *, every: bool = False) -> Statement | None:
     """Our parts of a text that Spark refused, or None if it has none. Raises ParseError, with its place."""
     first = sql.lstrip()[:7].upper() == "PATTERN"

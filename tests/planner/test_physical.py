@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from queries import bound
 
-from planner.physical import MAX_SPAN, SLICE_WINDOWS, PhysicalPlan, drop_sql, plan, symbol_sql
+from planner.physical import (
+    LEAST_SLICE,
+    MAX_SPAN,
+    SLICE_WINDOWS,
+    PhysicalPlan,
+    drop_sql,
+    packed_symbol_sql,
+    plan,
+    symbol_sql,
+)
 
 
 def planned(rest: str, source: str = "t") -> PhysicalPlan:
@@ -39,7 +48,7 @@ def test_layout(rest: str, layout: str, drops: bool, span: int | None, fragment:
     assert (found.layout, found.drops, found.span) == (layout, drops, span)
     assert fragment in " ".join(found.reasons)
     assert f"layout: {layout}" in str(found)
-    assert (found.slice_size is not None) == (layout == "slices")
+    assert (found.slice_size is not None) == (layout == "slices" or (layout == "ranges" and span is not None))
 
 
 def test_slices() -> None:
@@ -48,6 +57,25 @@ def test_slices() -> None:
     assert planned("ticks ; ticks WITHIN < 1 ORDER BY n", "ticks").slice_size == 1
     assert planned("ticks ; ticks WITHIN 1.5 ORDER BY x", "ticks").layout == "single"
     assert planned("ticks ; ticks WITHIN 1e30 ORDER BY n", "ticks").layout == "single"
+
+
+def test_slices_of_positions() -> None:
+    assert planned("A : B").slice_size == LEAST_SLICE
+    assert planned("A ; B WITHIN 5000 EVENTS").slice_size == SLICE_WINDOWS * 5000
+
+
+def test_the_type_in_the_symbol() -> None:
+    """What breaks ties where the type is only tested: the symbol itself, or a rank packed above it."""
+    dropped = planned("B b ; A a")
+    assert (dropped.type_column, dropped.type_in_symbol) == ("type", True)
+    assert dropped.guards == ("(`type` = 'A')", "(`type` = 'B')")  # symbols sort as the types do
+    assert packed_symbol_sql(dropped) is None
+    kept = planned("B b : A a")
+    assert (kept.type_column, kept.type_in_symbol) == ("type", False)
+    assert "`type` >= 'A'" in (packed_symbol_sql(kept) or "")
+    assert packed_symbol_sql(planned("B b : A a WHERE a.v > 1")) is None  # v breaks ties, too
+    assert planned("ANY x : A").type_column is None
+    assert planned("A x ; A y WHERE x.v > 1").type_in_symbol is False
 
 
 def test_guards() -> None:
