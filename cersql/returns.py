@@ -415,19 +415,23 @@ def fold(function: str, values: str, type: str) -> str:
 def _decimal_mean(total: str, size: str, total_type: str, mean_type: str) -> str:
     """total / size with every digit of the mean's type.
 
-    Spark's division keeps all whole digits that its operands' types allow, at the cost of the others. So the whole
-    quotient is taken first; what remains is smaller than the number of events, and its division loses nothing.
+    Spark's division keeps the whole digits that its operands' types allow, if need be at the cost of the others. Where
+    that would cost digits of the mean, the whole quotient is taken first; what remains is smaller than the number of
+    events, and its division loses nothing.
     """
-    precision, scale = (int(part) for part in mean_type[len("DECIMAL(") : -1].split(","))
-    count = f"CAST({size} AS DECIMAL(10,0))"
-    remainder = min(38, int(total_type.split(",")[1][:-1]) + 10)
-    whole = f"CAST(floor(__t / __n) AS DECIMAL({precision - 2},{scale}))"
-    rest = f"CAST(__t - floor(__t / __n) * __n AS DECIMAL({remainder},{total_type.split(',')[1][:-1]}))"
-    small = f"CAST({rest} / __n AS DECIMAL({min(38, scale + 2)},{scale}))"
-    mean = f"CAST({whole} + {small} AS {mean_type})"
-    # Named once: both are long expressions.
-    return f"get(transform(array(named_struct('t', {total}, 'n', {count})), __m -> {_renamed(mean)}), 0)"
+    digits, places = _decimal(total_type)
+    precision, scale = _decimal(mean_type)
+    if min(38 - (digits - places), places + 21) > scale:
+        return f"CAST({total} / CAST({size} AS DECIMAL(20,0)) AS {mean_type})"
+    whole = f"CAST(floor(__m.t / __m.n) AS DECIMAL({precision - 2},{scale}))"
+    rest = f"CAST(__m.t - floor(__m.t / __m.n) * __m.n AS DECIMAL({min(38, places + 10)},{places}))"
+    small = f"CAST({rest} / __m.n AS DECIMAL({min(38, scale + 2)},{scale}))"
+    # Both are long expressions: named, they are computed once.
+    both = f"named_struct('t', {total}, 'n', CAST({size} AS DECIMAL(10,0)))"
+    return f"get(transform(array({both}), __m -> CAST({whole} + {small} AS {mean_type})), 0)"
 
 
-def _renamed(mean: str) -> str:
-    return mean.replace("__t", "__m.t").replace("__n", "__m.n")
+def _decimal(type: str) -> tuple[int, int]:
+    """Precision and scale of DECIMAL(p,s)."""
+    precision, scale = type[len("DECIMAL(") : -1].split(",")
+    return int(precision), int(scale)
