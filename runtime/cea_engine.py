@@ -19,8 +19,8 @@ from runtime.program import FORMAT, Program
 from runtime.subsets import Subsets
 from runtime.symbols import Classes
 
-FIRST_NODES = 1 << 14
-FIRST_ROOTS = 1 << 12
+FIRST_NODES = 1 << 16
+FIRST_ROOTS = 1 << 15
 CHUNK_MATCHES = 1 << 14
 CHUNK_EVENTS = 1 << 17
 NO_KEYS: IntArray = np.zeros(0, np.int64)
