@@ -33,7 +33,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) -m "not jvm and not exhaustive" -n $(JOBS) -q
+	$(PYTEST) -m "not jvm and not exhaustive and not slow" -n $(JOBS) -q
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

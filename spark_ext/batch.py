@@ -64,6 +64,9 @@ class Batch:
     def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
         self.plan, self.query, self.catalog, self.count_only = plan, plan.query, catalog, count_only
         self.source = catalog.union_frame(self.query.sources)
+        if self.source.isStreaming:
+            # mapInArrow would see each micro-batch for itself, and miss every match that spans two.
+            raise SparkError("STREAM_NOT_SUPPORTED_YET", hint="Write the stream to a table, and match over that.")
         self.spark = self.source.sparkSession
         if _is_local(self.spark):
             compile_kernels()  # the workers, on this same machine, would all do it at once

@@ -31,6 +31,7 @@ class SparkError(CersqlError):
         "NO_ARROW_TYPE": Condition(
             "0A000", "The column {name} is {type}, which PySpark cannot send to Python, where patterns are matched."
         ),
+        "STREAM_NOT_SUPPORTED_YET": Condition("0A000", "A pattern over a stream is not supported yet."),
         "CONNECT_HOOK": Condition(
             "0A000", "This is a Spark Connect session: its SQL is parsed on the server, where cersql cannot listen."
         ),

@@ -1,0 +1,32 @@
+"""Compiled kernels are kept: several processes may compile at once, and later ones do not compile at all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+from runtime import cea
+from runtime.warm import compile_kernels
+compile_kernels()
+print(sum(cea.step_kernel.stats.cache_hits.values()), sum(cea.step_kernel.stats.cache_misses.values()))
+"""
+
+
+def start(cache: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"}
+    return subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+def test_compiling_at_once_and_never_again(tmp_path: Path) -> None:
+    both = [start(tmp_path), start(tmp_path)]
+    printed = [process.communicate()[0].split() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert all(sum(map(int, numbers)) == 1 for numbers in printed)  # compiled, or found what the other compiled
+    later = start(tmp_path)
+    assert later.communicate()[0].split() == ["1", "0"]
