@@ -23,6 +23,20 @@ class Predicate:
         return self.sql
 
 
+@dataclass(frozen=True)
+class Window:
+    """WITHIN. kind 'time': end − start ≤ size (strict: <) in the clock's unit; 'events': < size, in positions."""
+
+    kind: str
+    size: int | float
+    strict: bool = False
+
+    def __str__(self) -> str:
+        if self.kind == "events":
+            return f"{self.size} EVENTS"
+        return f"{'< ' if self.strict else ''}{self.size}"
+
+
 class Formula:
     """Any CEL formula."""
 
@@ -80,11 +94,118 @@ class ContiguousIteration(Formula):
 
 
 @dataclass(frozen=True)
+class Repeat(Formula):
+    """⟦φ{n,m}⟧: n to m copies of φ joined by ; (`contiguous`: by :); high None: without an end.
+
+    φ? is {0,1}, φ* is {0,}. Zero copies bind nothing and take no event; they may only stand where `may_be_empty` may
+    pass through, and never make a match by themselves: A : B? : C is (A : C) OR (A : B : C).
+    """
+
+    inner: Formula
+    low: int
+    high: int | None
+    contiguous: bool = False
+
+
+@dataclass(frozen=True)
 class Or(Formula):
     """⟦φ OR ψ⟧ = ⟦φ⟧ ∪ ⟦ψ⟧."""
 
     left: Formula
     right: Formula
+
+
+@dataclass(frozen=True)
+class And(Formula):
+    """⟦φ AND ψ⟧ = ⟦φ⟧ ∩ ⟦ψ⟧: equal s, e and μ."""
+
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True)
+class All(Formula):
+    """⟦φ ALL ψ⟧(i, j) = {C₁ ∪ C₂ | C₁ ∈ ⟦φ⟧(i, j₁), C₂ ∈ ⟦ψ⟧(i, j₂), max(j₁, j₂) = j}; they may share events."""
+
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True)
+class Unless(Formula):
+    """⟦φ UNLESS ψ⟧(i, j): C of φ with no match of ψ inside [s(C), j]."""
+
+    inner: Formula
+    veto: Formula
+
+
+@dataclass(frozen=True)
+class Absent(Formula):
+    """⟦φ ; NOT ψ₁ ; NOT ψ₂ … ; χ⟧: C₁ ∪ C₃ of φ ; χ with no match of any ψ strictly between e(C₁) and s(C₃)."""
+
+    left: Formula
+    vetoes: tuple[Formula, ...]
+    right: Formula
+
+
+@dataclass(frozen=True)
+class NotBefore(Formula):
+    """⟦NOT ψ ; φ⟧: C of φ with no match of any ψ that lies before s(C) and in the window of e(C).
+
+    The window of e is the events up to e whose distance to e it allows. Stands at the top, with only As, Filter,
+    FilterAny, Project and NotAfter around it.
+    """
+
+    vetoes: tuple[Formula, ...]
+    inner: Formula
+    window: Window
+
+
+@dataclass(frozen=True)
+class NotAfter(Formula):
+    """⟦φ ; NOT ψ⟧: C of φ with no match of any ψ that lies after e(C) and in the window of s(C).
+
+    e(C) is that of φ; C becomes known when the window has passed. Stands at the top, as NotBefore.
+    """
+
+    inner: Formula
+    vetoes: tuple[Formula, ...]
+    window: Window
+
+
+@dataclass(frozen=True)
+class Start(Formula):
+    """⟦START(φ)⟧(i, j): C of φ with s(C) = i."""
+
+    inner: Formula
+
+
+@dataclass(frozen=True)
+class Project(Formula):
+    """⟦π_L φ⟧: μ kept on the variables of L (`keep`) only; s and e stay."""
+
+    inner: Formula
+    keep: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Strategy(Formula):
+    """⟦STRICT(φ)⟧, NXT, LAST, MAX (`rule`): those C of ⟦φ⟧(i, j) that win among all of ⟦φ⟧(i, j), by their positions.
+
+    STRICT: sup(C) is an interval. NXT: greatest, where the least position in which two differ is in the greater. LAST:
+    with the greatest position. MAX: sup(C) is not strictly contained in another's.
+    """
+
+    rule: str
+    inner: Formula
+
+
+@dataclass(frozen=True)
+class Within(Formula):
+    """⟦(φ WITHIN w)⟧: C of φ that fit the window."""
+
+    inner: Formula
+    window: Window
 
 
 @dataclass(frozen=True)
@@ -96,28 +217,70 @@ class Filter(Formula):
     predicate: Predicate
 
 
+@dataclass(frozen=True)
+class FilterAny(Formula):
+    """⟦φ FILTER (P₁(x₁) OR P₂(x₂) …)⟧: C for which some side holds of every event of its variable."""
+
+    inner: Formula
+    sides: tuple[tuple[str | None, Predicate], ...]
+
+
 def children(formula: Formula) -> tuple[Formula, ...]:
     """The direct subformulas, left to right."""
     match formula:
         case Event():
             return ()
-        case As(inner) | Iteration(inner) | ContiguousIteration(inner):
-            return (inner,)
-        case Filter(inner):
-            return (inner,)
-        case Sequence(left, right) | Contiguous(left, right) | Or(left, right):
+        case Absent(left, vetoes, right):
+            return (left, *vetoes, right)
+        case NotBefore(vetoes, inner):
+            return (*vetoes, inner)
+        case NotAfter(inner, vetoes):
+            return (inner, *vetoes)
+        case Unless(inner, veto):
+            return (inner, veto)
+        case Sequence(left, right) | Contiguous(left, right) | Or(left, right) | And(left, right) | All(left, right):
             return (left, right)
+        case As(inner) | Iteration(inner) | ContiguousIteration(inner) | Repeat(inner) | Filter(inner):
+            return (inner,)
+        case FilterAny(inner) | Start(inner) | Project(inner) | Within(inner) | Strategy(_, inner):
+            return (inner,)
     raise TypeError(f"not a formula: {formula!r}")
+
+
+def positive(formula: Formula) -> tuple[Formula, ...]:
+    """The direct subformulas whose events are part of the match: all but those of negated parts."""
+    match formula:
+        case Absent(left, _, right):
+            return (left, right)
+        case NotBefore(_, inner) | NotAfter(inner) | Unless(inner):
+            return (inner,)
+    return children(formula)
 
 
 def variables(formula: Formula) -> frozenset[str]:
     """All variables that some complex event of the formula can bind."""
-    own: frozenset[str] = frozenset()
-    if isinstance(formula, Event):
-        own = formula.marks
-    elif isinstance(formula, As):
-        own = frozenset({formula.variable})
-    return own.union(*(variables(child) for child in children(formula)))
+    match formula:
+        case Event(_, marks):
+            return marks
+        case As(inner, variable):
+            return variables(inner) | {variable}
+        case Project(inner, keep):
+            return variables(inner) & keep
+    return frozenset[str]().union(*map(variables, positive(formula)))
+
+
+def may_be_empty(formula: Formula) -> bool:
+    """Do zero copies satisfy it? Only Repeat begins that, and As, filters, OR, loops and sequences let it pass."""
+    match formula:
+        case Repeat(inner, low):
+            return low == 0 or may_be_empty(inner)
+        case As(inner) | Filter(inner) | FilterAny(inner) | Iteration(inner) | ContiguousIteration(inner):
+            return may_be_empty(inner)
+        case Or(left, right):
+            return may_be_empty(left) or may_be_empty(right)
+        case Sequence(left, right) | Contiguous(left, right):
+            return may_be_empty(left) and may_be_empty(right)
+    return False
 
 
 def show(formula: Formula, depth: int = 0) -> str:
@@ -138,8 +301,32 @@ def show(formula: Formula, depth: int = 0) -> str:
             head = "+"
         case ContiguousIteration():
             head = ":+"
+        case Repeat(_, low, high, contiguous):
+            head = f"{':' if contiguous else ''}{{{low},{'' if high is None else high}}}"
         case Or():
             head = "OR"
+        case And():
+            head = "AND"
+        case All():
+            head = "ALL"
+        case Unless():
+            head = "UNLESS (the second is the veto)"
+        case Absent(_, vetoes):
+            head = f"; (without the {len(vetoes)} in between)"
+        case NotBefore(vetoes, _, window):
+            head = f"; (without the first {len(vetoes)}, within {window})"
+        case NotAfter(_, vetoes, window):
+            head = f"; (without the last {len(vetoes)}, within {window})"
+        case Start():
+            head = "START"
+        case Project(_, keep):
+            head = f"PROJECT {', '.join(sorted(keep))}"
+        case Strategy(rule):
+            head = rule
+        case Within(_, window):
+            head = f"WITHIN {window}"
+        case FilterAny(_, sides):
+            head = "FILTER " + " OR ".join(f"{variable or 'every event'}: {predicate}" for variable, predicate in sides)
         case _:
             raise TypeError(f"not a formula: {formula!r}")
     return "\n".join([pad + head, *(show(child, depth + 1) for child in children(formula))])

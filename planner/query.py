@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.cel import Formula
+from planner.cel import Window as Window
 from planner.sql import Sql
 
 SOURCE_COLUMN = "__cersql_source"  # which source a row of a union is from: 0, 1, …
 
 # Columns of a match, as RETURN expressions find them.
 START_COLUMN, END_COLUMN, SIZE_COLUMN = "__cersql_start", "__cersql_end", "__cersql_size"
+STATUS_COLUMN, REACHED_COLUMN = "__cersql_status", "__cersql_reached"  # WITH TIMEOUTS: strings
 
 
 def key_column(i: int) -> str:
@@ -21,20 +23,6 @@ def key_column(i: int) -> str:
 def variable_column(i: int) -> str:
     """The match's column of the i-th variable."""
     return f"__cersql_var{i}"
-
-
-@dataclass(frozen=True)
-class Window:
-    """WITHIN. kind 'time': end − start ≤ size (strict: <) in the clock's unit; 'events': < size, in positions."""
-
-    kind: str
-    size: int | float
-    strict: bool = False
-
-    def __str__(self) -> str:
-        if self.kind == "events":
-            return f"{self.size} EVENTS"
-        return f"{'< ' if self.strict else ''}{self.size}"
 
 
 @dataclass(frozen=True)
@@ -77,6 +65,14 @@ class Order:
 
 
 @dataclass(frozen=True)
+class Skip:
+    """AFTER MATCH SKIP. `to`: 'PAST LAST ROW', 'TO NEXT ROW', 'TO FIRST' or 'TO LAST', the latter two of `mark`."""
+
+    to: str
+    mark: str | None = None
+
+
+@dataclass(frozen=True)
 class Output:
     """A column of the result: an expression over the match's columns. `name` None: Spark's name for `shown`."""
 
@@ -91,7 +87,9 @@ class Query:
 
     types: what each type name of the formula demands of a row. `reads`: the columns that the pattern reads, in schema
     order (they break ties). `used`: for each of `variables`, the columns that RETURN and HAVING read. `marks`: the
-    variables that tell matches apart, and what labels hold.
+    variables that tell matches apart, and what labels hold. `window` bounds the whole match; `strategy` is ALL, STRICT,
+    NXT, LAST, MAX or NEXT_MATCH (SKIP TILL NEXT MATCH), and chooses among what fits the window; `consume` is NONE,
+    PARTITION or ANY. `timeouts`: also a row for each start whose window closed without a match.
     """
 
     text: str
@@ -106,6 +104,10 @@ class Query:
     reads: tuple[str, ...]
     outputs: tuple[Output, ...]
     window: Window | None = None
+    strategy: str = "ALL"
+    consume: str = "NONE"
+    skip: Skip | None = None
+    timeouts: bool = False
     marks: tuple[str, ...] = ()
     having: tuple[Sql, ...] = ()
     limit: int | None = None
