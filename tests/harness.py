@@ -14,7 +14,7 @@ import oracle
 
 from planner import cel
 from planner.compile import compile_formula
-from planner.query import Window
+from planner.query import Skip
 from runtime.engine import engine_for
 from runtime.program import WORD_BITS, Program
 
@@ -22,9 +22,25 @@ Ints = npt.NDArray[np.int64]
 Found = dict[Hashable, list[oracle.Match]]
 
 
-def compiled(formula: cel.Formula, window: oracle.Window | None = None) -> Program:
+@dataclass(frozen=True)
+class Options:
+    """What a query says besides its formula and window."""
+
+    strategy: str = "ALL"
+    consume: str = "NONE"
+    skip: Skip | None = None
+
+    def given(self) -> dict[str, Any]:
+        """As keyword arguments of the oracle and the compiler; nothing where nothing was chosen."""
+        return {name: value for name, value in vars(self).items() if value != getattr(PLAIN, name)}
+
+
+PLAIN = Options()
+
+
+def compiled(formula: cel.Formula, window: oracle.Window | None = None, options: Options = PLAIN) -> Program:
     """The formula's Program."""
-    return compile_formula(formula, window=window and Window(window.kind, window.size, window.strict))
+    return compile_formula(formula, window=window, **options.given())
 
 
 def symbols_of(program: Program, stream: Sequence[oracle.Event]) -> Ints:
@@ -128,14 +144,19 @@ def run_cut(program: Program, rows: Rows, cuts: Iterable[int], restore: bool = F
 
 
 def count(program: Program, rows: Rows) -> int:
-    return int(engine_for(program).count(*rows.cut(0, len(rows))))
+    """How many matches the engine counts, with those that only the end of the stream makes known."""
+    engine = engine_for(program)
+    return int(engine.count(*rows.cut(0, len(rows)))) + sum(batch.n for batch in engine.flush())
 
 
 def matches_of(
-    formula: cel.Formula, stream: Sequence[oracle.Event], window: oracle.Window | None = None
+    formula: cel.Formula,
+    stream: Sequence[oracle.Event],
+    window: oracle.Window | None = None,
+    options: Options = PLAIN,
 ) -> set[oracle.Match]:
     """The engine's matches of the formula in one stream, all rows at once."""
-    program = compiled(formula, window)
+    program = compiled(formula, window, options)
     return unique(run_whole(program, rows_of(program, stream))).get(None, set())
 
 
@@ -159,6 +180,22 @@ def every_way(program: Program, stream: Sequence[oracle.Event], keyed: bool, see
     }
 
 
+def expected_matches(
+    formula: cel.Formula,
+    stream: Sequence[oracle.Event],
+    window: oracle.Window | None = None,
+    keyed: bool = False,
+    limit: int | None = None,
+    options: Options = PLAIN,
+) -> dict[Hashable, set[oracle.Match]]:
+    """The oracle's matches by key (None: one stream), without the keys that have none."""
+    if keyed:
+        found = oracle.evaluate_partitioned(formula, stream, window, limit, **options.given())
+    else:
+        found = {None: oracle.evaluate(formula, stream, window, limit, **options.given())}
+    return {key: matches for key, matches in found.items() if matches}
+
+
 def check(
     formula: cel.Formula,
     stream: Sequence[oracle.Event],
@@ -166,14 +203,11 @@ def check(
     keyed: bool = False,
     seed: int = 0,
     limit: int | None = None,
+    options: Options = PLAIN,
 ) -> int:
     """Engine and oracle agree, however the stream is fed. Returns the number of matches."""
-    if keyed:
-        expected = oracle.evaluate_partitioned(formula, stream, window, limit)
-    else:
-        expected = {None: oracle.evaluate(formula, stream, window, limit)}
-    expected = {key: matches for key, matches in expected.items() if matches}
-    program = compiled(formula, window)
+    expected = expected_matches(formula, stream, window, keyed, limit, options)
+    program = compiled(formula, window, options)
     for way, found in every_way(program, stream, keyed, seed).items():
         actual = unique(found)
         assert actual == expected, difference(way, actual, expected)

@@ -5,17 +5,21 @@ classes of planner.cel with the rest of the project and nothing else. When an en
 first decide which of them the papers support.
 
 A complex event is (s, e, μ). Here μ is a set of pairs (variable, position), so that the pointwise union of two is
-the union of two sets. The first event of a match is always marked, but s is kept beside μ all the same: the
-definition has it.
+the union of two sets. s and e stand beside μ, because projection takes events out of μ.
+
+What has one definition for a whole query, and not for a formula, follows below: the strategies of the clause
+(`select`), SKIP TILL NEXT MATCH (`Runs`), consumption and skipping (`evaluate_partitioned`, `after_match`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from planner import cel
+from planner.cel import Window as Window
+from planner.query import Skip
 
 Mu = frozenset[tuple[str, int]]
 Complex = tuple[int, int, Mu]
@@ -35,21 +39,16 @@ class Event:
     key: Hashable = None
 
 
-@dataclass(frozen=True)
-class Window:
+def fits(window: Window | None, first: int, last: int, stream: Sequence[Event]) -> bool:
     """WITHIN: `time` bounds time(e) − time(s) by `size` (strict: below it); `events` asks for e − s < size."""
-
-    kind: str
-    size: int | float
-    strict: bool = False
-
-    def holds(self, first: int, last: int, stream: Sequence[Event]) -> bool:
-        if self.kind == "events":
-            return last - first < self.size
-        if self.kind == "time":
-            duration = stream[last].time - stream[first].time
-            return duration < self.size if self.strict else duration <= self.size
-        raise ValueError(f"not a kind of window: {self.kind!r}")
+    if window is None:
+        return True
+    if window.kind == "events":
+        return last - first < window.size
+    if window.kind == "time":
+        duration = stream[last].time - stream[first].time
+        return duration < window.size if window.strict else duration <= window.size
+    raise ValueError(f"not a kind of window: {window.kind!r}")
 
 
 def join(left: Iterable[Complex], right: Iterable[Complex]) -> Iterator[Complex]:
@@ -62,8 +61,40 @@ def starting_at(start: int, found: Iterable[Complex]) -> list[Complex]:
     return [c for c in found if c[0] == start]
 
 
+def sup(complex_event: Complex) -> frozenset[int]:
+    return frozenset(position for _, position in complex_event[2])
+
+
+def holds(predicate: cel.Predicate, variable: str | None, mu: Mu, stream: Sequence[Event]) -> bool:
+    """Whether every event of the variable (None: every event) satisfies the predicate."""
+    return all(predicate.sql in stream[p].true for name, p in mu if variable is None or name == variable)
+
+
+def greater(rule: str, c: frozenset[int], d: frozenset[int]) -> bool:
+    """Whether d is greater than c in the order of NXT, LAST or MAX."""
+    if rule == "MAX":
+        return c < d
+    return c != d and (min if rule == "NXT" else max)(c ^ d) in d
+
+
+def select(rule: str, found: Iterable[Complex]) -> list[Complex]:
+    """The complex events that a strategy keeps of those that compete."""
+    found = list(found)
+    if rule == "ALL":
+        return found
+    if rule == "STRICT":
+        return [c for c in found if not sup(c) or len(sup(c)) == max(sup(c)) - min(sup(c)) + 1]
+    sups = set(map(sup, found))
+    best = {c for c in sups if not any(greater(rule, c, d) for d in sups)}
+    return [c for c in found if sup(c) in best]
+
+
 class Meaning:
-    """⟦·⟧ over one stream. `limit` bounds the size of any set that is built."""
+    """⟦·⟧ over one stream. `limit` bounds the size of any set that is built.
+
+    The sets hold the complex events with an event: that zero copies may satisfy a part is cel.may_be_empty's word, and
+    is used where parts are joined.
+    """
 
     def __init__(self, stream: Sequence[Event], limit: int | None = None) -> None:
         self.stream = stream
@@ -82,39 +113,240 @@ class Meaning:
             self.known[key] = frozenset(found)
         return self.known[key]
 
+    def occurs(self, vetoes: Iterable[cel.Formula], first: int, last: int) -> bool:
+        """Whether some veto has a match inside [first, last]."""
+        return any(self.of(veto, first, end) for veto in vetoes for end in range(first, last + 1))
+
     def definition(self, formula: cel.Formula, i: int, j: int) -> Iterator[Complex]:
         """The line of the table for this operator; a complex event may be listed more than once."""
+        stream = self.stream
         match formula:
             case cel.Event(type, marks):
-                if type is None or type in self.stream[j].true:
+                if type is None or type in stream[j].true:
                     yield j, j, frozenset((variable, j) for variable in marks)
             case cel.As(inner, variable):
                 for s, e, mu in self.of(inner, i, j):
                     yield s, e, mu | {(variable, position) for _, position in mu}
-            case cel.Sequence(left, right):
+            case cel.Sequence(left, right) | cel.Contiguous(left, right):
                 for k in range(i, j):
-                    yield from join(self.of(left, i, k), self.of(right, k + 1, j))
-            case cel.Contiguous(left, right):
-                for k in range(i, j):
-                    yield from join(self.of(left, i, k), starting_at(k + 1, self.of(right, k + 1, j)))
-            case cel.Iteration(inner):
+                    after = self.of(right, k + 1, j)
+                    yield from join(self.of(left, i, k), self.next_to(formula, k + 1, after))
+                if cel.may_be_empty(left):
+                    yield from self.of(right, i, j)
+                if cel.may_be_empty(right):
+                    yield from self.of(left, i, j)
+            case cel.Iteration(inner) | cel.ContiguousIteration(inner):
                 yield from self.of(inner, i, j)
                 for k in range(i, j):
-                    yield from join(self.of(inner, i, k), self.of(formula, k + 1, j))
-            case cel.ContiguousIteration(inner):
-                yield from self.of(inner, i, j)
-                for k in range(i, j):
-                    yield from join(self.of(inner, i, k), starting_at(k + 1, self.of(formula, k + 1, j)))
+                    yield from join(self.of(inner, i, k), self.next_to(formula, k + 1, self.of(formula, k + 1, j)))
+            case cel.Repeat(inner, low, high, _):
+                if cel.may_be_empty(inner):  # n copies of which some are empty are fewer that are not
+                    low = 0
+                if low <= 1 and high != 0:
+                    yield from self.of(inner, i, j)
+                if high is None or high > 1:
+                    fewer = replace(formula, low=max(low - 1, 1), high=high and high - 1)
+                    for k in range(i, j):
+                        yield from join(self.of(inner, i, k), self.next_to(formula, k + 1, self.of(fewer, k + 1, j)))
             case cel.Or(left, right):
                 yield from self.of(left, i, j)
                 yield from self.of(right, i, j)
-            case cel.Filter(inner, variable, predicate):
+            case cel.And(left, right):
+                yield from self.of(left, i, j) & self.of(right, i, j)
+            case cel.All(left, right):
+                for k in range(i, j + 1):
+                    yield from join(self.of(left, i, k), self.of(right, i, j))
+                    yield from join(self.of(left, i, j), self.of(right, i, k))
+            case cel.Unless(inner, veto):
+                yield from (c for c in self.of(inner, i, j) if not self.occurs([veto], c[0], j))
+            case cel.Absent(left, vetoes, right):
+                for k in range(i, j):
+                    after = [c for c in self.of(right, k + 1, j) if not self.occurs(vetoes, k + 1, c[0] - 1)]
+                    yield from join(self.of(left, i, k), after)
+            case cel.NotBefore(_, inner, _) | cel.NotAfter(inner, _, _):
+                yield from (c for c in self.of(inner, i, j) if self.survives(formula, c))
+            case cel.Start(inner):
+                yield from starting_at(i, self.of(inner, i, j))
+            case cel.Project(inner, keep):
                 for s, e, mu in self.of(inner, i, j):
-                    chosen = {position for name, position in mu if variable is None or name == variable}
-                    if all(predicate.sql in self.stream[position].true for position in chosen):
-                        yield s, e, mu
+                    yield s, e, frozenset((variable, position) for variable, position in mu if variable in keep)
+            case cel.Strategy(rule, inner):
+                yield from select(rule, self.of(inner, i, j))
+            case cel.Within(inner, window):
+                yield from (c for c in self.of(inner, i, j) if fits(window, c[0], c[1], stream))
+            case cel.Filter(inner, variable, predicate):
+                yield from (c for c in self.of(inner, i, j) if holds(predicate, variable, c[2], stream))
+            case cel.FilterAny(inner, sides):
+                for c in self.of(inner, i, j):
+                    if any(holds(predicate, variable, c[2], stream) for variable, predicate in sides):
+                        yield c
             case _:
                 raise TypeError(f"not a formula: {formula!r}")
+
+    def next_to(self, operator: cel.Formula, start: int, found: Iterable[Complex]) -> Iterable[Complex]:
+        """What may follow the event before `start`: all that was found, or behind `:` what begins at once."""
+        contiguous = isinstance(operator, cel.Contiguous | cel.ContiguousIteration)
+        if contiguous or (isinstance(operator, cel.Repeat) and operator.contiguous):
+            return starting_at(start, found)
+        return found
+
+    def survives(self, formula: cel.NotBefore | cel.NotAfter, c: Complex) -> bool:
+        """Whether the absence before or after the complex event holds. The end of the stream counts as time passed."""
+        s, e, _ = c
+        if isinstance(formula, cel.NotBefore):
+            window_of_e = [n for n in range(e + 1) if fits(formula.window, n, e, self.stream)]
+            return not self.occurs(formula.vetoes, min(window_of_e, default=s), s - 1)
+        window_of_s = [n for n in range(s, len(self.stream)) if fits(formula.window, s, n, self.stream)]
+        return not self.occurs(formula.vetoes, e + 1, max(window_of_s, default=e))
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A state of SKIP TILL NEXT MATCH: one occurrence of an atom. `asks` has for each filter around it (by number) what
+    each of the filter's sides demands of the event: a condition, or None where the side is about another variable."""
+
+    type: str | None
+    marks: frozenset[str]
+    asks: dict[int, list[str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Follow:
+    """That `right` may be bound right after `left` (numbers of atoms). `inside`: the filters that both stand in, in the
+    same round of every loop."""
+
+    left: int
+    right: int
+    contiguous: bool
+    vetoes: tuple[cel.Formula, ...] = ()
+    inside: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a position automaton is put together from: the atoms that may be first and last, and which follows which."""
+
+    first: frozenset[int]
+    last: frozenset[int]
+    empty: bool
+    follows: frozenset[Follow] = frozenset()
+
+
+@dataclass(frozen=True)
+class Run:
+    """The atom it is at, the events that it took, and for each open filter which sides can still hold."""
+
+    atom: int
+    start: int
+    mu: Mu
+    sides: frozenset[tuple[int, frozenset[int]]]
+
+
+class Runs:
+    """SKIP TILL NEXT MATCH: a run that can take an event must take it, once for each follower that accepts."""
+
+    def __init__(self, formula: cel.Formula, meaning: Meaning) -> None:
+        self.meaning = meaning  # for what does not happen
+        self.atoms: list[Atom] = []
+        self.filters = 0
+        self.absences: list[cel.NotBefore | cel.NotAfter] = []
+        self.whole = self.part(formula)
+
+    def part(self, formula: cel.Formula) -> Part:
+        """The formula's part of the automaton; every call makes atoms of its own."""
+        match formula:
+            case cel.Event(type, marks):
+                self.atoms.append(Atom(type, marks))
+                one = frozenset({len(self.atoms) - 1})
+                return Part(one, one, False)
+            case cel.As(inner, variable):
+                before = len(self.atoms)
+                made = self.part(inner)
+                self.atoms[before:] = [replace(a, marks=a.marks | {variable}) for a in self.atoms[before:]]
+                return made
+            case cel.Sequence(left, right) | cel.Contiguous(left, right):
+                return self.joined(self.part(left), self.part(right), isinstance(formula, cel.Contiguous))
+            case cel.Absent(left, vetoes, right):
+                return self.joined(self.part(left), self.part(right), False, vetoes)
+            case cel.Iteration(inner) | cel.ContiguousIteration(inner):
+                return self.looped(self.part(inner), isinstance(formula, cel.ContiguousIteration))
+            case cel.Repeat(inner, low, high, contiguous):
+                copies = [self.part(inner) for _ in range(max(low, 1) if high is None else high)]
+                if high is None:
+                    copies[-1] = self.looped(copies[-1], contiguous)
+                whole = Part(frozenset(), frozenset(), True)
+                for n, copy in reversed(list(enumerate(copies))):
+                    whole = self.joined(copy, whole, contiguous)
+                    whole = replace(whole, empty=whole.empty or n >= low)
+                return whole
+            case cel.Or(left, right):
+                a, b = self.part(left), self.part(right)
+                return Part(a.first | b.first, a.last | b.last, a.empty or b.empty, a.follows | b.follows)
+            case cel.Filter(inner, variable, predicate):
+                return self.part(cel.FilterAny(inner, ((variable, predicate),)))
+            case cel.FilterAny(inner, sides):
+                before, number = len(self.atoms), self.filters
+                self.filters += 1
+                made = self.part(inner)
+                for atom in self.atoms[before:]:
+                    atom.asks[number] = [p.sql if v is None or v in atom.marks else None for v, p in sides]
+                return replace(made, follows=frozenset(replace(f, inside=f.inside | {number}) for f in made.follows))
+            case cel.NotBefore(_, inner, _) | cel.NotAfter(inner, _, _):
+                self.absences.append(formula)
+                return self.part(inner)
+        raise TypeError(f"not a formula for skip till next match: {formula!r}")
+
+    def joined(self, a: Part, b: Part, contiguous: bool, vetoes: tuple[cel.Formula, ...] = ()) -> Part:
+        between = frozenset(Follow(p, q, contiguous, vetoes) for p in a.last for q in b.first)
+        first = a.first | b.first if a.empty else a.first
+        last = a.last | b.last if b.empty else b.last
+        return Part(first, last, a.empty and b.empty, a.follows | b.follows | between)
+
+    def looped(self, a: Part, contiguous: bool) -> Part:
+        again = frozenset(Follow(p, q, contiguous) for p in a.last for q in a.first)
+        return replace(a, follows=a.follows | again)
+
+    def take(self, number: int, n: int, run: Run | None, inside: frozenset[int]) -> Run | None:
+        """The run after event n was bound to the atom, None if that does not accept it. Conditions are checked as far
+        as they are decided: a filter's side falls with the first event of its variable that fails it."""
+        atom, event = self.atoms[number], self.meaning.stream[n]
+        if atom.type is not None and atom.type not in event.true:
+            return None
+        before = dict(run.sides) if run else {}
+        sides = set()
+        for filter, asks in atom.asks.items():
+            could = before[filter] if filter in inside else frozenset(range(len(asks)))
+            can = frozenset(side for side in could if asks[side] is None or asks[side] in event.true)
+            if not can:
+                return None
+            sides.add((filter, can))
+        mu = frozenset((variable, n) for variable in atom.marks)
+        return Run(number, run.start if run else n, mu | (run.mu if run else frozenset()), frozenset(sides))
+
+    def available(self, follow: Follow, run: Run, n: int) -> bool:
+        """Whether the follower may be bound to event n: nothing lies between behind `:`, and no veto behind `!`."""
+        last = max(position for _, position in run.mu)
+        if follow.contiguous and n > last + 1:
+            return False
+        return not self.meaning.occurs(follow.vetoes, last + 1, n - 1)
+
+    def matches(self) -> Iterator[list[Complex]]:
+        """The matches that end at 0, at 1, …"""
+        runs: set[Run] = set()
+        for n in range(len(self.meaning.stream)):
+            taken, kept = {self.take(q, n, None, frozenset()) for q in self.whole.first}, set()
+            for run in runs:
+                followers = [f for f in self.whole.follows if f.left == run.atom and self.available(f, run, n)]
+                after = {self.take(f.right, n, run, f.inside) for f in followers} - {None}
+                taken |= after
+                if not after:
+                    kept.add(run)
+            taken.discard(None)
+            runs = kept | taken
+            if self.meaning.limit is not None and len(runs) > self.meaning.limit:
+                raise TooLarge(f"more than {self.meaning.limit} runs")
+            found = {(run.start, n, run.mu) for run in taken if run.atom in self.whole.last}
+            yield [c for c in found if all(self.meaning.survives(absence, c) for absence in self.absences)]
 
 
 def as_match(complex_event: Complex) -> Match:
@@ -127,20 +359,71 @@ def as_match(complex_event: Complex) -> Match:
     return start, end, frozenset((variable, frozenset(positions)) for variable, positions in bound.items())
 
 
+def answers(
+    formula: cel.Formula, meaning: Meaning, window: Window | None = None, strategy: str = "ALL"
+) -> Iterator[list[Complex]]:
+    """At every position in turn, what of the formula's matches ending there fits the window.
+
+    Skip till next match is no choice among these, but another way to find them; all other strategies come after.
+    """
+    stream = meaning.stream
+    found: Iterable[Iterable[Complex]] = (meaning.of(formula, 0, n) for n in range(len(stream)))
+    if strategy == "NEXT_MATCH":
+        found = Runs(formula, meaning).matches()
+    for at_n in found:
+        yield [c for c in at_n if fits(window, c[0], c[1], stream)]
+
+
+def first_of(found: Iterable[Complex]) -> Complex:
+    """The match that AFTER MATCH SKIP takes: the least start, then the greatest end, then the NXT-greatest.
+
+    If several remain, that whose sorted positions of the first variable (by name) come first, as lists compare; then of
+    the second variable, and so on.
+    """
+    found = list(found)
+    start = min(s for s, _, _ in found)
+    end = max(e for s, e, _ in found if s == start)
+    names = sorted({variable for _, _, mu in found for variable, _ in mu if not variable.startswith("@")})
+
+    def places(c: Complex) -> list[list[int]]:
+        return [sorted(position for variable, position in c[2] if variable == name) for name in names]
+
+    return min(select("NXT", [c for c in found if c[:2] == (start, end)]), key=places)
+
+
+def after_match(found: Iterable[Complex], skip: Skip) -> Iterator[Complex]:
+    """AFTER MATCH SKIP: one match at a time; then the starts before the point to which it skips are dropped."""
+    found = list(found)
+    while found:
+        s, e, mu = taken = first_of(found)
+        yield taken
+        least = s + 1  # TO NEXT ROW
+        if skip.to == "PAST LAST ROW":
+            least = e + 1
+        elif skip.to in ("TO FIRST", "TO LAST"):
+            held = {position for variable, position in mu if variable == skip.mark}
+            point = (min if skip.to == "TO FIRST" else max)(held, default=s)
+            least = max(point, s + 1)
+        found = [c for c in found if c[0] >= least]
+
+
 def evaluate(
-    formula: cel.Formula, stream: Sequence[Event], window: Window | None = None, limit: int | None = None
+    formula: cel.Formula,
+    stream: Sequence[Event],
+    window: Window | None = None,
+    limit: int | None = None,
+    strategy: str = "ALL",
+    consume: str = "NONE",
+    skip: Skip | None = None,
+    meanings: Callable[[Sequence[Event], int | None], Meaning] = Meaning,
 ) -> set[Match]:
-    """All matches of the formula in the stream: the answers ⟦formula⟧(0, n) at every position n, inside the window.
+    """All matches of the formula in the stream: the answers ⟦formula⟧(0, n) at every position n, inside the window,
+    and of these what the strategy, consumption or skipping leaves.
 
     TooLarge if some set of complex events on the way has more than `limit`.
     """
-    meaning = Meaning(stream, limit)
-    return {
-        as_match(found)
-        for last in range(len(stream))
-        for found in meaning.of(formula, 0, last)
-        if window is None or window.holds(found[0], found[1], stream)
-    }
+    alone = [replace(event, key=None) for event in stream]
+    return evaluate_partitioned(formula, alone, window, limit, strategy, consume, skip, meanings).get(None, set())
 
 
 def split(stream: Iterable[Event]) -> dict[Hashable, list[Event]]:
@@ -152,7 +435,34 @@ def split(stream: Iterable[Event]) -> dict[Hashable, list[Event]]:
 
 
 def evaluate_partitioned(
-    formula: cel.Formula, stream: Iterable[Event], window: Window | None = None, limit: int | None = None
+    formula: cel.Formula,
+    stream: Iterable[Event],
+    window: Window | None = None,
+    limit: int | None = None,
+    strategy: str = "ALL",
+    consume: str = "NONE",
+    skip: Skip | None = None,
+    meanings: Callable[[Sequence[Event], int | None], Meaning] = Meaning,
 ) -> dict[Hashable, set[Match]]:
-    """The matches of every key's substream, with positions relative to it."""
-    return {key: evaluate(formula, part, window, limit) for key, part in split(stream).items()}
+    """The matches of every key's substream, with positions relative to it.
+
+    We go through the whole stream. Where an event outputs matches, all starts up to it are consumed: of its own key
+    under PARTITION, of all keys under ANY. What was consumed no longer competes under the strategy.
+    """
+    stream = list(stream)
+    places: dict[Hashable, list[int]] = {}  # of each key's events in the stream
+    parts = split(stream)
+    found = {key: answers(formula, meanings(part, limit), window, strategy) for key, part in parts.items()}
+    kept: dict[Hashable, list[Complex]] = {key: [] for key in found}
+    consumed: dict[Hashable, int] = dict.fromkeys(found, -1)
+    for n, event in enumerate(stream):
+        key = event.key
+        places.setdefault(key, []).append(n)
+        alive = [c for c in next(found[key]) if places[key][c[0]] > consumed[key]]
+        chosen = select("ALL" if strategy == "NEXT_MATCH" else strategy, alive)
+        kept[key] += chosen
+        if chosen and consume != "NONE":
+            consumed |= {other: n for other in found if consume == "ANY" or other == key}
+    if skip is not None:
+        kept = {key: list(after_match(matches, skip)) for key, matches in kept.items()}
+    return {key: set(map(as_match, matches)) for key, matches in kept.items()}

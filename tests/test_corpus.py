@@ -97,12 +97,9 @@ def check_oracle(case: Case) -> None:
     """The oracle finds the case's matches."""
     compiled, rows, events = prepared(case)
     keyed = bool(compiled.query.partition_by)
-    window = compiled.query.window
-    window = window and oracle.Window(window.kind, window.size, window.strict)
-    if keyed:
-        matches = oracle.evaluate_partitioned(compiled.query.formula, events, window)
-    else:
-        matches = {None: oracle.evaluate(compiled.query.formula, events, window)}
+    query = compiled.query
+    options = harness.Options(query.strategy, query.consume, query.skip)
+    matches = harness.expected_matches(query.formula, events, query.window, keyed, options=options)
     same(bound(compiled.query, rows, matches, keyed), case)
 
 
