@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import oracle
+from harness import PLAIN, Options, expected_matches
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from planner import cel
+from planner.query import Skip
 
 TYPES = ("A", "B", "C")
 VARIABLES = ("x", "y", "z")
@@ -79,6 +81,196 @@ def formulas(max_leaves: int = 8) -> st.SearchStrategy[cel.Formula]:
     return st.recursive(atoms(), larger, max_leaves=max_leaves)
 
 
+# ---------------------------------------------------------------- all operators
+
+RULES = ("STRICT", "NXT", "LAST", "MAX")
+# What skip till next match is defined on.
+SIMPLE = ("seq", "seq", "contiguous", "or", "loop", "repeat", "as", "filter", "filter any", "absent")
+EVERY = (*SIMPLE, "and", "all", "unless", "start", "project", "strategy", "within")
+
+
+def small_windows() -> st.SearchStrategy[cel.Window]:
+    return st.one_of(
+        st.builds(cel.Window, st.just("time"), st.integers(1, 4), st.booleans()),
+        st.builds(cel.Window, st.just("events"), st.integers(1, 5)),
+    )
+
+
+def same_mark(formula: cel.Formula) -> cel.Formula:
+    """The formula with x in place of every variable, so that AND has something to agree on."""
+    match formula:
+        case cel.Event(type):
+            return cel.Event(type, frozenset({"x"}))
+        case cel.As(inner):
+            return cel.As(same_mark(inner), "x")
+        case cel.Project(inner):
+            return cel.Project(same_mark(inner), frozenset({"x"}))
+        case cel.Filter(inner, variable, predicate):
+            return cel.Filter(same_mark(inner), variable and "x", predicate)
+        case cel.FilterAny(inner, sides):
+            return cel.FilterAny(same_mark(inner), sides[:1] and (("x", sides[0][1]),))
+    return with_children(formula, tuple(map(same_mark, cel.children(formula))))
+
+
+def with_children(formula: cel.Formula, inner: tuple[cel.Formula, ...]) -> cel.Formula:
+    """The formula with other direct subformulas, in the order of cel.children."""
+    match formula:
+        case cel.Event():
+            return formula
+        case cel.Absent():
+            return cel.Absent(inner[0], inner[1:-1], inner[-1])
+        case cel.NotBefore():
+            return replace(formula, vetoes=inner[:-1], inner=inner[-1])
+        case cel.NotAfter():
+            return replace(formula, inner=inner[0], vetoes=inner[1:])
+        case cel.Unless():
+            return cel.Unless(*inner)
+    if len(inner) == 2:
+        return replace(formula, left=inner[0], right=inner[1])
+    return replace(formula, inner=inner[0])
+
+
+def subformulas(formula: cel.Formula) -> Iterator[cel.Formula]:
+    yield formula
+    for child in cel.children(formula):
+        yield from subformulas(child)
+
+
+def neighbour(formula: cel.Formula, last: bool) -> cel.Formula:
+    """The part of a chain of `;` and `!` that stands at its end (`last`) or beginning."""
+    match formula:
+        case cel.Sequence(left, right) | cel.Absent(left, _, right):
+            return neighbour(right if last else left, last)
+    return formula
+
+
+@st.composite
+def parts(
+    draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY, solid: bool = False, next_to_not: str = ""
+) -> cel.Formula:
+    """A formula nested up to `depth`, valid in a query. `solid`: zero copies do not satisfy it, nor what stands at the
+    side `next_to_not` ('left' or 'right') of its chain."""
+
+    def inner(solid: bool = False, next_to_not: str = "", smaller: int = 1) -> cel.Formula:
+        return draw(parts(max(depth - smaller, 0), allowed, solid, next_to_not))
+
+    operator = draw(st.sampled_from(("atom", *allowed))) if depth else "atom"
+    match operator:
+        case "atom":
+            return draw(atoms())
+        case "seq":
+            made: cel.Formula = cel.Sequence(inner(), inner())
+        case "contiguous":
+            made = cel.Contiguous(inner(), inner())
+        case "or":
+            made = cel.Or(inner(), inner())
+        case "loop":
+            made = draw(st.sampled_from((cel.Iteration, cel.ContiguousIteration)))(inner())
+        case "repeat":
+            low, more = draw(st.integers(0, 2)), draw(st.sampled_from((None, 0, 1)))
+            made = cel.Repeat(inner(), low, None if more is None else max(low + more, 1), draw(st.booleans()))
+        case "as":
+            made = cel.As(inner(), draw(st.sampled_from(VARIABLES)))
+        case "filter":
+            made = draw(filters(st.just(inner())))
+        case "filter any":
+            made = inner()
+            names = draw(st.permutations(sorted(cel.variables(made))))[:2]
+            made = cel.FilterAny(made, tuple((name, draw(st.sampled_from(PREDICATES))) for name in names))
+        case "absent":
+            vetoes = tuple(inner(solid=True, smaller=2) for _ in range(draw(st.integers(1, 2))))
+            made = cel.Absent(inner(True, "right"), vetoes, inner(True, "left"))
+        case "and":
+            left, right = inner(solid=True), inner(solid=True)
+            made = cel.And(left, right)
+            if draw(st.integers(0, 3)):
+                made = cel.And(same_mark(left), same_mark(right))
+        case "all":
+            made = cel.All(inner(solid=True), inner(solid=True))
+        case "unless":
+            made = cel.Unless(inner(solid=True), inner(solid=True, smaller=2))
+        case "start":
+            made = cel.Start(inner(solid=True))
+        case "project":
+            made = inner(solid=True)
+            kept = draw(st.sets(st.sampled_from(sorted(cel.variables(made))), min_size=1))
+            made = cel.Project(made, frozenset(kept))
+        case "strategy":
+            made = cel.Strategy(draw(st.sampled_from(RULES)), inner(solid=True))
+        case "within":
+            made = cel.Within(inner(solid=True), draw(small_windows()))
+        case _:
+            raise ValueError(operator)
+    if next_to_not and cel.may_be_empty(neighbour(made, next_to_not == "right")):
+        atom = draw(atoms())
+        made = cel.Sequence(made, atom) if next_to_not == "right" else cel.Sequence(atom, made)
+    if solid and cel.may_be_empty(made):
+        made = cel.Sequence(made, draw(atoms()))
+    return made
+
+
+@st.composite
+def all_formulas(draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY) -> cel.Formula:
+    """Formulas of all operators; now and then with an absence before or after the whole, or both."""
+    before, after = draw(st.sampled_from((*[(False, False)] * 5, (True, False), (False, True), (True, True))))
+    if not before and not after:
+        return draw(parts(depth, allowed, solid=True))
+    side = "both" if before and after else "left" if before else "right"
+    made = draw(parts(depth - 1, allowed, True, "right" if side == "both" else side))
+    if side == "both" and cel.may_be_empty(neighbour(made, last=False)):
+        made = cel.Sequence(draw(atoms()), made)
+    window = draw(small_windows())
+    vetoes = st.lists(parts(1, allowed, solid=True), min_size=1, max_size=2).map(tuple)
+    around: list[Callable[[cel.Formula], cel.Formula]] = []
+    if after:
+        around.append(lambda inner: cel.NotAfter(inner, draw(vetoes), window))
+    if before:
+        around.append(lambda inner: cel.NotBefore(draw(vetoes), inner, window))
+    for wrap in draw(st.permutations(around)):
+        made = wrap(made)
+    outside = draw(st.sampled_from(("", "", "as", "filter", "project")))
+    if outside == "as":
+        made = cel.As(made, "x")
+    elif outside == "filter":
+        made = draw(filters(st.just(made)))
+    elif outside == "project" and "project" in allowed:
+        made = cel.Project(made, frozenset(draw(st.sets(st.sampled_from(sorted(cel.variables(made))), min_size=1))))
+    return made
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A formula with all that a query says besides."""
+
+    formula: cel.Formula
+    window: cel.Window | None
+    options: Options = PLAIN
+
+
+@st.composite
+def queries(draw: st.DrawFn, depth: int = 3) -> Asked:
+    """A query that is valid: what excludes one another never stands together."""
+    kind = draw(st.sampled_from(("plain", "strategy", "strategy", "next match", "consume", "skip")))
+    formula = draw(all_formulas(depth, SIMPLE if kind == "next match" else EVERY))
+    trailing = any(isinstance(f, cel.NotAfter) for f in subformulas(formula))
+    consume = "NONE" if trailing else "PARTITION"
+    window = draw(st.one_of(st.none(), small_windows()))
+    match kind:
+        case "strategy":
+            options = Options(draw(st.sampled_from(RULES)), draw(st.sampled_from(("NONE", "NONE", consume))))
+        case "next match":
+            options = Options("NEXT_MATCH", draw(st.sampled_from(("NONE", "NONE", consume))))
+        case "consume":
+            options = Options(consume=consume)
+        case "skip":
+            to = draw(st.sampled_from(("PAST LAST ROW", "TO NEXT ROW", "TO FIRST", "TO LAST")))
+            mark = draw(st.sampled_from(sorted(cel.variables(formula)))) if to in ("TO FIRST", "TO LAST") else None
+            options = Options(skip=Skip(to, mark))
+        case _:
+            options = PLAIN
+    return Asked(formula, window, options)
+
+
 @st.composite
 def streams(draw: st.DrawFn, max_size: int = 30, keys: Sequence[int | None] = (0,)) -> list[Row]:
     """Rows in order; times tie often and jump at times; some kinds are drawn more often than others."""
@@ -91,6 +283,22 @@ def streams(draw: st.DrawFn, max_size: int = 30, keys: Sequence[int | None] = (0
     )
     rows, now = [], 0
     for kind, v, step, key in draw(st.lists(row, max_size=max_size)):
+        now += step
+        rows.append(Row(kind, v, now, key))
+    return rows
+
+
+@st.composite
+def busy_streams(draw: st.DrawFn, max_size: int = 9, keys: Sequence[int | None] = (0,)) -> list[Row]:
+    """Short streams in which most rows are of several types, so that large formulas match at all."""
+    row = st.tuples(
+        st.sampled_from((*KINDS, "AB", "BC", "ABC", "ABC", "ABC")),
+        st.sampled_from((None, 1, 5, 5, 8)),
+        st.sampled_from((0, 1, 1, 1, 3)),
+        st.sampled_from(keys),
+    )
+    rows, now = [], 0
+    for kind, v, step, key in draw(st.lists(row, min_size=min(3, max_size), max_size=max_size)):
         now += step
         rows.append(Row(kind, v, now, key))
     return rows
@@ -134,12 +342,46 @@ def pattern_text(formula: cel.Formula) -> str:
             return f"(({pattern_text(left)}) OR ({pattern_text(right)}))"
         case cel.Filter(inner, variable, predicate):
             names = [variable] if variable else sorted(cel.variables(inner))
-            conditions = [re.sub(r"\bv\b", f"{name}.v", predicate.sql) for name in names]
-            return f"(({pattern_text(inner)}) FILTER {' AND '.join(conditions)})"
+            return f"(({pattern_text(inner)}) FILTER {condition_text(names, predicate)})"
+        case cel.FilterAny(inner, sides):
+            texts = [condition_text([v] if v else sorted(cel.variables(inner)), p) for v, p in sides]
+            return f"(({pattern_text(inner)}) FILTER ({' OR '.join(f'({text})' for text in texts)}))"
+        case cel.Repeat(inner, low, high, contiguous):
+            bounds = f"{{{low},{'' if high is None else high}}}"
+            return f"({pattern_text(inner)}){':' if contiguous else ''}{bounds}"
+        case cel.And(left, right):
+            return f"(({pattern_text(left)}) AND ({pattern_text(right)}))"
+        case cel.All(left, right):
+            return f"(({pattern_text(left)}) ALL ({pattern_text(right)}))"
+        case cel.Unless(inner, veto):
+            return f"(({pattern_text(inner)}) UNLESS ({pattern_text(veto)}))"
+        case cel.Absent(left, vetoes, right):
+            return f"SEQ({pattern_text(left)}, {absent_text(vetoes)}, {pattern_text(right)})"
+        case cel.NotBefore(vetoes, inner, _):  # its window must be the clause's
+            return f"SEQ({absent_text(vetoes)}, {pattern_text(inner)})"
+        case cel.NotAfter(inner, vetoes, _):
+            return f"SEQ({pattern_text(inner)}, {absent_text(vetoes)})"
+        case cel.Start(inner):
+            return f"START({pattern_text(inner)})"
+        case cel.Project(inner, keep):
+            return f"PROJECT({', '.join(sorted(keep))} : {pattern_text(inner)})"
+        case cel.Strategy(rule, inner):
+            return f"{rule}({pattern_text(inner)})"
+        case cel.Within(inner, window):
+            return f"(({pattern_text(inner)}) WITHIN {window})"
     raise TypeError(f"not a formula: {formula!r}")
 
 
-def query_text(formula: cel.Formula, window: oracle.Window | None, keyed: bool) -> str:
+def condition_text(names: Sequence[str], predicate: cel.Predicate) -> str:
+    """The predicate asked of each of the variables."""
+    return " AND ".join(re.sub(r"\bv\b", f"{name}.v", predicate.sql) for name in names)
+
+
+def absent_text(vetoes: Sequence[cel.Formula]) -> str:
+    return ", ".join(f"!({pattern_text(veto)})" for veto in vetoes)
+
+
+def query_text(formula: cel.Formula, window: oracle.Window | None, keyed: bool, options: Options = PLAIN) -> str:
     used = [type for type in TYPES if cel.show(formula).find(f"{type} / ") >= 0]
     defined = [f"{type} AS type IN ({', '.join(repr(k) for k in KINDS if type in k)})" for type in used]
     lines = ["FROM events", f"PATTERN {pattern_text(formula)}"]
@@ -149,26 +391,35 @@ def query_text(formula: cel.Formula, window: oracle.Window | None, keyed: bool) 
         lines.append("PARTITION BY key")
     lines.append("ORDER BY ts, id")
     if window is not None:
-        lines.append(f"WITHIN {'< ' if window.strict else ''}{window.size}{' EVENTS' * (window.kind == 'events')}")
+        lines.append(f"WITHIN {window}")
+    if options.strategy != "ALL":
+        lines.append(f"SEMANTICS {options.strategy.replace('NEXT_MATCH', 'SKIP TILL NEXT MATCH')}")
+    if options.consume != "NONE":
+        lines.append(f"CONSUME BY {options.consume}")
+    if options.skip is not None:
+        lines.append(f"AFTER MATCH SKIP {options.skip.to} {options.skip.mark or ''}".rstrip())
     return "\n".join([*lines, "RETURN *"])
 
 
-def as_case(formula: cel.Formula, rows: Sequence[Row], window: oracle.Window | None, keyed: bool = False) -> str:
+def as_case(
+    formula: cel.Formula,
+    rows: Sequence[Row],
+    window: oracle.Window | None,
+    keyed: bool = False,
+    options: Options = PLAIN,
+) -> str:
     """A failing example, ready to be pasted into a file of tests/cases. The expected matches are the oracle's."""
     ids: dict[object, list[int]] = {}
     for id, row in enumerate(rows):
         ids.setdefault(row.key if keyed else None, []).append(id)
     events = [row.event() for row in rows]
-    if keyed:
-        found = oracle.evaluate_partitioned(formula, events, window, limit=5000)
-    else:
-        found = {None: oracle.evaluate(formula, events, window, limit=5000)}
+    found = expected_matches(formula, events, window, keyed, 5000, options)
     shown = []
     for key, matches in found.items():
         for _, _, mu in matches:
             held = [f"{variable} = {[ids[key][p] for p in sorted(positions)]}" for variable, positions in sorted(mu)]
             shown.append(f"    {{ {', '.join(held)} }},")
-    query = query_text(formula, window, keyed)
+    query = query_text(formula, window, keyed, options)
     stream = [
         f'    "{row.kind} {"NULL" if row.v is None else row.v} {row.ts} {"NULL" if row.key is None else row.key}",'
         for row in rows

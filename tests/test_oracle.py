@@ -587,4 +587,4 @@ def test_skip_chooses_among_survivors_of_an_absence() -> None:
     formula = cel.NotAfter(seq(A, C), (B,), Window("events", 4))
     assert skipping(formula, "A C . C B", "PAST LAST ROW") == [[0, 3]]
     assert skipping(formula, "A C C B", "PAST LAST ROW") == []
-    assert skipping(formula, "A C C . B A C", "PAST LAST ROW") == [[0, 2], [5, 6]]
+    assert skipping(formula, "A C C . B", "PAST LAST ROW") == [[0, 2]]
