@@ -13,11 +13,15 @@ stream), the set ⟦φ⟧(0, |w|−1) over w, and then the meaning of φ ; ψ is
     bits 0 … 31     μ: bit 8·v + k says that variable number v holds position k
 
 The plain oracle judges this one (test_exhaustive.py).
+
+The other operators are too many for all formulas of a size: of these there is each one over atoms, and each around each
+(`alone`, `pairs`), and each before, after or under an absence (`absences`). Their meaning is the plain oracle's;
+`Shared` only remembers it, since the same words come up in every stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 
@@ -87,7 +91,7 @@ def representatives(count: int) -> list[cel.Formula]:
 
 
 def uses_p(formula: cel.Formula) -> bool:
-    return isinstance(formula, cel.Filter) or any(uses_p(child) for child in cel.children(formula))
+    return isinstance(formula, cel.Filter | cel.FilterAny) or any(uses_p(child) for child in cel.children(formula))
 
 
 class Words:
@@ -208,3 +212,146 @@ def code_of(stream: int, match: oracle.Match) -> int:
         1 << (LANE * VARIABLES.index(variable) + position) for variable, positions in match[2] for position in positions
     )
     return (stream << WORD) | mu
+
+
+# ---------------------------------------------------------------- all operators
+
+SHORT = cel.Window("time", 2), cel.Window("time", 2, strict=True), cel.Window("events", 2)
+RULES = ("STRICT", "NXT", "LAST", "MAX")
+
+
+def around_one(inner: cel.Formula) -> Iterator[cel.Formula]:
+    """Every operator with one operand around the formula."""
+    yield from unary(inner)
+    for low, high in ((0, 1), (0, None), (2, 2), (1, 2), (2, 3), (2, None)):
+        yield cel.Repeat(inner, low, high)
+    yield cel.Repeat(inner, 2, 3, contiguous=True)
+    yield cel.Repeat(inner, 0, 1, contiguous=True)
+    yield cel.Start(inner)
+    scope = sorted(cel.variables(inner))
+    for variable in scope:
+        yield cel.Project(inner, frozenset({variable}))
+    if len(scope) > 1:
+        yield cel.FilterAny(inner, tuple((variable, P) for variable in scope))
+    for rule in RULES:
+        yield cel.Strategy(rule, inner)
+    yield cel.Within(inner, SHORT[0])
+    yield cel.Within(inner, SHORT[2])
+
+
+def around_two(left: cel.Formula, right: cel.Formula) -> Iterator[cel.Formula]:
+    """Every operator with two operands around the formulas; a negated part is A, B or one of the two."""
+    for operator in (cel.Sequence, cel.Contiguous, cel.Or, cel.And, cel.All, cel.Unless):
+        yield operator(left, right)
+    for veto in (A, B):
+        yield cel.Absent(left, (veto,), right)
+
+
+@cache
+def alone() -> tuple[cel.Formula, ...]:
+    """Every operator over A and B, the first atom A."""
+    found = list(around_one(A))
+    for right in (A, B):
+        found += around_two(A, right)
+    return tuple(found)
+
+
+@cache
+def pairs() -> tuple[cel.Formula, ...]:
+    """Every operator around every other, in every place, the other places filled with A or B."""
+    found: list[cel.Formula] = []
+    for inner in alone():
+        found += around_one(inner)
+        for atom in (A, B):
+            found += [*around_two(inner, atom), *around_two(atom, inner)]
+            found.append(cel.Absent(A, (inner,), atom))
+    one_variable = [f for f in alone() if cel.variables(f) == {"A"}]
+    found += [cel.And(left, right) for left, right in product(one_variable, repeat=2) if repr(left) < repr(right)]
+    return tuple(dict.fromkeys(f for f in found if valid(f)))
+
+
+@cache
+def absences() -> tuple[cel.Formula, ...]:
+    """Absences before and after every operator, and every operator absent, in all kinds of windows."""
+    found: list[cel.Formula] = []
+    for inner in alone():
+        for window in SHORT:
+            for a, b in ((A, inner), (B, inner), (inner, A), (cel.Sequence(A, B), inner)):
+                found += [cel.NotBefore((a,), b, window), cel.NotAfter(b, (a,), window)]
+            both = cel.NotAfter(cel.NotBefore((B,), inner, window), (A, B), window)
+            found += [both, cel.As(both, "x"), cel.Project(both, frozenset({"A"}))]
+    return tuple(f for f in found if valid(f))
+
+
+def neighbour(formula: cel.Formula, last: bool) -> cel.Formula:
+    """The part of a chain of ; and ! that stands at its end or beginning."""
+    match formula:
+        case cel.Sequence(left, right) | cel.Absent(left, _, right):
+            return neighbour(right if last else left, last)
+    return formula
+
+
+def _valid(formula: cel.Formula) -> bool:
+    match formula:
+        case cel.Absent(left, _, right):
+            sides = [neighbour(left, last=True), neighbour(right, last=False)]
+        case cel.NotBefore(_, inner):
+            sides = [neighbour(inner, last=False)]
+        case cel.NotAfter(inner):
+            sides = [neighbour(inner, last=True)]
+        case _:
+            sides = []
+    holds_none = cel.And | cel.All | cel.Unless | cel.Start | cel.Project | cel.Strategy | cel.Within
+    if isinstance(formula, holds_none | cel.Absent | cel.NotBefore | cel.NotAfter):
+        sides += cel.children(formula)
+    return not any(map(cel.may_be_empty, sides)) and all(map(_valid, cel.children(formula)))
+
+
+def valid(formula: cel.Formula) -> bool:
+    """Whether the language would allow it: zero copies only where they may pass through."""
+    return not cel.may_be_empty(formula) and _valid(formula)
+
+
+def looks_around(formula: cel.Formula) -> bool:
+    """Whether more than the events i … j decides about ⟦formula⟧(i, j)."""
+    match formula:
+        case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Project(inner):
+            return looks_around(inner)
+    return isinstance(formula, cel.NotBefore | cel.NotAfter)
+
+
+class Shared(oracle.Meaning):
+    """The plain oracle, for streams whose times are their positions: what a word means is found out once for all."""
+
+    words: dict[tuple[cel.Formula, tuple[frozenset[str], ...]], frozenset[oracle.Complex]] = {}
+
+    def of(self, formula: cel.Formula, i: int, j: int) -> frozenset[oracle.Complex]:
+        if looks_around(formula):
+            return super().of(formula, i, j)
+        key = formula, tuple(event.true for event in self.stream[i : j + 1])
+        if key not in self.words:
+            if len(self.words) > 300_000:
+                self.words.clear()
+            self.words[key] = moved(self.definition(formula, i, j), -i)
+        return moved(self.words[key], i) if i else self.words[key]
+
+
+def moved(found: Iterable[oracle.Complex], by: int) -> frozenset[oracle.Complex]:
+    return frozenset((s + by, e + by, frozenset((v, position + by) for v, position in mu)) for s, e, mu in found)
+
+
+START, END = 24, 28  # first bits, in a code, of a match's start and end, above the lanes of the variables
+
+
+def full_code(stream: int, match: oracle.Match) -> int:
+    """As `code_of`, with the match's start and end, which projection may hide."""
+    start, end, _ = match
+    return code_of(stream, match) | (start << START) | (end << END)
+
+
+def timed_streams(letters: Sequence[str], length: int) -> list[list[oracle.Event]]:
+    """All words of the length, in the order of their numbers; times are positions."""
+    return [
+        [oracle.Event(frozenset(letter), n) for n, letter in enumerate(word)]
+        for word in product(letters, repeat=length)
+    ]

@@ -1,6 +1,7 @@
 """All formulas with at most 3 operators on all short streams, engine against oracle; with 4, a sample or all.
 
-The streams are fed as so many keys of one stream, so one formula is one feed.
+That is for the operators that one automaton reads off its formula; of all the others, each alone and each around each,
+and what a query asks besides. The streams are fed as so many keys of one stream, so one formula is one feed.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import harness
 import numpy as np
 import oracle
 import pytest
-from exhaustive import LANE, LETTERS, LETTERS_WITH_P, MU, VARIABLES, WORD, Codes, Words
+from exhaustive import END, LANE, LETTERS, LETTERS_WITH_P, MU, START, VARIABLES, WORD, Codes, Shared, Words
 
 from planner import cel
+from planner.query import Skip
 from runtime.engine import engine_for
 
 SAMPLE = 400  # formulas with 4 operators in the usual run
+PAIRS, ABSENCES, ASKED = 500, 80, 120  # of the others
 CHUNKS = 8
 
 
@@ -145,3 +148,162 @@ def test_there_are_thousands_of_formulas() -> None:
     counts = [len(exhaustive.with_operators(n)) for n in range(4)]
     assert counts == [2, 19, 280, 5215]
     assert [len(exhaustive.representatives(n)) for n in range(4)] == [1, 10, 145, 2691]
+
+
+# ---------------------------------------------------------------- all operators, and what a query asks besides
+
+
+@cache
+def short_streams(with_p: bool) -> tuple[list[list[oracle.Event]], list[Any]]:
+    """All streams of length 5, with a predicate of length 4 (243 and 625), and of each letter its number."""
+    letters, length = (LETTERS_WITH_P, 4) if with_p else (LETTERS, 5)
+    streams = exhaustive.timed_streams(letters, length)
+    return streams, [event for stream in streams for event in stream]
+
+
+def full_codes(
+    formula: cel.Formula, window: oracle.Window | None = None, options: harness.Options = harness.PLAIN
+) -> tuple[Codes, int]:
+    """What the engine lists for all streams, and how many it counts."""
+    streams, events = short_streams(exhaustive.uses_p(formula))
+    program = harness.compiled(formula, window, options)
+    letters = {event.true: event for event in events}
+    symbol = dict(zip(letters, harness.symbols_of(program, list(letters.values())), strict=True))
+    symbols = np.array([symbol[event.true] for event in events])
+    lanes = [sum(1 << (LANE * VARIABLES.index(v)) for v in label if not v.startswith("@")) for label in program.labels]
+    keys = np.repeat(np.arange(len(streams)), len(streams[0]))
+    rows = harness.Rows(symbols, harness.times_of(events), None, keys, list(range(len(streams))))
+    engine = engine_for(program)
+    parts = [np.empty(0, np.int64)]
+    for batch in [*engine.feed(*rows.cut(0, len(rows))), *engine.flush()]:
+        if batch.n:
+            positions = np.asarray(batch.positions, np.int64)
+            bits = np.array(lanes, np.int64)[batch.labels] << positions
+            first, last = positions[batch.offsets[:-1]], positions[batch.offsets[1:] - 1]
+            mu = np.bitwise_or.reduceat(bits, batch.offsets[:-1])
+            parts.append((np.asarray(batch.key, np.int64) << WORD) | mu | (first << START) | (last << END))
+    return np.sort(np.concatenate(parts)), harness.count(program, rows)
+
+
+def compare(
+    formula: cel.Formula, window: oracle.Window | None = None, options: harness.Options = harness.PLAIN
+) -> None:
+    """Engine and oracle list the same matches, starts and ends included, on all streams."""
+    streams, _ = short_streams(exhaustive.uses_p(formula))
+    expected = np.array(
+        sorted(
+            exhaustive.full_code(number, match)
+            for number, stream in enumerate(streams)
+            for match in oracle.evaluate(formula, stream, window, **options.given(), meanings=Shared)
+        ),
+        np.int64,
+    )
+    actual, counted = full_codes(formula, window, options)
+    if not np.array_equal(actual, expected):
+        wrong = np.setxor1d(actual, expected)
+        twice = not len(wrong)
+        if twice:
+            values, times = np.unique(actual, return_counts=True)
+            wrong = values[times > 1]
+        code = int(wrong[0])
+        title = "listed twice" if twice else "missing" if code in expected else "too many"
+        bound = {
+            variable: [k for k in range(LANE) if code >> (LANE * v + k) & 1] for v, variable in enumerate(VARIABLES)
+        }
+        shown = " ".join("".join(sorted(event.true)) or "." for event in streams[code >> WORD])
+        pytest.fail(
+            f"{cel.show(formula)}\nwithin {window}, {options}\non {shown}: {title}: "
+            f"{code >> START & 15}..{code >> END & 15} {bound} ({len(wrong)} wrong matches over all streams)"
+        )
+    assert counted == len(expected), f"{cel.show(formula)}\ncount() says {counted}, there are {len(expected)}"
+
+
+def compare_all(asked: Sequence[tuple[cel.Formula, oracle.Window | None, harness.Options]]) -> None:
+    for formula, window, options in asked:
+        compare(formula, window, options)
+
+
+@cache
+def asked() -> list[tuple[cel.Formula, oracle.Window | None, harness.Options]]:
+    """Every operator alone under every strategy, consumption and skip, with and without a window."""
+    strategies = [harness.Options(rule) for rule in (*exhaustive.RULES, "NEXT_MATCH")]
+    consuming = [harness.Options(rule, "PARTITION") for rule in ("ALL", *exhaustive.RULES, "NEXT_MATCH")]
+    points = [("PAST LAST ROW", None), ("TO NEXT ROW", None), ("TO FIRST", "A"), ("TO LAST", "A"), ("TO LAST", "B")]
+    skipping = [harness.Options(skip=Skip(*point)) for point in points]
+    sequences = [cel.Sequence(f, cel.Event("B", frozenset({"B"}))) for f in exhaustive.alone()]
+    after = [f for f in exhaustive.absences() if isinstance(f, cel.NotAfter)][:6]
+    found = []
+    for formula in [*exhaustive.alone(), *sequences, *after]:
+        if not exhaustive.valid(formula):
+            continue
+        for options in [*strategies, *consuming, *skipping]:
+            if options.strategy == "NEXT_MATCH" and not next_match_is_defined(formula):
+                continue
+            if options.consume != "NONE" and exhaustive.looks_around(formula):
+                continue
+            if options.skip and options.skip.mark not in {None, *cel.variables(formula)}:
+                continue
+            found += [(formula, window, options) for window in (None, exhaustive.SHORT[0], oracle.Window("events", 3))]
+    return found
+
+
+def next_match_is_defined(formula: cel.Formula) -> bool:
+    undefined = cel.And | cel.All | cel.Unless | cel.Start | cel.Project | cel.Strategy | cel.Within
+    if isinstance(formula, undefined):
+        return False
+    return all(map(next_match_is_defined, cel.positive(formula)))
+
+
+def some(formulas: Sequence[Any], count: int) -> list[Any]:
+    return random.Random(5).sample(list(formulas), count)
+
+
+def test_every_operator_alone() -> None:
+    for formula in exhaustive.alone():
+        if exhaustive.valid(formula):
+            compare(formula)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_operators_around_operators_sampled(chunk: int) -> None:
+    for formula in some(exhaustive.pairs(), PAIRS)[chunk::CHUNKS]:
+        compare(formula)
+
+
+def test_absences_sampled() -> None:
+    for formula in some(exhaustive.absences(), ABSENCES):
+        compare(formula)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_strategies_consumption_and_skips_sampled(chunk: int) -> None:
+    compare_all(some(asked(), ASKED)[chunk::CHUNKS])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("chunk", range(50))
+def test_operators_around_operators(chunk: int) -> None:
+    for formula in exhaustive.pairs()[chunk::50]:
+        compare(formula)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("chunk", range(10))
+def test_absences(chunk: int) -> None:
+    for formula in exhaustive.absences()[chunk::10]:
+        compare(formula)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("chunk", range(50))
+def test_strategies_consumption_and_skips(chunk: int) -> None:
+    compare_all(asked()[chunk::50])
+
+
+def test_what_is_remembered_is_what_the_oracle_says() -> None:
+    chance = random.Random(6)
+    for formula in [*exhaustive.alone(), *some(exhaustive.pairs(), 40), *some(exhaustive.absences(), 20)]:
+        streams, _ = short_streams(exhaustive.uses_p(formula))
+        for stream in chance.sample(streams, 6):
+            remembered = oracle.evaluate(formula, stream, meanings=Shared)
+            assert remembered == oracle.evaluate(formula, stream), cel.show(formula)
