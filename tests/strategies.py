@@ -238,6 +238,11 @@ def all_formulas(draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY
     return made
 
 
+def clause_of(formula: cel.Formula) -> cel.Window | None:
+    """The window of the absences before and after the whole, which is always that of the WITHIN clause."""
+    return next((f.window for f in subformulas(formula) if isinstance(f, cel.NotBefore | cel.NotAfter)), None)
+
+
 @dataclass(frozen=True)
 class Asked:
     """A formula with all that a query says besides."""
@@ -254,7 +259,7 @@ def queries(draw: st.DrawFn, depth: int = 3) -> Asked:
     formula = draw(all_formulas(depth, SIMPLE if kind == "next match" else EVERY))
     trailing = any(isinstance(f, cel.NotAfter) for f in subformulas(formula))
     consume = "NONE" if trailing else "PARTITION"
-    window = draw(st.one_of(st.none(), small_windows()))
+    window = clause_of(formula) or draw(st.one_of(st.none(), small_windows()))
     match kind:
         case "strategy":
             options = Options(draw(st.sampled_from(RULES)), draw(st.sampled_from(("NONE", "NONE", consume))))

@@ -16,6 +16,7 @@ import harness
 import numpy as np
 import oracle
 import pytest
+import strategies
 from exhaustive import END, LANE, LETTERS, LETTERS_WITH_P, MU, START, VARIABLES, WORD, Codes, Shared, Words
 
 from planner import cel
@@ -226,7 +227,7 @@ def compare_all(asked: Sequence[tuple[cel.Formula, oracle.Window | None, harness
 @cache
 def asked() -> list[tuple[cel.Formula, oracle.Window | None, harness.Options]]:
     """Every operator alone under every strategy, consumption and skip, with and without a window."""
-    strategies = [harness.Options(rule) for rule in (*exhaustive.RULES, "NEXT_MATCH")]
+    choosing = [harness.Options(rule) for rule in (*exhaustive.RULES, "NEXT_MATCH")]
     consuming = [harness.Options(rule, "PARTITION") for rule in ("ALL", *exhaustive.RULES, "NEXT_MATCH")]
     points = [("PAST LAST ROW", None), ("TO NEXT ROW", None), ("TO FIRST", "A"), ("TO LAST", "A"), ("TO LAST", "B")]
     skipping = [harness.Options(skip=Skip(*point)) for point in points]
@@ -236,14 +237,16 @@ def asked() -> list[tuple[cel.Formula, oracle.Window | None, harness.Options]]:
     for formula in [*exhaustive.alone(), *sequences, *after]:
         if not exhaustive.valid(formula):
             continue
-        for options in [*strategies, *consuming, *skipping]:
+        for options in [*choosing, *consuming, *skipping]:
             if options.strategy == "NEXT_MATCH" and not next_match_is_defined(formula):
                 continue
             if options.consume != "NONE" and exhaustive.looks_around(formula):
                 continue
             if options.skip and options.skip.mark not in {None, *cel.variables(formula)}:
                 continue
-            found += [(formula, window, options) for window in (None, exhaustive.SHORT[0], oracle.Window("events", 3))]
+            clause = strategies.clause_of(formula)
+            windows = (clause,) if clause else (None, exhaustive.SHORT[0], oracle.Window("events", 3))
+            found += [(formula, window, options) for window in windows]
     return found
 
 
@@ -272,7 +275,7 @@ def test_operators_around_operators_sampled(chunk: int) -> None:
 
 def test_absences_sampled() -> None:
     for formula in some(exhaustive.absences(), ABSENCES):
-        compare(formula)
+        compare(formula, strategies.clause_of(formula))
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -291,7 +294,7 @@ def test_operators_around_operators(chunk: int) -> None:
 @pytest.mark.parametrize("chunk", range(10))
 def test_absences(chunk: int) -> None:
     for formula in exhaustive.absences()[chunk::10]:
-        compare(formula)
+        compare(formula, strategies.clause_of(formula))
 
 
 @pytest.mark.exhaustive
