@@ -117,6 +117,52 @@ def test_cel_phi_3_contiguous() -> None:
     assert positions(formula, FIGURE_1) == [[3, 4, 7], [3, 6, 7]]
 
 
+def test_cel_phi_2_with_all() -> None:
+    """φ′₂: T ALL H gives what φ₂ gives, and nothing more: no event is both T and H."""
+    assert positions(where(cel.All(T, H), FIRE), FIGURE_1) == [[1, 2], [1, 8], [2, 5], [5, 8]]
+
+
+def test_cel_phi_4() -> None:
+    """π_T(φ₃) prints {4, 6}, {4} and {6}; three matches of ours, since all start at 3 and end at 7."""
+    formula = cel.Project(where(sequence(H1, Iteration(T), H2), RISE), frozenset({"T"}))
+    assert positions(formula, FIGURE_1) == [[4], [4, 6], [6]]
+    assert {(s, e) for s, e, _ in oracle.evaluate(formula, FIGURE_1)} == {(3, 7)}
+
+
+# ---------------------------------------------------------------- CEL, Section 7
+
+PHI_1 = where(sequence(T, H), FIRE)
+PHI_3 = where(sequence(H1, Iteration(T), H2), RISE)
+
+
+def test_cel_strict() -> None:
+    """STRICT(φ₁) is φ′₁."""
+    assert positions(cel.Strategy("STRICT", PHI_1), FIGURE_1) == [[1, 2]]
+
+
+def test_cel_nxt() -> None:
+    assert positions(cel.Strategy("NXT", PHI_1), FIGURE_1) == [[1, 2], [1, 8]]
+    assert positions(cel.Strategy("NXT", PHI_3), FIGURE_1) == [[3, 4, 6, 7]]
+
+
+def test_cel_last() -> None:
+    assert positions(cel.Strategy("LAST", PHI_1), FIGURE_1) == [[1, 2], [5, 8]]
+    assert positions(cel.Strategy("LAST", PHI_3), FIGURE_1) == [[3, 4, 6, 7]]
+
+
+def test_cel_max() -> None:
+    assert positions(cel.Strategy("MAX", PHI_1), FIGURE_1) == [[1, 2], [1, 8], [5, 8]]
+    assert positions(cel.Strategy("MAX", PHI_3), FIGURE_1) == [[3, 4, 6, 7]]
+
+
+def test_cel_strategies_as_a_clause() -> None:
+    for rule, last in (("NXT", [[1, 2], [1, 8]]), ("LAST", [[1, 2], [5, 8]]), ("STRICT", [[1, 2]])):
+        options = harness.Options(rule)
+        harness.check(PHI_1, FIGURE_1, options=options)
+        found = oracle.evaluate(PHI_1, FIGURE_1, strategy=rule)
+        assert sorted([s, e] for s, e, _ in found) == last
+
+
 # ---------------------------------------------------------------- CEL, Fig. 8
 
 
