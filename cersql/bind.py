@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
+from cersql import advice, selection, syntax
 from cersql import sources as src
-from cersql import syntax
 from cersql.conditions import Conditions
-from cersql.errors import BindError
+from cersql.formulas import MANY, occurrences
 from cersql.ordering import Clauses
 from cersql.returns import Returns
 from cersql.scope import Catalog, Names, PatternNames, Scope, children, collect, display
 from cersql.sources import Sources, Types
-from cersql.to_cel import MANY, Translator, filter_warnings, occurrences
+from cersql.to_cel import Translator
 from planner import cel
-from planner.query import Column, Query, Variable
+from planner.query import Column, Order, Query, Variable, Window
 from runtime.errors import CersqlError
-
-ANY_MATCH = {"ALL", "SKIP TILL ANY MATCH", "SKIP_TILL_ANY_MATCH", "SKIP TILL ANY", "ANY"}
 
 
 def bind(
@@ -41,7 +40,7 @@ class _Binder:
         self, query: syntax.Query, catalog: Catalog, given: Sequence[Column] | None, order_by: str | None
     ) -> None:
         self.query, self.catalog, self.default_order = query, catalog, order_by
-        _refuse_clauses(query)
+        selection.refuse(query)
         self._columns: dict[str, tuple[str, ...]] = {}
         self.names: PatternNames = collect(query.pattern, catalog.case_sensitive)
         self.sources: Sources = src.resolve(query, self.names, catalog, given)
@@ -52,26 +51,24 @@ class _Binder:
         self.types = Types(query, self.sources, catalog, self.conditions)
 
     def bind(self) -> Query:
-        query, text = self.query, self.query.text
-        translator = Translator(self.scope, self.conditions)
+        query = self.query
+        translator = Translator(self.scope, self.conditions, self._window)
         types = self._types()
-        formula = translator.pattern(query.pattern, whole=True)
-        for condition in query.where:
-            formula = translator.filtered(formula, condition, whole=True)
+        formula = translator.query(query.pattern, query.where)
         self._bind_unused_definitions()
-        order = self.clauses.order(self.default_order)
-        window = self.clauses.window(order[0])
+        order, window = self._order, self._window(None)
+        chosen = selection.bind(query, self.conditions, formula)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
-        returns = Returns(self.conditions, variables, self.partition_by, self.catalog.type_of)
+        returns = Returns(self.conditions, variables, self.partition_by, self.catalog.type_of, chosen.timeouts)
         outputs = tuple(returns.outputs(query.returns))
         having = [returns.condition(clause) for clause in translator.on_match]
         if query.having is not None:
             having.append(returns.having(query.having))
         self.conditions.reads.update(self.partition_by)
-        kept = [v for v in variables if not v.mark.startswith("@") or v.mark in returns.used]
-        return Query(
-            text=text,
+        labelled = {*returns.used, *([chosen.skip.mark] if chosen.skip else [])}
+        bound = Query(
+            text=query.text,
             formula=formula,
             sources=self.sources.items,
             columns=self.sources.columns,
@@ -83,12 +80,38 @@ class _Binder:
             reads=self._in_order(self.conditions.reads),
             outputs=outputs,
             window=window,
+            strategy=chosen.strategy,
+            consume=chosen.consume,
+            skip=chosen.skip,
+            timeouts=chosen.timeouts,
+            marks=tuple(v.mark for v in variables if not v.mark.startswith("@") or v.mark in labelled),
             having=tuple(having),
             limit=query.limit,
             uses_size=returns.uses_size,
-            marks=tuple(v.mark for v in kept),
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
-            warnings=tuple(dict.fromkeys([*self.types.warnings, *translator.warnings, *filter_warnings(query)])),
+        )
+        warnings = [
+            *self.types.warnings, *translator.warnings,
+            *advice.warnings(query, bound, self.names, self._used_names(returns)),
+        ]  # fmt: skip
+        return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
+
+    @cached_property
+    def _order(self) -> tuple[Order, ...]:
+        return self.clauses.order(self.default_order)
+
+    def _window(self, window: syntax.Window | None) -> Window | None:
+        """A window of the pattern, or the clause's."""
+        written = window or self.query.within
+        return None if written is None else self.clauses.window(written, self._order[0])
+
+    def _used_names(self, returns: Returns) -> frozenset[str] | None:
+        """The variables that some clause names, types' names as what they stand for; None: all of them."""
+        if returns.uses_size or any(item.star for item in self.query.returns):
+            return None
+        named = self.conditions.named
+        return frozenset(
+            {*named, *(atom.alias for atom in self.names.atoms if atom.alias and f"@{atom.type}" in named)}
         )
 
     # ------------------------------------------------------------ types and variables
@@ -114,7 +137,7 @@ class _Binder:
         return [v for v in self.names.order if v in bound] + sorted(v for v in bound if v.startswith("@"))
 
     def _variable(self, mark: str, count: int) -> Variable:
-        return Variable(display(mark), mark, count < MANY, self._columns_of(mark))
+        return Variable(display(mark), mark, count < MANY, self.conditions.columns_of(mark))
 
     def _columns_of(self, mark: str) -> tuple[str, ...]:
         """The columns of the sources that a variable can be bound to."""
@@ -147,22 +170,3 @@ class _Binder:
 
     def _in_order(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(c.name for c in self.sources.columns if c.name in names)
-
-
-def _refuse_clauses(query: syntax.Query) -> None:
-    """Clauses whose meaning is not built yet: an error each, never silence."""
-    strategy = query.semantics
-    if strategy is not None and " ".join(strategy.value.upper().split()) not in ANY_MATCH:
-        raise BindError("NOT_SUPPORTED_YET", span=strategy.span, construct=f"SEMANTICS {strategy.value}")
-    if query.consume is not None and query.consume.value.strip().upper() != "NONE":
-        raise BindError("NOT_SUPPORTED_YET", span=query.consume.span, construct=f"CONSUME BY {query.consume.value}")
-    refused = [
-        (query.skip, "AFTER MATCH SKIP"),
-        (query.group_by, "GROUP BY over matches"),
-        (query.watermark, "WATERMARK"),
-    ]
-    for clause, construct in refused:
-        if clause is not None:
-            raise BindError("NOT_SUPPORTED_YET", span=clause.span, construct=construct)
-    if query.with_timeouts is not None:
-        raise BindError("NOT_SUPPORTED_YET", span=query.with_timeouts, construct="WITH TIMEOUTS")

@@ -8,12 +8,13 @@ is never taken apart: it is one predicate, and Spark's three-valued logic inside
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cersql.booleans import Bool, OrOf, check_size, conjunctive, structure
 from cersql.errors import BindError
 from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Word, read, rendered, walk
+from cersql.projection import Limits
 from cersql.scope import Names, Scope, display, find_column, unknown_column, unknown_variable
 from cersql.syntax import Text
 from planner.query import Column
@@ -30,42 +31,59 @@ class Literal:
 
 
 Clause = tuple[Literal, ...]
+Negated = Mapping[str, frozenset[int]]
+"""For each variable that only negated parts bind: which of them."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """A condition taken apart: ORs of predicates on events, and ORs that only the whole match can answer."""
+    """A condition taken apart: ORs of predicates on events, each with the negated part that it belongs to (None: the
+    events of the match), and ORs that only the whole match can answer."""
 
-    clauses: tuple[Clause, ...]
+    clauses: tuple[tuple[int | None, Clause], ...]
     on_match: tuple[OrOf, ...]
 
 
 @dataclass
 class Conditions:
-    """Lowers the conditions of one query; remembers which columns they read."""
+    """Lowers the conditions of one query; remembers which columns they read, and which variables are named at all."""
 
     text: str
     scope: Scope
     columns: tuple[Column, ...]
-    columns_of: Callable[[str], tuple[str, ...]]  # the columns of a mark
+    all_columns_of: Callable[[str], tuple[str, ...]]  # the columns of a mark
     constant_columns: tuple[str, ...]  # the same for every event of a match: the partition columns
+    limits: Limits = field(default_factory=dict)  # what PROJECT has left of them, where we are
+    reads: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
 
-    def __post_init__(self) -> None:
-        self.reads: set[str] = set()
+    def columns_of(self, mark: str) -> tuple[str, ...]:
+        """The columns of a mark."""
+        columns, limit = self.all_columns_of(mark), self.limits.get(mark)
+        return columns if limit is None else tuple(name for name in columns if name in limit)
 
-    def split(self, condition: Text, in_scope: frozenset[str], whole: bool) -> Split:
-        """`in_scope`: the marks that the filtered formula binds; `whole`: it is the whole pattern, so that conditions
-        on the match as a whole may stand in it."""
-        nodes = self.nodes(condition, in_scope)
+    def split(
+        self, condition: Text, in_scope: frozenset[str], negated: Negated, whole: bool, own: str | None = None
+    ) -> Split:
+        """`in_scope`: the marks that the filtered formula binds, `negated`: those of its negated parts; `whole`: it is
+        the whole pattern, so that conditions on the match as a whole may stand in it; `own`: the mark whose columns
+        stand bare in it."""
+        nodes = self.nodes(condition, in_scope | negated.keys(), own)
         tree = structure(nodes)
         found = [clause for part in tree.conjuncts() for clause in conjunctive(part, _about_one)]
         check_size(tree, len(found))
-        clauses: list[Clause] = []
+        clauses: list[tuple[int | None, Clause]] = []
         on_match: list[OrOf] = []
         for clause in found:
+            owner = self._owner(clause, negated)
             call = next((n for side, _ in clause for n in walk(side.nodes) if needs_match(n)), None)
             if call is None:
-                clauses.append(self._grouped(clause))
+                clauses.append((owner, self._grouped(clause)))
+            elif owner is not None:
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=call.span,
+                    construct=f"{self._shown(call)}, about the events of a negated part together,",
+                )  # fmt: skip
             elif whole:
                 on_match.append(clause)
             else:
@@ -75,9 +93,40 @@ class Conditions:
                 )  # fmt: skip
         return Split(tuple(clauses), tuple(on_match))
 
-    def nodes(self, condition: Text, in_scope: frozenset[str]) -> tuple[Node, ...]:
+    def _owner(self, clause: OrOf, negated: Negated) -> int | None:
+        """The negated part that an OR belongs to, if it names a variable of one."""
+        refs = [node for side, _ in clause for node in walk(side.nodes) if isinstance(node, Ref)]
+        inside = [ref for ref in refs if ref.variable in negated]
+        if not inside:
+            return None
+        owners = negated[inside[0].variable]
+        for ref in inside:
+            if negated[ref.variable] != owners or len(owners) > 1:
+                other = inside[0] if ref is not inside[0] else ref
+                raise BindError(
+                    "TWO_NEGATED_PARTS", span=ref.span, first=other.written, second=ref.written,
+                    hint="Each negated part has conditions of its own: join them with AND, and give every part a name.",
+                )  # fmt: skip
+        for side, _ in clause:
+            found = [node for node in walk(side.nodes) if isinstance(node, Ref)]
+            outside = next((ref for ref in found if ref.variable not in negated), None)
+            within = next((ref for ref in found if ref.variable in negated), None)
+            if outside is not None and within is not None:
+                raise _comparison(side, [ref.variable for ref in found])
+        outside = next((ref for ref in refs if ref.variable not in negated), None)
+        if outside is not None:
+            raise BindError(
+                "NEGATED_OR", span=inside[0].span, negated=inside[0].written, other=outside.written,
+                hint=f"Join the two with AND, or write the alternatives in the pattern: !({inside[0].written} …) OR ….",
+            )  # fmt: skip
+        (owner,) = owners
+        return owner
+
+    def nodes(self, condition: Text, in_scope: frozenset[str], own: str | None = None) -> tuple[Node, ...]:
         """The nodes of a condition, each name checked."""
         nodes = read(self.text, condition.span, self.scope.variable, self.scope.fold)
+        if own is not None:
+            nodes = tuple(self._owned(node, own) for node in nodes)
         if not nodes:
             raise BindError("EMPTY_CONDITION", span=condition.span, hint="Write for example a.x > 1.")
         for before, node in zip([None, *nodes], nodes, strict=False):
@@ -99,16 +148,34 @@ class Conditions:
             construct = f"{node.function}, a comparison between events,"
             raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
 
+    def _owned(self, node: Node, own: str) -> Node:
+        """A bare column in a condition on one event, `B(price > 1)`, as a reference to that event."""
+        if not isinstance(node, Bare):
+            return node
+        column = Names(self.columns_of(own), self.scope.case_sensitive).get(node.names[0])
+        return node if column is None else Ref(own, None, column, node.first, node.first, None, display(own))
+
     def check_ref(self, ref: Ref, in_scope: Iterable[str]) -> None:
         """Its variable is in scope and says one thing, its column exists, it is no neighbour."""
-        self.scope.check_reference(ref.written, ref.span)
-        if ref.variable not in in_scope:
-            raise unknown_variable(ref.written, ref.span, self.scope.shown(in_scope))
+        self.check_variable(ref.variable, ref.written, ref.span, in_scope)
         if ref.index in ("previous", "next"):
             raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct=f"{self._shown(ref)}, a neighbouring event,")
         if ref.column not in (None, "*"):
             assert ref.column is not None
             self.column(ref.variable, ref.column, ref.column_span or ref.span)
+
+    def check_variable(self, mark: str | None, written: str, span: Span, in_scope: Iterable[str]) -> str:
+        """The mark, if it says one thing and is in scope."""
+        self.scope.check_reference(written, span)
+        if mark is None or mark not in in_scope:
+            if mark is not None and self.scope.is_negated(mark):
+                raise BindError(
+                    "NEGATED_VARIABLE", span=span, name=written,
+                    hint="What must not happen can have conditions in WHERE, and is nowhere else.",
+                )  # fmt: skip
+            raise unknown_variable(written, span, self.scope.shown(in_scope))
+        self.named.add(mark)
+        return mark
 
     def column(self, mark: str, name: str, span: Span) -> str:
         """A column of a variable in the schema's spelling."""
@@ -129,11 +196,7 @@ class Conditions:
         for part, positive in clause:
             variables = free_variables(part.nodes)
             if len(variables) > 1:
-                raise BindError(
-                    "NOT_SUPPORTED_YET", span=part.span,
-                    construct=f"A comparison between events of {' and '.join(map(display, variables))}",
-                    hint="Conditions may compare columns of one variable with each other and with constants.",
-                )  # fmt: skip
+                raise _comparison(part, variables)
             sql = self.row_sql(part.nodes)
             sides.setdefault(variables[0] if variables else None, []).append(
                 sql if positive else sql.wrapped("NOT (", ")")
@@ -253,6 +316,14 @@ def needs_match(node: Node) -> bool:
 def free_variables(nodes: Sequence[Node]) -> list[str]:
     """The variables of which a condition is asked event by event, in order of appearance."""
     return list(dict.fromkeys(node.variable for node in nodes if isinstance(node, Ref) and not needs_match(node)))
+
+
+def _comparison(condition: Bool, variables: Iterable[str]) -> BindError:
+    names = " and ".join(map(display, dict.fromkeys(variables)))
+    return BindError(
+        "NOT_SUPPORTED_YET", span=condition.span, construct=f"A comparison between events of {names}",
+        hint="Conditions may compare columns of one variable with each other and with constants.",
+    )  # fmt: skip
 
 
 def _about_one(condition: Bool) -> bool:

@@ -66,6 +66,29 @@ class BindError(CersqlError):
         "DESCENDING": Condition("42601", "ORDER BY gives the order in which events happened, which is ascending."),
         "NOT_ORDERABLE": Condition("42822", "{name} is {type}, and {clause} cannot compare its values."),
         "WINDOW_UNIT": Condition("42804", "{found} does not fit as a window here: {problem}."),
+        "MAY_BE_EMPTY": Condition("42601", "This part may match nothing, and {construct} needs an event."),
+        "ONLY_ABSENCE": Condition("42601", "Here nothing happens: a '!' stands in a sequence, beside what happens."),
+        "ABSENCE_BESIDE_COLON": Condition("42601", "A '!' cannot stand next to ':', where nothing lies between."),
+        "ABSENCE_AT_EDGE": Condition(
+            "42601", "A '!' at the {edge} of a sequence stands only at the {edge} of the whole pattern."
+        ),
+        "ABSENCE_WITHOUT_WINDOW": Condition(
+            "42601", "A '!' at the {edge} of the pattern needs a window, or it would never end."
+        ),
+        "ABSENCE_BESIDE_NOTHING": Condition(
+            "42601", "The part {side} this '!' may match nothing, so it is open where the '!' looks."
+        ),
+        "NAME_IN_NEGATED_PART": Condition("42712", "The variable {name} stands in a negated part and elsewhere."),
+        "NEGATED_VARIABLE": Condition("42703", "{name} must not happen, so there are no events of it here."),
+        "TWO_NEGATED_PARTS": Condition(
+            "42601", "One condition on two negated parts, or on one name for both: {first} and {second}."
+        ),
+        "NEGATED_OR": Condition("42601", "An OR of conditions on {negated}, which must not happen, and on {other}."),
+        "UNKNOWN_STRATEGY": Condition("42704", "There is no selection strategy {name}."),
+        "STRATEGY_PATTERN": Condition("42601", "{construct} cannot stand in a pattern under SKIP TILL NEXT MATCH."),
+        "BAD_CLAUSE": Condition("42601", "Found {found} in {clause}, expected {expected}."),
+        "CLAUSES_EXCLUDE": Condition("42601", "{one} cannot stand beside {other}."),
+        "NO_TIMEOUTS": Condition("42703", "{name} is a column of results WITH TIMEOUTS only."),
         "NOT_SUPPORTED_YET": Condition("0A000", "{construct} is not supported yet."),
     }
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from cersql import syntax
+from cersql.formulas import changed
 from cersql.syntax import Name, Text, TypeRef
 from planner import automaton, cel
 from planner.determinize import determinize
@@ -26,7 +29,7 @@ def explain_stage(compiled: Compiled, stage: str | None) -> str:
         case "syntax":
             return show_syntax(compiled.syntax.pattern)
         case "cel":
-            return show_query(compiled.query)
+            return show_query(compiled.query, order_of_effect(compiled.syntax, compiled.query))
         case "automaton":
             return automaton.show(compiled.plan.automaton)
         case "deterministic":
@@ -65,8 +68,8 @@ def show_syntax(node: Any, depth: int = 0) -> str:
     return "\n".join(["  " * depth + " ".join(head), *parts])
 
 
-def show_query(query: Query) -> str:
-    """A bound query: the formula, and what stands around it."""
+def show_query(query: Query, steps: Iterable[str]) -> str:
+    """A bound query: the formula, what stands around it, and the order of effect."""
     lines = [cel.show(_visible(query.formula, frozenset(query.marks))), ""]
     lines += [f"source {source.alias}: {source.relation or 'the DataFrame'}" for source in query.sources]
     lines += [f"type {name}: {sql}" for name, sql in query.types]
@@ -77,6 +80,14 @@ def show_query(query: Query) -> str:
     lines.append(f"ties by: {', '.join(query.reads) or 'nothing else that the pattern reads'}")
     if query.window is not None:
         lines.append(f"within: {_window(query)}")
+    if query.strategy != "ALL":
+        lines.append(f"semantics: {query.strategy}")
+    if query.consume != "NONE":
+        lines.append(f"consume by: {query.consume}")
+    if query.skip is not None:
+        lines.append(f"after match skip: {' '.join([query.skip.to, *filter(None, [query.skip.mark])])}")
+    if query.timeouts:
+        lines.append("with timeouts")
     for variable, used in zip(query.variables, query.used, strict=True):
         if used or not variable.mark.startswith("@"):
             kind = "one event" if variable.single else "many events"
@@ -85,8 +96,26 @@ def show_query(query: Query) -> str:
     lines += [f"condition on the match: {sql.text}" for sql in query.having]
     if query.limit is not None:
         lines.append(f"limit: {query.limit}")
+    lines.append(f"order of effect: {', '.join(steps)}")
     lines += [f"warning: {warning}" for warning in query.warnings]
     return "\n".join(lines)
+
+
+def order_of_effect(written: syntax.Query, query: Query) -> list[str]:
+    """What acts on what: the clauses of the query in the order of their effect, whatever order they are written in."""
+    steps = {
+        "partition by": bool(query.partition_by),
+        "pattern": True,
+        "where": bool(written.where),
+        "within": query.window is not None,
+        "semantics": query.strategy != "ALL",
+        "consume by": query.consume != "NONE",
+        "after match skip": query.skip is not None,
+        "return": True,
+        "having": written.having is not None,
+        "limit": query.limit is not None,
+    }
+    return [step for step, applies in steps.items() if applies]
 
 
 def _window(query: Query) -> str:
@@ -101,23 +130,13 @@ def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
     """The formula without the planner's own marks that nobody asked for."""
     match formula:
         case cel.Event(type, own):
-            return cel.Event(type, (own & marks) or own)
-        case cel.As(inner, variable):
-            return cel.As(_visible(inner, marks), variable)
+            formula = cel.Event(type, (own & marks) or own)
         case cel.Filter(inner, variable, predicate):
-            shown = variable.removeprefix("@") if variable else None
-            return cel.Filter(_visible(inner, marks), shown, predicate)
-        case cel.Iteration(inner):
-            return cel.Iteration(_visible(inner, marks))
-        case cel.ContiguousIteration(inner):
-            return cel.ContiguousIteration(_visible(inner, marks))
-        case cel.Sequence(left, right):
-            return cel.Sequence(_visible(left, marks), _visible(right, marks))
-        case cel.Contiguous(left, right):
-            return cel.Contiguous(_visible(left, marks), _visible(right, marks))
-        case cel.Or(left, right):
-            return cel.Or(_visible(left, marks), _visible(right, marks))
-    raise TypeError(f"not a formula: {formula!r}")
+            formula = cel.Filter(inner, variable and variable.removeprefix("@"), predicate)
+        case cel.FilterAny(inner, sides):
+            shown = ((variable and variable.removeprefix("@"), predicate) for variable, predicate in sides)
+            formula = cel.FilterAny(inner, tuple(shown))
+    return changed(formula, lambda part: _visible(part, marks))
 
 
 def show_program(program: Program) -> str:

@@ -54,11 +54,8 @@ class Clauses:
             for name in default.split(",")
         )
 
-    def window(self, order: Order) -> Window | None:
+    def window(self, window: syntax.Window, order: Order) -> Window:
         """WITHIN, measured by the first column of ORDER BY."""
-        window = self.query.within
-        if window is None:
-            return None
         type = self._type(order.column)
         if window.unit == "EVENTS":
             return self._events(window)

@@ -18,11 +18,23 @@ from cersql.expressions import AGGREGATES, PICKS, Bare, Call, Node, Ref, Word, r
 from cersql.lexer import CLOSING, OPENING
 from cersql.scope import Names, display, unknown_variable
 from cersql.syntax import ReturnItem, Text
-from planner.query import END_COLUMN, SIZE_COLUMN, START_COLUMN, Column, Output, Variable, key_column, variable_column
+from planner.query import (
+    END_COLUMN,
+    REACHED_COLUMN,
+    SIZE_COLUMN,
+    START_COLUMN,
+    STATUS_COLUMN,
+    Column,
+    Output,
+    Variable,
+    key_column,
+    variable_column,
+)
 from planner.sql import Sql, quote
 from runtime.errors import Span
 
 BOUNDS = {"match_start": START_COLUMN, "match_end": END_COLUMN}
+TIMEOUTS = {"match_status": STATUS_COLUMN, "match_reached": REACHED_COLUMN}
 UNSUPPORTED = AGGREGATES - {"COUNT", "SUM", "AVG", "MEAN", "MIN", "MAX", "RANGE", "COLLECT_LIST"}
 
 
@@ -34,6 +46,7 @@ class Returns:
     variables: tuple[Variable, ...]
     partition_by: tuple[str, ...]
     type_of: Callable[[str, Sequence[Column]], str]
+    timeouts: bool = False
     used: dict[str, set[str]] = field(default_factory=dict)
     uses_size: bool = False
     shadows: int = 0
@@ -41,6 +54,11 @@ class Returns:
     @property
     def text(self) -> str:
         return self.conditions.text
+
+    @property
+    def of_match(self) -> dict[str, str]:
+        """The columns that every match has, whatever its variables."""
+        return {**BOUNDS, **TIMEOUTS} if self.timeouts else BOUNDS
 
     # ------------------------------------------------------------ items
 
@@ -115,7 +133,7 @@ class Returns:
         fold = self.conditions.scope.fold
         shown = [v for v in self.variables if not v.mark.startswith("@")]
         kinds = [(name, "the partition column") for name in self.partition_by]
-        kinds += [(name, "the column of every match") for name in BOUNDS]
+        kinds += [(name, "the column of every match") for name in self.of_match]
         kinds += [(variable.name, "the variable") for variable in shown]
         for name, kind in kinds:
             if fold(name) in taken:
@@ -128,7 +146,7 @@ class Returns:
         at = span.start
         for i, name in enumerate(self.partition_by):
             yield Output(Sql(((key_column(i), at, False),)), name, name)
-        for name, column in BOUNDS.items():
+        for name, column in self.of_match.items():
             yield Output(Sql(((column, at, False),)), name, name)
         for variable in shown:
             yield Output(Sql(((self._whole(variable), at, False),)), variable.name, variable.name)
@@ -241,11 +259,15 @@ class Returns:
         return f"filter(array({column}), __e -> __e IS NOT NULL)" if variable.single else column
 
     def _bare(self, node: Bare) -> str | None:
-        bound = Names(BOUNDS, self.conditions.scope.case_sensitive).get(node.names[0])
+        case_sensitive = self.conditions.scope.case_sensitive
+        bound = Names(self.of_match, case_sensitive).get(node.names[0])
         if len(node.names) == 1 and bound is not None:
-            return quote(BOUNDS[bound])
+            return quote(self.of_match[bound])
         column = self.conditions.constant_column(node)
         if column is None:
+            if len(node.names) == 1 and node.names[0] in Names(TIMEOUTS, case_sensitive):
+                hint = "Write RETURN … WITH TIMEOUTS to see also what was begun and not finished."
+                raise BindError("NO_TIMEOUTS", span=node.span, name=node.names[0], hint=hint)
             return None
         key = quote(key_column(self.partition_by.index(column)))
         return ".".join([key, *(quote(part) for part in node.names[1:])])

@@ -7,7 +7,22 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cersql.errors import BindError, suggestion
-from cersql.syntax import Alias, Chain, Combination, FilterPart, Name, Pattern, Repeat, TypeRef
+from cersql.syntax import (
+    Aggregation,
+    Alias,
+    Chain,
+    Combination,
+    FilterPart,
+    Function,
+    Name,
+    Negation,
+    PartBy,
+    Pattern,
+    Project,
+    Repeat,
+    TypeRef,
+    Windowed,
+)
 from planner.query import Column, Source
 from runtime.errors import Span
 
@@ -67,9 +82,11 @@ class Names:
 
 
 def children(pattern: Pattern) -> tuple[Pattern, ...]:
-    """The direct parts of a pattern of the kinds that can be bound."""
+    """The direct parts of a pattern."""
     match pattern:
-        case Alias(inner) | Repeat(inner) | FilterPart(inner):
+        case Alias(inner) | Repeat(inner) | FilterPart(inner) | PartBy(inner) | Windowed(inner) | Negation(inner):
+            return (inner,)
+        case Function(_, inner) | Project(_, inner) | Aggregation(_, inner):
             return (inner,)
         case Chain(items) | Combination(_, items):
             return items
@@ -77,13 +94,23 @@ def children(pattern: Pattern) -> tuple[Pattern, ...]:
             return ()
 
 
+def happening(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The direct parts whose events are part of a match: all but negated ones and what UNLESS excludes."""
+    if isinstance(pattern, Negation):
+        return ()
+    if isinstance(pattern, Combination) and pattern.operator == "UNLESS":
+        return pattern.items[:1]
+    return children(pattern)
+
+
 @dataclass(frozen=True)
 class Atom:
-    """One type reference in the pattern, with the alias that it carries itself."""
+    """One type reference in the pattern, with the alias that it carries itself. `negated`: it must not happen."""
 
     type: str | None  # None: ANY
     span: Span
     alias: str | None
+    negated: bool = False
 
 
 @dataclass
@@ -94,6 +121,8 @@ class PatternNames:
     aliases: dict[str, Name] = field(default_factory=dict)  # folded → first mention
     of_groups: set[str] = field(default_factory=set)  # folded aliases of more than a single type
     order: list[str] = field(default_factory=list)  # variables as columns, outer aliases after inner ones
+    negated: list[str] = field(default_factory=list)  # variables of negated parts
+    both: list[Name] = field(default_factory=list)  # aliases in a negated part and outside it, where that shows
 
 
 def own_alias(pattern: Pattern) -> tuple[TypeRef, Name] | None:
@@ -110,32 +139,36 @@ def collect(pattern: Pattern, case_sensitive: bool) -> PatternNames:
     """All names of a pattern."""
     found = PatternNames()
     fold = Names((), case_sensitive).fold
+    signs: dict[str, bool] = {}
 
-    def mention(name: Name) -> None:
-        found.aliases.setdefault(fold(name.value), name)
+    def mention(name: Name, negated: bool) -> str:
+        """The alias in its first spelling."""
+        folded = fold(name.value)
+        found.aliases.setdefault(folded, name)
+        if signs.setdefault(folded, negated) != negated:
+            found.both.append(name)
+        return found.aliases[folded].value
 
-    def visit(part: Pattern) -> None:
+    def visit(part: Pattern, negated: bool) -> None:
+        variables = found.negated if negated else found.order
         own = own_alias(part)
-        if own is not None:
-            type_ref, name = own
-            mention(name)
-            alias = found.aliases[fold(name.value)].value
-            found.atoms.append(Atom(type_ref.name.value if type_ref.name else None, type_ref.span, alias))
-            found.order.append(alias)
+        type_ref = own[0] if own is not None else part
+        if isinstance(type_ref, TypeRef):
+            type = type_ref.name.value if type_ref.name else None
+            alias = mention(own[1], negated) if own is not None else None
+            found.atoms.append(Atom(type, type_ref.span, alias, negated))
+            variables.append(alias or type or "ANY")
             return
-        if isinstance(part, TypeRef):
-            found.atoms.append(Atom(part.name.value if part.name else None, part.span, None))
-            found.order.append(part.name.value if part.name else "ANY")
-            return
+        inside = happening(part)
         for child in children(part):
-            visit(child)
+            visit(child, negated or not any(child is other for other in inside))
         if isinstance(part, Alias):
-            mention(part.name)
+            variables.append(mention(part.name, negated))
             found.of_groups.add(fold(part.name.value))
-            found.order.append(found.aliases[fold(part.name.value)].value)
 
-    visit(pattern)
+    visit(pattern, negated=False)
     found.order = list(dict.fromkeys(found.order))
+    found.negated = list(dict.fromkeys(found.negated))
     return found
 
 
@@ -154,24 +187,39 @@ class Scope:
     def _check(self) -> None:
         """Names that only differ in case would be one column; a variable called like a type has two meanings."""
         bare: dict[str, str] = {}
-        for atom in self.names.atoms:
-            if atom.type is None or atom.alias is not None:
-                continue
+        for atom in self._bare(negated=False):
+            assert atom.type is not None
             other = bare.setdefault(fold_case(atom.type), atom.type)
             if other != atom.type:
                 raise BindError(
                     "SAME_NAME", span=atom.span, name=atom.type, other=other,
                     hint=f"Give one of them a name of its own: {atom.type} AS x.",
                 )  # fmt: skip
+        for name in self.names.both:
+            raise BindError(
+                "NAME_IN_NEGATED_PART", span=name.span, name=name.value, hint="Give one of the two another name."
+            )
         for folded, alias in self.names.aliases.items():
             same = [t for t in self.types if fold_case(t) == fold_case(alias.value)]
             types = {atom.type for atom in self.names.atoms if atom.alias == alias.value}
             own = folded not in self.names.of_groups and types == set(same)
-            if same and (not own or fold_case(alias.value) in bare):
+            # SEQ(A a, !A, C): A.x is a.x. SEQ(A, !A a, C): it could be either.
+            beside = self._bare(negated=alias.value not in self.names.order)
+            if same and (not own or any(fold_case(atom.type or "") == fold_case(alias.value) for atom in beside)):
                 raise BindError(
                     "ALIAS_IS_TYPE", span=alias.span, name=alias.value, type=same[0],
                     hint=f"Choose another name: {alias.value}1, for example.",
                 )  # fmt: skip
+
+    def _bare(self, negated: bool) -> list[Atom]:
+        """The atoms that are a type's name alone; `negated`: those of negated parts too."""
+        return [a for a in self.names.atoms if a.type is not None and a.alias is None and (negated or not a.negated)]
+
+    def is_negated(self, mark: str) -> bool:
+        """Does it stand for events of negated parts alone?"""
+        if mark.startswith("@"):
+            return all(atom.negated for atom in self.names.atoms if atom.type == mark[1:])
+        return mark in self.names.negated and mark not in self.names.order
 
     def mark_of(self, type: str) -> str:
         """The variable that stands for all events of a type: the bare type's own, or a hidden one."""
@@ -201,15 +249,16 @@ class Scope:
     def shown(self, marks: Iterable[str]) -> list[str]:
         """Marks as the user knows them, in the order of the pattern."""
         names = {display(mark) for mark in marks}
-        return [name for name in dict.fromkeys([*self.names.order, *self.types]) if name in names]
+        return [name for name in self.known() if name in names]
 
     def check_reference(self, name: str, span: Span) -> None:
         """`A.x` beside an alias `a` of only some of the As could mean either: an error that names both."""
         alias, type = self.aliases.get(name), self.type_named(name)
         if alias is None or type is None:
             return
-        for atom in self.names.atoms:
-            if atom.type == type and atom.alias != alias:
+        atoms = [atom for atom in self.names.atoms if atom.type == type]
+        for atom in [atom for atom in atoms if not atom.negated] or atoms:
+            if atom.alias != alias:
                 raise BindError(
                     "AMBIGUOUS_VARIABLE", span=span, name=name, alias=alias, type=type,
                     hint=f"Not every {type} of the pattern is called {alias}; rename {alias}.",
@@ -217,7 +266,7 @@ class Scope:
 
     def known(self) -> list[str]:
         """All names that a condition may use."""
-        return list(dict.fromkeys([*self.names.order, *self.types]))
+        return list(dict.fromkeys([*self.names.order, *self.names.negated, *self.types]))
 
 
 def display(mark: str) -> str:

@@ -86,10 +86,11 @@ class Negation(Pattern):
 
 @dataclass(frozen=True)
 class FilterPart(Pattern):
-    """`p FILTER condition`."""
+    """`p FILTER condition`. `own_columns`: as in Esper's `Type(condition)`, bare columns are those of the event."""
 
     inner: Pattern
     condition: Text
+    own_columns: bool = False
 
 
 @dataclass(frozen=True)

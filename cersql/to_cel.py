@@ -1,36 +1,56 @@
-"""Pattern → CEL formula: pure desugaring, no decisions about speed."""
+"""Pattern → CEL formula: pure desugaring, no decisions about speed.
+
+A negated part is translated where it stands, but conditions from outside may still belong to it. So it is first a
+placeholder, an atom whose mark is its number, and takes its place in the formula when all conditions are known.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from itertools import combinations, product
+from itertools import combinations
 
-from cersql import syntax
+from cersql import absence, formulas, projection, syntax
 from cersql.booleans import OrOf
 from cersql.conditions import Clause, Conditions
 from cersql.errors import BindError
+from cersql.formulas import MANY as MANY
+from cersql.formulas import occurrences as occurrences
+from cersql.formulas import together as together
 from cersql.scope import Scope, display, own_alias
 from planner import cel
 from planner.sql import Sql
 
 WIDTH = 32
-MANY = 2  # occurrences beyond one are not told apart
+_VETO = "@!"  # how the marks of placeholders begin
+_NODES = {"OR": cel.Or, "AND": cel.And, "ALL": cel.All}
+
+Windows = Callable[[syntax.Window | None], cel.Window | None]
+"""A window inside the pattern, or (for None) that of the clause, in the unit of the clock."""
 
 
 class Translator:
     """Translates one pattern. Remembers where predicates come from, and conditions left for the whole match."""
 
-    def __init__(self, scope: Scope, conditions: Conditions) -> None:
-        self.scope = scope
-        self.conditions = conditions
+    def __init__(self, scope: Scope, conditions: Conditions, windows: Windows) -> None:
+        self.scope, self.conditions, self.windows = scope, conditions, windows
         self.origins: dict[str, Sql] = {}
         self.warnings: list[str] = []
         self.on_match: list[OrOf] = []
+        self.vetoes: list[cel.Formula] = []
+        self.projects: list[cel.Project] = []  # kept, so that their identities stay theirs
+        self.narrowed: dict[int, projection.Limits] = {}
 
-    def pattern(self, part: syntax.Pattern, whole: bool = False) -> cel.Formula:
-        """`whole`: nothing but filters stands around it."""
+    def query(self, pattern: syntax.Pattern, where: Sequence[syntax.Text]) -> cel.Formula:
+        """The whole pattern with the conditions of WHERE; from here on PROJECT's columns are what is left of it."""
+        formula = self._full(pattern, self.pattern(pattern, whole=True, edge=True), "a match")
+        for condition in where:
+            formula = self.filtered(formula, condition, whole=True)
+        self._narrow(formula, {})
+        return self._placed(formula)
+
+    def pattern(self, part: syntax.Pattern, whole: bool = False, edge: bool = False) -> cel.Formula:
+        """`whole`: nothing but filters stands around it; `edge`: it is, but for its name and columns, the pattern."""
         own = own_alias(part)
         if own is not None:
             assert isinstance(part, syntax.Alias)
@@ -39,39 +59,145 @@ class Translator:
             case syntax.TypeRef():
                 return self._event(part, None)
             case syntax.Alias(inner, name):
-                return cel.As(self.pattern(inner), self._canonical(name))
-            case syntax.Chain(items, contiguous):
-                node = cel.Contiguous if contiguous else cel.Sequence
-                return _joined(node, [self.pattern(item) for item in items])
-            case syntax.Repeat(inner, 1, None, contiguous):
-                return (cel.ContiguousIteration if contiguous else cel.Iteration)(self.pattern(inner))
-            case syntax.Repeat(inner, 1, 1):
-                return self.pattern(inner)
-            case syntax.Combination("OR", items):
-                return _joined(cel.Or, [self.pattern(item) for item in items])
-            case syntax.FilterPart(inner, condition):
-                return self.filtered(self.pattern(inner, whole), condition, whole)
+                return cel.As(self.pattern(inner, edge=edge), self._canonical(name))
+            case syntax.Chain(items, True):
+                absence.check_contiguous(items)
+                return _joined(cel.Contiguous, [self.pattern(item) for item in items])
+            case syntax.Chain(items, False):
+                cut = absence.cut(part)
+                return self._cut(cut, edge) if cut else _joined(cel.Sequence, [self.pattern(item) for item in items])
+            case syntax.Repeat(inner):
+                return _repeated(part, self.pattern(inner))
+            case syntax.Combination():
+                return self._combination(part)
+            case syntax.FilterPart(inner, condition, own_columns):
+                formula = self.pattern(inner, whole, edge)
+                return self.filtered(formula, condition, whole, self._mark(inner) if own_columns else None)
+            case syntax.Function(function, inner):
+                formula = self._full(inner, self.pattern(inner), f"{function}(…)")
+                return cel.Start(formula) if function == "START" else cel.Strategy(function, formula)
+            case syntax.Windowed(inner, window):
+                return self._windowed(inner, window)
+            case syntax.Project():
+                return self._project(part, edge)
+            case syntax.Negation():
+                raise absence.only_absence(part)
         raise BindError("NOT_SUPPORTED_YET", span=part.span, construct=_construct(part))
 
-    def filtered(self, formula: cel.Formula, condition: syntax.Text, whole: bool) -> cel.Formula:
-        """φ FILTER condition."""
-        split = self.conditions.split(condition, cel.variables(formula), whole)
+    def _full(self, part: syntax.Pattern, formula: cel.Formula, construct: str) -> cel.Formula:
+        """The formula, if it cannot match nothing."""
+        if cel.may_be_empty(formula):
+            hint = "Let one part of it be there: A+ instead of A*, or no '?'."
+            raise BindError("MAY_BE_EMPTY", span=part.span, construct=construct, hint=hint)
+        return formula
+
+    def _combination(self, part: syntax.Combination) -> cel.Formula:
+        """OR, AND, ALL of many; UNLESS."""
+        if part.operator == "OR":
+            return _joined(cel.Or, [self.pattern(item) for item in part.items])
+        construct = f"each side of {part.operator}"
+        if part.operator == "UNLESS":
+            first, *others = part.items
+            formula = self._full(first, self.pattern(first), construct)
+            return reduce(lambda inner, veto: cel.Unless(inner, self._veto(veto, construct)), others, formula)
+        formulas = [self._full(item, self.pattern(item), construct) for item in part.items]
+        return _joined(_NODES[part.operator], formulas)
+
+    def _windowed(self, inner: syntax.Pattern, window: syntax.Window) -> cel.Formula:
+        formula = self._full(inner, self.pattern(inner), "WITHIN")
+        bound = self.windows(window)
+        assert bound is not None
+        if formulas.size(formula) == 1:
+            self.warnings.append("A WITHIN over a single event always holds.")
+        return cel.Within(formula, bound)
+
+    # ------------------------------------------------------------ negated parts
+
+    def _veto(self, part: syntax.Pattern, construct: str) -> cel.Formula:
+        """A placeholder for a negated part."""
+        self.vetoes.append(self._full(part, self.pattern(part), construct))
+        return cel.Event(None, frozenset({f"{_VETO}{len(self.vetoes) - 1}"}))
+
+    def _cut(self, cut: absence.Cut, edge: bool) -> cel.Formula:
+        """A sequence with negated parts."""
+        for end, found in (("start", cut.leading), ("end", cut.trailing)):
+            if found and not edge:
+                raise absence.at_edge(found[0], end)
+            if found and self.windows(None) is None:
+                raise absence.without_window(found[0], end)
+        leading = self._vetoes(cut.leading)  # in the order of the text
+        parts, gaps = [], []
+        for part, gap in zip(cut.parts, (*cut.gaps, cut.trailing), strict=True):
+            parts.append(self.pattern(part))
+            gaps.append(self._vetoes(gap))
+        for k, around in enumerate((cut.leading, *cut.gaps, cut.trailing)):
+            if around and k > 0 and cel.may_be_empty(parts[k - 1]):
+                raise absence.beside_nothing(around[0], "before")
+            if around and k < len(parts) and cel.may_be_empty(parts[k]):
+                raise absence.beside_nothing(around[0], "after")
+        formula, window = _chained(parts, gaps[:-1]), self.windows(None)
+        if leading:
+            assert window is not None
+            formula = cel.NotBefore(leading, formula, window)
+        if gaps[-1]:
+            assert window is not None
+            formula = cel.NotAfter(formula, gaps[-1], window)
+        return formula
+
+    def _vetoes(self, negations: absence.Vetoes) -> tuple[cel.Formula, ...]:
+        return tuple(self._veto(negation.inner, "a '!'") for negation in negations)
+
+    def _parts_in(self, formula: cel.Formula) -> Iterator[int]:
+        """The numbers of the negated parts of a formula, and of those inside them."""
+        for node in formulas.walk(formula):
+            number = _number(node)
+            if number is not None:
+                yield number
+                yield from self._parts_in(self.vetoes[number])
+
+    def _negated(self, formula: cel.Formula) -> dict[str, frozenset[int]]:
+        """The variables that only negated parts of a formula bind, each with those parts."""
+        found: dict[str, frozenset[int]] = {}
+        for number in self._parts_in(formula) if self.vetoes else ():
+            for mark in cel.variables(self.vetoes[number]) - cel.variables(formula):
+                found[mark] = found.get(mark, frozenset()) | {number}
+        return found
+
+    def _placed(self, formula: cel.Formula) -> cel.Formula:
+        """The formula with every negated part in its place."""
+        if not self.vetoes:
+            return formula
+        number = _number(formula)
+        return formulas.changed(formula if number is None else self.vetoes[number], self._placed)
+
+    # ------------------------------------------------------------ filters
+
+    def filtered(
+        self, formula: cel.Formula, condition: syntax.Text, whole: bool, own: str | None = None
+    ) -> cel.Formula:
+        """φ FILTER condition. `own`: the mark whose columns stand bare in it, beside those of all other variables."""
+        variables, negated = cel.variables(formula), self._negated(formula)
+        self._narrow(formula, negated)
+        in_scope = variables if own is None else variables | frozenset(self.scope.names.order)
+        split = self.conditions.split(condition, in_scope, negated, whole, own)
         self.on_match += split.on_match
-        for clause in split.clauses:
-            formula = self._clause(formula, clause)
+        for owner, clause in split.clauses:
+            if owner is None:
+                formula = self._clause(formula, clause)
+            else:
+                self.vetoes[owner] = self._clause(self.vetoes[owner], clause)
         return formula
 
     def _clause(self, formula: cel.Formula, clause: Clause) -> cel.Formula:
         self._warn_apart(formula, [side.variable for side in clause if side.variable is not None])
-        sides: list[cel.Formula] = []
         for side in clause:
             self.origins.setdefault(side.sql.text, side.sql)
-            sides.append(cel.Filter(formula, side.variable, cel.Predicate(side.sql.text)))
-        return reduce(cel.Or, sides)
+        sides = tuple((side.variable, cel.Predicate(side.sql.text)) for side in clause)
+        return cel.Filter(formula, *sides[0]) if len(sides) == 1 else cel.FilterAny(formula, sides)
 
     def _warn_apart(self, formula: cel.Formula, variables: list[str]) -> None:
         """An OR holds where one of its variables is empty: if two are never bound together, it always does."""
-        pairs = together(formula)
+        pairs = together(formula) if len(variables) > 1 else ()
         for pair in combinations(variables, 2):
             if frozenset(pair) not in pairs:
                 names = " and ".join(map(display, pair))
@@ -79,21 +205,56 @@ class Translator:
                     f"An OR of conditions on {names} is always true, since no match has events of both: write AND."
                 )
 
+    # ------------------------------------------------------------ projection
+
+    def _project(self, part: syntax.Project, edge: bool) -> cel.Formula:
+        inner = self._full(part.inner, self.pattern(part.inner, edge=edge), "PROJECT")
+        variables = cel.variables(inner)
+        self._narrow(inner, {})
+        narrowed: projection.Limits = {}
+        keep = set()
+        for target in projection.targets(self.conditions.text, part.targets):
+            mark = self.scope.variable(target.name)
+            mark = self.conditions.check_variable(mark, target.name, target.span, variables)
+            keep.add(mark)
+            if target.columns is not None:
+                columns = frozenset(self.conditions.column(mark, *column) for column in target.columns)
+                narrowed[mark] = columns | (narrowed.get(mark) or frozenset())
+        formula = cel.Project(inner, frozenset(keep))
+        self.projects.append(formula)
+        self.narrowed[id(formula)] = narrowed
+        return formula
+
+    def _narrow(self, formula: cel.Formula, negated: dict[str, frozenset[int]]) -> None:
+        """Conditions from here on see what PROJECT has left of the columns inside the formula."""
+        if not any(self.narrowed.values()):
+            return
+        found = projection.limits(formula, self.narrowed)
+        for mark, numbers in negated.items():
+            (number, *_) = numbers
+            found[mark] = projection.limits(self.vetoes[number], self.narrowed).get(mark)
+        self.conditions.limits = found
+
+    # ------------------------------------------------------------ atoms
+
     def _canonical(self, name: syntax.Name) -> str:
         alias = self.scope.aliases.get(name.value)
         assert alias is not None
         return alias
 
+    def _mark(self, part: syntax.Pattern) -> str:
+        """The variable of a single event."""
+        if isinstance(part, syntax.Alias):
+            return self._canonical(part.name)
+        assert isinstance(part, syntax.TypeRef)
+        return part.name.value if part.name else "ANY"
+
     def _loops(self, part: syntax.Pattern, alias: str) -> cel.Formula:
         """`R+ AS x`: the alias belongs to the events, not to the loop."""
-        match part:
-            case syntax.TypeRef():
-                return self._event(part, alias)
-            case syntax.Repeat(inner, 1, None, contiguous):
-                return (cel.ContiguousIteration if contiguous else cel.Iteration)(self._loops(inner, alias))
-            case syntax.Repeat(inner, 1, 1):
-                return self._loops(inner, alias)
-        raise BindError("NOT_SUPPORTED_YET", span=part.span, construct=_construct(part))
+        if isinstance(part, syntax.Repeat):
+            return _repeated(part, self._loops(part.inner, alias))
+        assert isinstance(part, syntax.TypeRef)
+        return self._event(part, alias)
 
     def _event(self, part: syntax.TypeRef, alias: str | None) -> cel.Event:
         if part.name is None:
@@ -105,6 +266,24 @@ class Translator:
         return cel.Event(type, frozenset(marks))
 
 
+def _number(formula: cel.Formula) -> int | None:
+    """Which negated part it holds the place of."""
+    if isinstance(formula, cel.Event) and formula.type is None:
+        (mark, *_) = formula.marks
+        return int(mark.removeprefix(_VETO)) if mark.startswith(_VETO) else None
+    return None
+
+
+def _repeated(part: syntax.Repeat, formula: cel.Formula) -> cel.Formula:
+    """A quantifier; `+` and `:+` have nodes of their own, and once is no loop."""
+    match part.low, part.high:
+        case 1, 1:
+            return formula
+        case 1, None:
+            return (cel.ContiguousIteration if part.contiguous else cel.Iteration)(formula)
+    return cel.Repeat(formula, part.low, part.high, part.contiguous)
+
+
 def _joined(node: Callable[[cel.Formula, cel.Formula], cel.Formula], parts: list[cel.Formula]) -> cel.Formula:
     """Many parts by an associative operator: from the left, but never so deep that Python's stack would end."""
     while len(parts) > WIDTH:
@@ -112,102 +291,22 @@ def _joined(node: Callable[[cel.Formula, cel.Formula], cel.Formula], parts: list
     return reduce(node, parts)
 
 
-def occurrences(formula: cel.Formula) -> Counter[str]:
-    """How many events each variable can hold, by the pattern: 1, or MANY."""
-    match formula:
-        case cel.Event(_, marks):
-            return Counter(dict.fromkeys(marks, 1))
-        case cel.As(inner, variable):
-            found = occurrences(inner)
-            found[variable] = _size(inner)
-            return found
-        case cel.Filter(inner):
-            return occurrences(inner)
-        case cel.Iteration(inner) | cel.ContiguousIteration(inner):
-            return Counter(dict.fromkeys(occurrences(inner), MANY))
-        case cel.Sequence(left, right) | cel.Contiguous(left, right):
-            return _merged(occurrences(left), occurrences(right), lambda a, b: a + b)
-        case cel.Or(left, right):
-            return _merged(occurrences(left), occurrences(right), max)
-    raise TypeError(f"not a formula: {formula!r}")
+def _chained(parts: list[cel.Formula], gaps: list[tuple[cel.Formula, ...]]) -> cel.Formula:
+    """A sequence with negated parts in some of its gaps; no deeper than _joined."""
 
+    def fold(at: int) -> cel.Formula:
+        formula = parts[at]
+        for k in range(at + 1, min(at + WIDTH, len(parts))):
+            vetoes = gaps[k - 1]
+            formula = cel.Absent(formula, vetoes, parts[k]) if vetoes else cel.Sequence(formula, parts[k])
+        return formula
 
-def together(formula: cel.Formula) -> frozenset[frozenset[str]]:
-    """The pairs of variables that some match can bind both of (each with itself too), by the shape of the formula."""
-    match formula:
-        case cel.Sequence(left, right) | cel.Contiguous(left, right):
-            across = (cel.variables(left), cel.variables(right))
-            return together(left) | together(right) | {frozenset(pair) for pair in product(*across)}
-        case cel.Iteration(inner) | cel.ContiguousIteration(inner):
-            return frozenset(frozenset(pair) for pair in product(cel.variables(inner), repeat=2))
-        case cel.Or(left, right):
-            return together(left) | together(right)
-        case cel.As(inner, variable):
-            return together(inner) | {frozenset({variable, other}) for other in cel.variables(formula)}
-        case cel.Filter(inner):
-            return together(inner)
-        case cel.Event(_, marks):
-            return frozenset(frozenset(pair) for pair in product(marks, repeat=2))
-    raise TypeError(f"not a formula: {formula!r}")
-
-
-def filter_warnings(query: syntax.Query) -> list[str]:
-    """`A ; B b FILTER b.x > 1` filters b's part alone, which is easily read otherwise."""
-    part = query.pattern
-    if not isinstance(part, syntax.Chain) or not isinstance(part.items[-1], syntax.FilterPart):
-        return []
-    last = part.items[-1]
-    before = query.text[part.items[-2].span.end : last.span.start]
-    if "(" in before or "," in before:  # in parentheses, or SEQ's operand: no doubt what it binds
-        return []
-    written = " ".join(query.text[last.inner.span.start : last.inner.span.end].split())
-    return [f"FILTER binds {written} alone; for a condition on the whole pattern write WHERE, or (…) FILTER."]
-
-
-def _size(formula: cel.Formula) -> int:
-    """The greatest number of events of a match: 1, or MANY."""
-    match formula:
-        case cel.Event():
-            return 1
-        case cel.As(inner) | cel.Filter(inner):
-            return _size(inner)
-        case cel.Or(left, right):
-            return max(_size(left), _size(right))
-    return MANY
-
-
-def _capped(n: int) -> int:
-    return min(n, MANY)
-
-
-def _merged(a: Counter[str], b: Counter[str], join: Callable[[int, int], int]) -> Counter[str]:
-    return Counter({v: _capped(join(a[v], b[v])) for v in [*a, *b]})
+    while len(parts) > 1:
+        starts = range(0, len(parts), WIDTH)
+        parts, gaps = [fold(at) for at in starts], [gaps[at - 1] for at in starts[1:]]
+    return parts[0]
 
 
 def _construct(part: syntax.Pattern) -> str:
     """A part of a pattern as an error names it."""
-    match part:
-        case syntax.Combination(operator, _):
-            return operator
-        case syntax.Negation():
-            return "! (absence)"
-        case syntax.Repeat(_, low, high, contiguous):
-            if (low, high) == (0, None):
-                shown = "*"
-            elif (low, high) == (0, 1):
-                shown = "?"
-            else:
-                bound = f"{low}" if low == high else f"{low},{'' if high is None else high}"
-                shown = "{" + bound + "}"
-            return f"The quantifier {':' if contiguous else ''}{shown}"
-        case syntax.Function(name, _):
-            return f"{name}(…)"
-        case syntax.PartBy():
-            return "PART BY"
-        case syntax.Project():
-            return "PROJECT"
-        case syntax.Aggregation():
-            return "AGG"
-        case syntax.Windowed():
-            return "WITHIN inside a pattern"
-    return type(part).__name__
+    return {syntax.PartBy: "PART BY", syntax.Aggregation: "AGG"}.get(type(part), type(part).__name__)

@@ -45,6 +45,9 @@ def filters(formula: cel.Formula) -> str:
             return "+".join(sorted(m for m in marks if not m.startswith("@"))) or type or "ANY"
         case cel.Filter(inner, variable, predicate):
             return f"{filters(inner)} | {variable}: {predicate.sql.replace('`', '')}"
+        case cel.FilterAny(inner, sides):
+            texts = (f"{variable}: {predicate.sql.replace('`', '')}" for variable, predicate in sides)
+            return f"{filters(inner)} | [{'] OR ['.join(texts)}]"
         case cel.Or(left, right):
             return f"[{filters(left)}] OR [{filters(right)}]"
         case cel.Sequence(left, right):

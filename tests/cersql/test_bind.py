@@ -204,34 +204,9 @@ def test_what_can_be_ordered(type: str, fine: bool) -> None:
 # ---------------------------------------------------------------- what is not built yet
 
 UNBUILT = [
-    ("FROM t PATTERN ‸A a AND B b" + END, "AND"),
-    ("FROM t PATTERN C ; (‸A a ALL B b)" + END, "ALL"),
-    ("FROM t PATTERN ‸ALL(A, B)" + END, "ALL"),
-    ("FROM t PATTERN ‸A UNLESS B" + END, "UNLESS"),
-    ("FROM t PATTERN A ; ‸START(B)" + END, "START(…)"),
-    ("FROM t PATTERN ‸STRICT(A ; B)" + END, "STRICT(…)"),
-    ("FROM t PATTERN ‸NXT(A)" + END, "NXT(…)"),
-    ("FROM t PATTERN ‸LAST(A)" + END, "LAST(…)"),
-    ("FROM t PATTERN ‸MAX(A)" + END, "MAX(…)"),
-    ("FROM t PATTERN ‸PROJECT(a : A a ; B)" + END, "PROJECT"),
     ("FROM t PATTERN ‸AGG(y : n = SUM(a.v) ; A a)" + END, "AGG"),
     ("FROM t PATTERN ‸A a PART BY (a.k)" + END, "PART BY"),
-    ("FROM t PATTERN A ; ‸B? ; C" + END, "The quantifier ?"),
-    ("FROM t PATTERN A ; ‸B* ; C" + END, "The quantifier *"),
-    ("FROM t PATTERN A ; ‸B* b ; C" + END, "The quantifier *"),
-    ("FROM t PATTERN A ; ‸B{2}" + END, "The quantifier {2}"),
-    ("FROM t PATTERN A ; ‸B{2,} b" + END, "The quantifier {2,}"),
-    ("FROM t PATTERN A ; ‸(B ; C):{2,3}" + END, "The quantifier :{2,3}"),
-    ("FROM t PATTERN A ; ‸!B ; C" + END, "! (absence)"),
-    ("FROM t PATTERN A ; (‸B ; C WITHIN 5 MINUTES)" + END, "WITHIN inside a pattern"),
-    ("FROM t PATTERN A SEMANTICS ‸STRICT CONTIGUITY" + END, "SEMANTICS STRICT CONTIGUITY"),
-    ("FROM t PATTERN A SEMANTICS ‸skip_till_next_match" + END, "SEMANTICS skip_till_next_match"),
-    ("FROM t PATTERN A SEMANTICS ‸what" + END, "SEMANTICS what"),
-    ("FROM t PATTERN A CONSUME BY ‸ANY" + END, "CONSUME BY ANY"),
-    ("FROM t PATTERN A CONSUME BY ‸PARTITION" + END, "CONSUME BY PARTITION"),
-    ("FROM t PATTERN A AFTER MATCH ‸SKIP PAST LAST ROW" + END, "AFTER MATCH SKIP"),
     ("FROM t PATTERN A a ORDER BY ts RETURN COUNT(*) GROUP BY ‸a.k", "GROUP BY over matches"),
-    ("FROM t PATTERN A a ORDER BY ts RETURN * ‸WITH TIMEOUTS", "WITH TIMEOUTS"),
     ("FROM t PATTERN A a WATERMARK ‸5 MINUTES ORDER BY ts RETURN *", "WATERMARK"),
     ("FROM t PATTERN A a WHERE ‸[k]" + END, "[attribute]"),
     ("FROM t PATTERN A a WHERE a.v > 1 AND ‸[k, v]" + END, "[attribute]"),
@@ -273,18 +248,13 @@ def test_not_supported_yet(marked: str, construct: str) -> None:
     check_error(marked, "NOT_SUPPORTED_YET", construct)
 
 
-@pytest.mark.parametrize("strategy", ["ALL", "skip till  any match", "SKIP_TILL_ANY_MATCH", "any"])
-def test_the_default_strategy_by_all_its_names(strategy: str) -> None:
-    assert bound(f"FROM t PATTERN A SEMANTICS {strategy} CONSUME BY none ORDER BY ts RETURN *").limit is None
-
-
 # ---------------------------------------------------------------- warnings
 
 
 def test_filter_of_the_last_part_alone() -> None:
-    query = bound("FROM t PATTERN A a ; B+ b FILTER b.v > 1" + END)
+    query = bound("FROM t PATTERN A a ; B:+ b FILTER b.v > 1" + END)
     assert query.warnings == (
-        "FILTER binds B+ b alone; for a condition on the whole pattern write WHERE, or (…) FILTER.",
+        "FILTER binds B:+ b alone; for a condition on the whole pattern write WHERE, or (…) FILTER.",
     )
     assert bound("FROM t PATTERN A a -> B b FILTER b.v > 1" + END).warnings
     for pattern in (

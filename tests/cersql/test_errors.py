@@ -96,7 +96,32 @@ BIND = [
     ("FROM t PATTERN A a ORDER BY ts, ‸m RETURN *", "NOT_ORDERABLE", "m is map<string,int>, and ORDER BY", ""),
     ("FROM t PATTERN A a PARTITION BY ‸m" + END, "NOT_ORDERABLE", "and PARTITION BY cannot compare", ""),
     ("FROM t PATTERN A a WITHIN ‸500" + END, "WINDOW_UNIT", "ts is timestamp, which needs a duration", "500 SECONDS"),
-    ("FROM t PATTERN A a SEMANTICS ‸NXT" + END, "NOT_SUPPORTED_YET", "SEMANTICS NXT", ""),
+    ("FROM t PATTERN A ALL ‸B?" + END, "MAY_BE_EMPTY", "each side of ALL needs an event", "A+ instead of A*"),
+    ("FROM t PATTERN ‸!A" + END, "ONLY_ABSENCE", "Here nothing happens", "SEQ(A, !B, C)"),
+    ("FROM t PATTERN A : ‸!B" + END, "ABSENCE_BESIDE_COLON", "next to ':'", "A -> !B -> C"),
+    ("FROM t PATTERN (A ; ‸!B) OR C WITHIN 5 EVENTS" + END, "ABSENCE_AT_EDGE", "at the end of a sequence", "SEQ(A"),
+    ("FROM t PATTERN A ; ‸!B" + END, "ABSENCE_WITHOUT_WINDOW", "at the end of the pattern needs", "WITHIN 10 MINUTES"),
+    ("FROM t PATTERN A? ; ‸!B ; C" + END, "ABSENCE_BESIDE_NOTHING", "before this '!' may match nothing", "OR"),
+    ("FROM t PATTERN SEQ(A x, !B ‸x, C)" + END, "NAME_IN_NEGATED_PART", "The variable x stands", "another name"),
+    ("FROM t PATTERN SEQ(A, !B b, C) ORDER BY ts RETURN ‸b.v", "NEGATED_VARIABLE", "b must not happen", "in WHERE"),
+    (
+        "FROM t PATTERN SEQ(A, !B x, C, !B y, D) WHERE x.v > ‸y.v" + END,
+        "TWO_NEGATED_PARTS",
+        "for both: x and y",
+        "join them with AND",
+    ),
+    ("FROM t PATTERN SEQ(A a, !B b, C) WHERE a.v > 1 OR ‸b.v > 1" + END, "NEGATED_OR", "on b, which must not", "AND"),
+    ("FROM t PATTERN A SEMANTICS ‸skip_till_nxt_match" + END, "UNKNOWN_STRATEGY", "skip_till_nxt", "SKIP TILL NEXT"),
+    ("FROM t PATTERN ‸A UNLESS B SEMANTICS SKIP TILL NEXT MATCH" + END, "STRATEGY_PATTERN", "UNLESS cannot", "NXT"),
+    ("FROM t PATTERN A CONSUME BY ‸SOME" + END, "BAD_CLAUSE", "expected NONE, PARTITION or ANY", "There are"),
+    (
+        "FROM t PATTERN A SEMANTICS NXT ‸AFTER MATCH SKIP PAST LAST ROW" + END,
+        "CLAUSES_EXCLUDE",
+        "AFTER MATCH SKIP cannot stand beside SEMANTICS",
+        "one of the two",
+    ),
+    ("FROM t PATTERN A ORDER BY ts RETURN ‸match_status", "NO_TIMEOUTS", "WITH TIMEOUTS only", "RETURN … WITH"),
+    ("FROM t PATTERN ‸A a PART BY (a.k)" + END, "NOT_SUPPORTED_YET", "PART BY", ""),
 ]
 TWICE = {"twice": {"x": "int", "X": "int", "ts": "timestamp"}}
 

@@ -1,0 +1,137 @@
+"""What the shape of a formula says of its matches: which variables they bind, how often, and which together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from functools import reduce
+from itertools import product
+from operator import or_
+
+from planner import cel
+
+MANY = 2  # occurrences beyond one are not told apart
+
+Pairs = frozenset[frozenset[str]]
+
+
+def occurrences(formula: cel.Formula) -> Counter[str]:
+    """How many events each variable can hold, by the pattern: 1, or MANY."""
+    match formula:
+        case cel.Event(_, marks):
+            return Counter(dict.fromkeys(marks, 1))
+        case cel.As(inner, variable):
+            return occurrences(inner) | Counter({variable: size(inner)})
+        case cel.Iteration(inner) | cel.ContiguousIteration(inner):
+            return Counter(dict.fromkeys(occurrences(inner), MANY))
+        case cel.Repeat(inner, _, high) if high != 1:
+            return Counter(dict.fromkeys(occurrences(inner), MANY))
+        case cel.Project(inner, keep):
+            return Counter({v: n for v, n in occurrences(inner).items() if v in keep})
+        case cel.And(left, right):
+            # A variable of one side only is bound in no match.
+            a, b = occurrences(left), occurrences(right)
+            return Counter({v: min(a[v] or MANY, b[v] or MANY) for v in [*a, *b]})
+        case cel.Or(left, right):
+            return occurrences(left) | occurrences(right)
+        case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
+            total = reduce(lambda a, b: a + b, map(occurrences, cel.positive(formula)))
+            return Counter({v: min(n, MANY) for v, n in total.items()})
+    return occurrences(_inner(formula))
+
+
+def size(formula: cel.Formula) -> int:
+    """The greatest number of events of a match: 1, or MANY."""
+    match formula:
+        case cel.Event():
+            return 1
+        case cel.Or(left, right):
+            return max(size(left), size(right))
+        case cel.And(left, right):
+            return min(size(left), size(right))
+        case cel.Project(inner):
+            return min(size(inner), max(1, sum(occurrences(formula).values())))
+        case cel.Repeat(inner, _, high):
+            return size(inner) if high == 1 else MANY
+        case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All() | cel.Iteration() | cel.ContiguousIteration():
+            return MANY
+    return size(_inner(formula))
+
+
+def together(formula: cel.Formula) -> Pairs:
+    """The pairs of variables that some match can bind both of (each with itself too), by the shape of the formula."""
+    match formula:
+        case cel.Event(_, marks):
+            return _pairs(marks, marks)
+        case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
+            left, right = cel.positive(formula)
+            return together(left) | together(right) | _pairs(cel.variables(left), cel.variables(right))
+        case cel.Iteration(inner) | cel.ContiguousIteration(inner):
+            return _pairs(cel.variables(inner), cel.variables(inner))
+        case cel.Repeat(inner, _, high) if high != 1:
+            return _pairs(cel.variables(inner), cel.variables(inner))
+        case cel.Or(left, right):
+            return together(left) | together(right)
+        case cel.And(left, right):
+            return together(left) & together(right)
+        case cel.As(inner, variable):
+            return together(inner) | _pairs(frozenset({variable}), cel.variables(formula))
+        case cel.Project(inner, keep):
+            return frozenset(pair for pair in together(inner) if pair <= keep)
+    return together(_inner(formula))
+
+
+def always(formula: cel.Formula, of: Callable[[cel.Event], frozenset[str]]) -> frozenset[str]:
+    """What holds of some event of every match; `of`: what holds of an event that an atom accepts."""
+    match formula:
+        case cel.Event():
+            return of(formula)
+        case cel.Or(left, right):
+            return always(left, of) & always(right, of)
+        case cel.Repeat(inner, low):
+            return always(inner, of) if low else frozenset()
+    return reduce(or_, (always(part, of) for part in cel.positive(formula)))
+
+
+def shown_marks(event: cel.Event) -> frozenset[str]:
+    """The marks of an atom that the user gave it."""
+    return frozenset(mark for mark in event.marks if not mark.startswith("@"))
+
+
+def own_types(event: cel.Event) -> frozenset[str]:
+    """The type of an atom; none for ANY."""
+    return frozenset() if event.type is None else frozenset({event.type})
+
+
+def walk(formula: cel.Formula) -> Iterator[cel.Formula]:
+    """The formula and all below it, negated parts too."""
+    todo = [formula]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += reversed(cel.children(node))
+
+
+def changed(formula: cel.Formula, change: Callable[[cel.Formula], cel.Formula]) -> cel.Formula:
+    """The same node over changed direct subformulas."""
+    if isinstance(formula, cel.Event):
+        return formula
+    new: dict[str, object] = {}
+    for field in fields(formula):  # type: ignore[arg-type]  # every node is a dataclass
+        value = getattr(formula, field.name)
+        if isinstance(value, cel.Formula):
+            new[field.name] = change(value)
+        elif field.name == "vetoes":
+            new[field.name] = tuple(map(change, value))
+    return replace(formula, **new)  # type: ignore[type-var]
+
+
+def _inner(formula: cel.Formula) -> cel.Formula:
+    """What a node that neither adds nor takes events stands around: filters, UNLESS, START, strategies, windows."""
+    (inner,) = cel.positive(formula)
+    return inner
+
+
+def _pairs(some: frozenset[str], others: frozenset[str]) -> Pairs:
+    return frozenset(frozenset(pair) for pair in product(some, others))

@@ -1,0 +1,132 @@
+"""SEMANTICS, CONSUME BY, AFTER MATCH SKIP and WITH TIMEOUTS."""
+
+from __future__ import annotations
+
+import pytest
+from queries import bound, check_error
+
+from planner.query import REACHED_COLUMN, STATUS_COLUMN, Query, Skip
+
+END = " ORDER BY ts RETURN *"
+
+
+def query(clauses: str, pattern: str = "A a ; B b") -> Query:
+    return bound(f"FROM t PATTERN {pattern} {clauses} ORDER BY ts RETURN *")
+
+
+@pytest.mark.parametrize(
+    ("written", "strategy"),
+    [
+        ("ALL", "ALL"), ("skip till  any match", "ALL"), ("SKIP_TILL_ANY_MATCH", "ALL"), ("any", "ALL"),
+        ("SKIP TILL NEXT MATCH", "NEXT_MATCH"), ("skip_till_next_match", "NEXT_MATCH"),
+        ("STRICT CONTIGUITY", "STRICT"), ("strict", "STRICT"), ("contiguous", "STRICT"),
+        ("NXT", "NXT"), ("next", "NXT"), ("LAST", "LAST"), ("Max", "MAX"),
+    ],
+)  # fmt: skip
+def test_strategies_by_all_their_names(written: str, strategy: str) -> None:
+    assert query(f"SEMANTICS {written}").strategy == strategy
+
+
+def test_defaults() -> None:
+    plain = query("CONSUME BY none")
+    assert (plain.strategy, plain.consume, plain.skip, plain.timeouts) == ("ALL", "NONE", None, False)
+    assert query("CONSUME BY any").consume == "ANY"
+    assert query("CONSUME BY Partition SEMANTICS NXT").consume == "PARTITION"
+
+
+@pytest.mark.parametrize(
+    ("written", "skip"),
+    [
+        ("PAST LAST ROW", Skip("PAST LAST ROW")), ("to next row", Skip("TO NEXT ROW")),
+        ("TO FIRST b", Skip("TO FIRST", "b")), ("TO LAST B", Skip("TO LAST", "b")), ("TO a", Skip("TO LAST", "a")),
+        ("TO `a`", Skip("TO LAST", "a")),
+    ],
+)  # fmt: skip
+def test_skips(written: str, skip: Skip) -> None:
+    assert query(f"AFTER MATCH SKIP {written}").skip == skip
+
+
+def test_the_point_of_a_skip_is_in_the_labels() -> None:
+    by_type = query("AFTER MATCH SKIP TO FIRST H", "H x ; H y")
+    assert by_type.skip == Skip("TO FIRST", "@H")
+    assert by_type.marks == ("x", "y", "@H")
+    assert query("AFTER MATCH SKIP TO first", "A first ; B last").skip == Skip("TO LAST", "first")
+
+
+@pytest.mark.parametrize(
+    ("marked", "condition", "fragment"),
+    [
+        ("SEMANTICS ‸skip till nxt match", "UNKNOWN_STRATEGY", "Did you mean SKIP TILL NEXT MATCH?"),
+        ("SEMANTICS ‸strickt", "UNKNOWN_STRATEGY", "STRICT CONTIGUITY"),
+        ("CONSUME BY ‸PARTITON", "BAD_CLAUSE", "Did you mean PARTITION?"),
+        ("AFTER MATCH ‸GO ON", "BAD_CLAUSE", "Found GO in AFTER MATCH"),
+        ("AFTER MATCH SKIP PAST ‸FIRST ROW", "BAD_CLAUSE", "Found FIRST"),
+        ("AFTER MATCH SKIP PAST LAST ROW ‸now", "BAD_CLAUSE", "the next clause"),
+        ("AFTER MATCH SKIP ‸OVER b", "BAD_CLAUSE", "Found OVER"),
+        ("AFTER MATCH SKIP TO‸", "BAD_CLAUSE", "the name of a variable"),
+        ("AFTER MATCH SKIP TO ‸1", "BAD_CLAUSE", "the name of a variable"),
+        ("AFTER MATCH SKIP TO FIRST b ‸c", "BAD_CLAUSE", "the next clause"),
+        ("AFTER MATCH SKIP TO FIRST ‸bb", "UNKNOWN_VARIABLE", "In scope are: a, b, A, B"),
+        ("SEMANTICS NXT ‸AFTER MATCH SKIP TO NEXT ROW", "CLAUSES_EXCLUDE", "AFTER MATCH SKIP cannot stand beside SEM"),
+        ("AFTER MATCH SKIP TO NEXT ROW ‸SEMANTICS NXT", "CLAUSES_EXCLUDE", "SEMANTICS cannot stand beside AFTER"),
+        ("AFTER MATCH SKIP TO NEXT ROW ‸CONSUME BY ANY", "CLAUSES_EXCLUDE", "CONSUME BY cannot stand beside AFTER"),
+    ],
+)  # fmt: skip
+def test_errors(marked: str, condition: str, fragment: str) -> None:
+    check_error(f"FROM t PATTERN A a ; B b {marked}{END}", condition, fragment)
+
+
+def test_defaults_stand_beside_a_skip() -> None:
+    assert query("SEMANTICS ALL CONSUME BY NONE AFTER MATCH SKIP TO NEXT ROW").skip
+
+
+def test_consume_beside_a_trailing_absence() -> None:
+    start = "FROM t PATTERN SEQ(A, !B) WITHIN 5 EVENTS "
+    check_error(
+        start + "CONSUME BY ‸ANY" + END, "CLAUSES_EXCLUDE", "CONSUME BY ANY cannot stand beside a '!' at the end"
+    )
+    assert bound(start + "CONSUME BY NONE" + END)
+    assert bound(start + "AFTER MATCH SKIP PAST LAST ROW" + END).skip
+    assert bound("FROM t PATTERN SEQ(!B, A, !C, D) WITHIN 5 EVENTS CONSUME BY ANY" + END).consume == "ANY"
+
+
+@pytest.mark.parametrize(
+    ("marked", "construct"),
+    [
+        ("‸A AND A", "AND"), ("C ; (‸A ALL B)", "ALL"), ("‸A UNLESS B", "UNLESS"), ("A ; ‸START(B)", "START(…)"),
+        ("‸NXT(A ; B)", "NXT(…)"), ("‸PROJECT(x : A x ; B)", "PROJECT"), ("(‸A ; B WITHIN 5 EVENTS) ; C", "WITHIN"),
+    ],
+)  # fmt: skip
+def test_skip_till_next_match_knows_no_whole_matches(marked: str, construct: str) -> None:
+    check_error(f"FROM t PATTERN {marked} SEMANTICS SKIP TILL NEXT MATCH{END}", "STRATEGY_PATTERN", construct)
+
+
+def test_skip_till_next_match_takes_the_rest() -> None:
+    pattern = "SEQ((A a)+, !X, (B OR C{2,3}) : D?, E) FILTER a.v > 1"
+    assert query("SEMANTICS SKIP TILL NEXT MATCH", pattern).strategy == "NEXT_MATCH"
+
+
+# ---------------------------------------------------------------- timeouts
+
+
+def test_timeouts_have_two_more_columns() -> None:
+    found = bound("FROM t PATTERN A a ; B b ORDER BY ts RETURN * WITH TIMEOUTS")
+    assert found.timeouts
+    names = ["match_start", "match_end", "match_status", "match_reached", "a", "b"]
+    assert [output.name for output in found.outputs] == names
+    named = bound(
+        "FROM t PATTERN A a ORDER BY ts RETURN a.v, upper(MATCH_STATUS) AS s, match_reached WITH TIMEOUTS "
+        "HAVING match_status = 'timeout'"
+    )
+    assert [output.sql.text for output in named.outputs[1:]] == [f"upper(`{STATUS_COLUMN}`)", f"`{REACHED_COLUMN}`"]
+    assert named.having[0].text == f"`{STATUS_COLUMN}` = 'timeout'"
+
+
+def test_timeouts_errors() -> None:
+    start = "FROM t PATTERN A a ORDER BY ts RETURN "
+    check_error(start + "‸match_reached", "NO_TIMEOUTS", "WITH TIMEOUTS")
+    check_error(start + "* HAVING ‸match_status = 'x'", "NO_TIMEOUTS")
+    check_error(
+        start + "COUNT(*) ‸WITH TIMEOUTS GROUP BY a.k", "CLAUSES_EXCLUDE", "WITH TIMEOUTS cannot stand beside GROUP"
+    )
+    check_error("FROM t PATTERN A match_status ORDER BY ts RETURN ‸* WITH TIMEOUTS", "COLUMN_CLASH", "match_status")
