@@ -76,6 +76,8 @@ class Conditions:
         on_match: list[OrOf] = []
         for clause in found:
             owner = self._owner(clause, negated)
+            if own is not None:
+                _check_own(clause, own)
             call = next((n for side, _ in clause for n in walk(side.nodes) if needs_match(n)), None)
             if call is None:
                 clauses.append((owner, self._grouped(clause)))
@@ -316,6 +318,14 @@ def needs_match(node: Node) -> bool:
 def free_variables(nodes: Sequence[Node]) -> list[str]:
     """The variables of which a condition is asked event by event, in order of appearance."""
     return list(dict.fromkeys(node.variable for node in nodes if isinstance(node, Ref) and not needs_match(node)))
+
+
+def _check_own(clause: OrOf, own: str) -> None:
+    """A condition on one event, `B(price > 1)`, asks of no other."""
+    for side, _ in clause:
+        others = [n.variable for n in walk(side.nodes) if isinstance(n, Ref) and n.variable != own]
+        if others:
+            raise _comparison(side, [own, *others])
 
 
 def _comparison(condition: Bool, variables: Iterable[str]) -> BindError:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from cersql.errors import ParseError
 from cersql.lexer import Token, shown
-from runtime.errors import Span
 
 _INSTEAD = {
     "|": "Write A OR B.",
@@ -46,7 +45,8 @@ def _error(token: Token, found: str, hint: str) -> ParseError:
 
 def _bracket(token: Token, before: Token | None, after: Token | None) -> ParseError | None:
     if before is None:
-        return _esper(token.span)
+        hint = "Esper's patterns stand in SELECT … FROM PATTERN [every a=A -> b=B]; ours have no brackets."
+        return _error(token, "[", hint)
     if before.is_name:
         hint = f"A condition on an event: {before.text} FILTER condition, or in WHERE: {before.text}[condition]."
         return _error(token, "[", hint)
@@ -64,13 +64,6 @@ def juxtaposition(token: Token) -> ParseError:
     )
 
 
-def _esper(span: Span) -> ParseError:
-    hint = "Write: PATTERN ServiceOrder a -> ProductOrder b WHERE a.custId = b.custId RETURN a.custId, SUM(a.price)."
-    return ParseError(
-        "NOT_SUPPORTED_YET", span=span, construct="Esper's form SELECT … FROM PATTERN [every …]", hint=hint
-    )
-
-
 _RECOGNIZE = (
     "The same shape in cersql:\n"
     "  FROM ticks DEFINE B AS price < 10 PATTERN A : B:+ : C   -- for PATTERN (A B+ C)\n"
@@ -80,14 +73,12 @@ _RECOGNIZE = (
 
 
 def check_foreign_query(toks: Sequence[Token]) -> None:
-    """Raises for whole queries of other languages: MATCH_RECOGNIZE and Esper's SELECT … FROM PATTERN […]."""
+    """Raises for whole queries of other languages that are not read here: MATCH_RECOGNIZE."""
     for index, token in enumerate(toks):
         after = toks[index + 1].upper if index + 1 < len(toks) else ""
         before = toks[index - 1].upper if index else ""
         if token.upper == "MATCH_RECOGNIZE" and after == "(" and before != ".":
             raise ParseError("MATCH_RECOGNIZE_TEXT", span=token.span, hint=_RECOGNIZE)
-        if token.upper == "PATTERN" and before == "FROM" and after == "[":
-            raise _esper(toks[0].span if toks[0].upper == "SELECT" else token.span)
 
 
 def check_first_word(toks: Sequence[Token]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import lark
 from lark.lexer import Lexer
 
-from cersql import clause_bodies, syntax
+from cersql import clause_bodies, esper, syntax
 from cersql.clause_bodies import Body
 from cersql.clauses import Layout, Section, lay_out, letters_apart, misspelt, misspelt_as, misspelt_near, nearest_key
 from cersql.errors import ParseError
@@ -39,14 +39,21 @@ def parse(text: str, *, start: int = 0, end: int | None = None) -> syntax.Query:
 def _query(text: str, toks: list[Token], start: int) -> syntax.Query:
     check_foreign_query(toks)
     _check_brackets(toks)
-    layout = lay_out(toks, start)
+    foreign = esper.find(toks, start)
+    layout = foreign or lay_out(toks, start)
     ctes = _leading(text, layout)
     fields: dict[str, Any] = {}
+    meaning = None
     for section in layout.sections:
-        fields.update(_section(text, layout, section))
+        if foreign is not None and section.kind == "PATTERN":
+            meaning = esper.parse_pattern(text, Body(text, layout, section).tokens)
+            fields["pattern"] = meaning.pattern
+        else:
+            fields.update(_section(text, layout, section))
     _check_present(layout)
     keys = tuple((section.kind, section.key) for section in layout.sections)
-    return syntax.Query(text=text, ctes=ctes, clauses=keys, **fields)
+    query = syntax.Query(text=text, ctes=ctes, clauses=keys, **fields)
+    return query if meaning is None else esper.finished(query, meaning)
 
 
 # What a misspelt clause word looks like to the clause before it.

@@ -244,6 +244,8 @@ class Translator:
 
     def _mark(self, part: syntax.Pattern) -> str:
         """The variable of a single event."""
+        if isinstance(part, syntax.FilterPart):
+            return self._mark(part.inner)
         if isinstance(part, syntax.Alias):
             return self._canonical(part.name)
         assert isinstance(part, syntax.TypeRef)

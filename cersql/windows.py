@@ -12,7 +12,7 @@ from runtime.errors import Span
 
 _SINGULAR = ["YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND"]
 UNITS = frozenset([*_SINGULAR, *(unit + "S" for unit in _SINGULAR)])
-_ABBREVIATIONS = {
+ABBREVIATIONS = {
     "MS": "MILLISECONDS",
     "S": "SECONDS",
     "SEC": "SECONDS",
@@ -120,12 +120,12 @@ def _amount(reader: _Reader, expected: str = _WINDOW) -> tuple[Text, str | None]
 def _check_number(reader: _Reader, token: Token) -> None:
     if not _PLAIN.fullmatch(token.text):
         digits = token.text.rstrip("bdlsyfBDLSYF")
-        unit = _ABBREVIATIONS.get(token.text[len(digits) :].upper())
+        unit = ABBREVIATIONS.get(token.text[len(digits) :].upper())
         raise reader.wrong("a plain number", f"Write {digits} {unit or 'MINUTES'}.", token)
 
 
 def _bad_unit(reader: _Reader, number: Token) -> ParseError:
-    close = _ABBREVIATIONS.get(reader.word) or nearest(reader.word, [*UNITS, "EVENTS"])
+    close = ABBREVIATIONS.get(reader.word) or nearest(reader.word, [*UNITS, "EVENTS"])
     hint = f"Did you mean {number.text} {close.upper()}?" if close else None
     return reader.wrong(_UNIT + ", or EVENTS", hint)
 

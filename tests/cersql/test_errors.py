@@ -47,7 +47,7 @@ PARSE = [
     ("FROM t PATTERN A a WHERE a‸[0].x > 1 ORDER BY ts RETURN *", "BAD_INDEX", "[0] is no index", "a number from 1"),
     ("FROM t PATTERN A RETURN * LIMIT ‸x", "BAD_NUMBER", "expected a whole number", "LIMIT 10"),
     ("FROM t PATTERN A WITHIN ‸MINUTES RETURN *", "BAD_WINDOW", "Found MINUTES in WITHIN", ""),
-    ("FROM t PATTERN ‸[every A] RETURN *", "NOT_SUPPORTED_YET", "Esper", ""),
+    ("SELECT a.x FROM PATTERN [a=A -> ‸every b=B]", "NOT_SUPPORTED_YET", "'every' after '->'", "SELECT a.x"),
 ]
 
 BIND = [

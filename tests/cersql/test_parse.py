@@ -374,17 +374,6 @@ RETURN AVG(b[].period), MAX(b[].period)"""
     assert [r.expression.value for r in q.returns] == ["AVG(b[].period)", "MAX(b[].period)"]
 
 
-def test_esper_is_not_supported_yet() -> None:
-    with pytest.raises(ParseError) as raised:
-        parse(
-            """SELECT a.custId, sum(a.price + b.price)
-FROM PATTERN [every a=ServiceOrder -> b=ProductOrder(custId = a.custId)]
-WHERE a.name in (b.name) HAVING sum(a.price + b.price) > 100"""
-        )
-    assert raised.value.condition == "NOT_SUPPORTED_YET"
-    assert "Esper" in raised.value.message
-
-
 def test_hamlet() -> None:
     q = parse(
         """RETURN T.district, COUNT(*), SUM(T.duration)

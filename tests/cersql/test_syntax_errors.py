@@ -159,8 +159,7 @@ PATTERNS = [
     ("PATTERN A ‸=> B RETURN *", "FOREIGN_SYNTAX", "A -> B"),
     ("PATTERN db‸.A RETURN *", "FOREIGN_SYNTAX", "FROM db.t AS T"),
     ("PATTERN A a‸[x > 1] -> B RETURN *", "FOREIGN_SYNTAX", "a FILTER condition"),
-    ("PATTERN ‸[every A] RETURN *", "NOT_SUPPORTED_YET", "Esper"),
-    ("‸SELECT a.x FROM PATTERN [every a=A]", "NOT_SUPPORTED_YET", "Esper"),
+    ("PATTERN ‸[every A] RETURN *", "FOREIGN_SYNTAX", "SELECT … FROM PATTERN"),
     (
         "SELECT * FROM t ‸MATCH_RECOGNIZE (ORDER BY ts MEASURES A.x AS x PATTERN (A B+) DEFINE B AS B.x > 1)",
         "MATCH_RECOGNIZE_TEXT",
