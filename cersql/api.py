@@ -40,7 +40,7 @@ class Compiled:
         return self.plan.program
 
     def explain(self, stage: str | None = None) -> str:
-        """One stage (syntax, cel, automaton, physical, program, dot), or all of them."""
+        """One stage (syntax, cel, automaton, deterministic, physical, program, dot, mermaid, svg), or the main ones."""
         return explain_stage(self, stage)
 
 
@@ -118,7 +118,8 @@ def match(df: DataFrame, text: str, *, order_by: str | None = None) -> DataFrame
 def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_by: str | None = None) -> str:
     """What becomes of a query, or of the first one in a statement: one stage, or the formula, automaton and plan.
 
-    Stages: syntax, cel, automaton, deterministic, physical, program, and dot, the automaton for Graphviz.
+    Stages: syntax, cel, automaton, deterministic, physical, program; and the automaton drawn: dot (for Graphviz),
+    mermaid, svg.
     """
     from cersql.statements import first_query
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from cersql import syntax
+from cersql import drawing, syntax
 from cersql.formulas import changed
 from cersql.syntax import Name, Text, TypeRef
 from planner import automaton, cel
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from cersql.api import Compiled
 
 STAGES = ("syntax", "cel", "automaton", "deterministic", "physical", "program")
+DRAWINGS = ("dot", "mermaid", "svg")
 
 
 def explain_stage(compiled: Compiled, stage: str | None) -> str:
-    """One of STAGES, or 'dot' (the automaton for Graphviz); None gives the stages that a user asks for first."""
+    """One of STAGES, or the automaton as one of DRAWINGS; None gives the stages that a user asks for first."""
     match stage:
         case None:
             parts = ("cel", "automaton", "physical")
@@ -40,7 +41,11 @@ def explain_stage(compiled: Compiled, stage: str | None) -> str:
             return show_program(compiled.program)
         case "dot":
             return automaton.dot(compiled.plan.automaton)
-    raise ValueError(f"unknown stage {stage!r}; there are {', '.join([*STAGES, 'dot'])}")
+        case "mermaid":
+            return drawing.mermaid(compiled.plan.automaton)
+        case "svg":
+            return drawing.svg(compiled.plan.automaton)
+    raise ValueError(f"unknown stage {stage!r}; there are {', '.join(STAGES + DRAWINGS)}")
 
 
 def show_syntax(node: Any, depth: int = 0) -> str:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from xml.etree import ElementTree
 
 import pytest
 from queries import SCHEMAS
 
 import cersql
-from cersql.explain import STAGES
+from cersql.api import SchemaCatalog
+from cersql.bind import bind
+from cersql.drawing import layers, svg
+from cersql.explain import STAGES, order_of_effect, show_query
+from cersql.parse import parse
+from planner.automaton import Automaton, Transition
 
 QUERIES = {
     "sequence": (
@@ -47,3 +53,56 @@ def test_default_is_what_a_user_asks_for_first() -> None:
     parts = ("cel", "automaton", "physical")
     assert compiled.explain() == "\n\n".join(f"== {part} ==\n{compiled.explain(part)}" for part in parts)
     assert compiled.explain("dot").startswith("digraph")
+
+
+@pytest.mark.parametrize("stage", ["mermaid", "svg"])
+@pytest.mark.parametrize("name", ["sequence", "loop", "contiguous", "defined"])
+def test_drawing(name: str, stage: str, golden: Callable[[str, str, str], None]) -> None:
+    golden(stage, name, cersql.compile(QUERIES[name], SCHEMAS).explain(stage))
+
+
+def test_a_drawing_is_well_formed() -> None:
+    text = "FROM t PATTERN (A a ; B+ b)+ WHERE b.name = '<&>\"' AND a.v > 1 WITHIN 5 EVENTS ORDER BY ts RETURN *"
+    compiled = cersql.compile(text, SCHEMAS)
+    picture = ElementTree.fromstring(compiled.explain("svg"))
+    states = {node.text for node in picture.iter("{http://www.w3.org/2000/svg}text") if (node.text or "")[0] == "q"}
+    assert states == {f"q{q}" for q in range(compiled.plan.automaton.n_states)}
+    assert "#60;#38;#62;" in compiled.explain("mermaid")
+
+
+def test_layers_and_states_without_a_way_to_them() -> None:
+    none = frozenset[str]()
+    edges = tuple(Transition(p, none, none, q) for p, q in ((0, 1), (0, 2), (1, 3), (3, 0), (4, 4)))
+    automaton = Automaton(5, edges, (0,), (3,))
+    assert layers(automaton) == [[0], [1, 2], [3], [4]]
+    assert ElementTree.fromstring(svg(automaton)).tag.endswith("svg")
+    assert ElementTree.fromstring(svg(Automaton(0, (), (), ()))).tag.endswith("svg")
+
+
+def test_an_unknown_stage() -> None:
+    with pytest.raises(ValueError) as raised:
+        cersql.compile(QUERIES["loop"], SCHEMAS).explain("svgs")
+    assert "mermaid, svg" in str(raised.value)
+
+
+def test_order_of_effect() -> None:
+    compiled = cersql.compile(
+        "RETURN a.v HAVING COUNT(*) > 1 LIMIT 3 ORDER BY ts WITHIN 5 EVENTS PARTITION BY k WHERE a.v > 1 "
+        "PATTERN A a ; B b FROM t",
+        SCHEMAS,
+    )
+    assert "order of effect: partition by, pattern, where, within, return, having, limit" in compiled.explain("cel")
+
+
+def test_what_is_said_of_the_selection() -> None:
+    def shown(clauses: str) -> str:
+        tree = parse(f"FROM t PATTERN A a ; B b {clauses}")
+        query = bind(tree, SchemaCatalog(SCHEMAS))
+        return show_query(query, order_of_effect(tree, query))
+
+    chosen = shown("SEMANTICS MAX CONSUME BY ANY ORDER BY ts RETURN * WITH TIMEOUTS")
+    assert "semantics: MAX\nconsume by: ANY\nwith timeouts\n" in chosen
+    assert "order of effect: pattern, semantics, consume by, return" in chosen
+    skips = shown("AFTER MATCH SKIP TO FIRST b ORDER BY ts RETURN *")
+    assert "after match skip: TO FIRST b\n" in skips
+    assert "order of effect: pattern, after match skip, return" in skips
