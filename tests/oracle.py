@@ -152,7 +152,8 @@ class Meaning:
                 yield from self.of(left, i, j)
                 yield from self.of(right, i, j)
             case cel.And(left, right):
-                yield from self.of(left, i, j) & self.of(right, i, j)
+                for c in self.of(left, i, j):
+                    yield from join([c], [d for d in self.of(right, i, j) if as_match(c) == as_match(d)])
             case cel.All(left, right):
                 for k in range(i, j + 1):
                     yield from join(self.of(left, i, k), self.of(right, i, j))

@@ -27,6 +27,7 @@ NOT_YET = {
     "loops:two-to-three-contiguous": "{n,m}",
     "loops:at-least-two": "{n,}",
     "loops:star-in-the-middle": "*",
+    "absence:between-agreeing": "[k]",
 }
 
 
@@ -64,10 +65,21 @@ def event_of(query: Any, row: Row, conditions: set[str]) -> oracle.Event:
     return oracle.Event(frozenset(types | true), row[query.order_by[0].column], key)
 
 
+def conditions_of(formula: cel.Formula) -> set[str]:
+    """The conditions that the formula's filters ask of events."""
+    found = set[str]().union(*map(conditions_of, cel.children(formula)))
+    match formula:
+        case cel.Filter(_, _, predicate):
+            found.add(predicate.sql)
+        case cel.FilterAny(_, sides):
+            found |= {predicate.sql for _, predicate in sides}
+    return found
+
+
 def prepared(case: Case) -> tuple[Any, list[Row], list[oracle.Event]]:
     """The compiled case, its rows in order and its events."""
     compiled = cersql.compile(case.query, schemas={"events": corpus.SCHEMA})
-    conditions = set().union(*compiled.program.guards) - {name for name, _ in compiled.query.types}
+    conditions = conditions_of(compiled.query.formula)
     rows = in_order(compiled.query, case.rows)
     return compiled, rows, [event_of(compiled.query, row, conditions) for row in rows]
 
@@ -146,7 +158,8 @@ def test_cases_are_well_formed() -> None:
     assert len(names) == len(set(names)) >= 30
     assert set(NOT_YET) <= set(names)
     for case in CASES:
-        assert len(set(case.matches)) == len(case.matches), f"{case.id} lists a match twice"
+        if "PROJECT" not in case.query:  # which may hide what tells two matches apart
+            assert len(set(case.matches)) == len(case.matches), f"{case.id} lists a match twice"
         ids = {row["id"] for row in case.rows}
         assert all(set(held) <= ids for match in case.matches for _, held in match), case.id
 

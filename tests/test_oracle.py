@@ -219,6 +219,14 @@ def test_and_wants_the_same_start_end_and_events() -> None:
     assert evaluate(cel.And(A, event("A", "x")), events("A")) == set()
 
 
+def test_and_does_not_see_the_planners_own_variables() -> None:
+    left, right = event("A", "x", "@A"), event("B", "x", "@B")
+    both = cel.And(left, right)
+    assert held(evaluate(both, events("A AB B"))) == [{"x": [1]}]
+    for own in ("@A", "@B"):  # what is around it finds the event by both
+        assert evaluate(cel.Filter(both, own, P), events("AB")) == set()
+
+
 def test_and_of_projections_compares_starts_too() -> None:
     left = cel.Project(seq(A, event("C", "c")), frozenset({"c"}))
     right = cel.Project(seq(B, event("C", "c")), frozenset({"c"}))
