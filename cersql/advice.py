@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cersql import syntax
 from cersql.formulas import always, own_types, shown_marks, size, walk
-from cersql.scope import Names, PatternNames
+from cersql.scope import PatternNames
 from planner import cel
 from planner.query import Query
 
@@ -75,10 +75,9 @@ def _never(node: cel.Formula) -> Iterator[str]:
 
 
 def _unused(names: PatternNames, used: frozenset[str] | None) -> Iterator[str]:
+    """The name of a group is there to be used. That of a single type may only say which is which: `A a ; A b`."""
     if used is None:
         return
-    aliases = Names((name.value for name in names.aliases.values()), case_sensitive=True)
-    unused = [name for name in aliases if name not in used]
-    if unused:
-        which = " and ".join(unused) if len(unused) < 3 else f"{', '.join(unused[:-1])} and {unused[-1]}"
-        yield f"{which} {'is' if len(unused) == 1 else 'are'} named in the pattern and used nowhere."
+    for name in (names.aliases[folded].value for folded in names.aliases if folded in names.of_groups):
+        if name not in used:
+            yield f"{name} names a part of the pattern, and nothing speaks of {name}."

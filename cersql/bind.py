@@ -106,13 +106,9 @@ class _Binder:
         return None if written is None else self.clauses.window(written, self._order[0])
 
     def _used_names(self, returns: Returns) -> frozenset[str] | None:
-        """The variables that some clause names, types' names as what they stand for; None: all of them."""
-        if returns.uses_size or any(item.star for item in self.query.returns):
-            return None
-        named = self.conditions.named
-        return frozenset(
-            {*named, *(atom.alias for atom in self.names.atoms if atom.alias and f"@{atom.type}" in named)}
-        )
+        """The variables that some clause names; None: all of them."""
+        every = returns.uses_size or any(item.star for item in self.query.returns)
+        return None if every else frozenset(self.conditions.named)
 
     # ------------------------------------------------------------ types and variables
 
