@@ -2,12 +2,19 @@
 
 ⟦φ⟧(i, j) = ⟦A_φ⟧(i, j) for every operator: an automaton begins at i and waits itself, by a TRUE / ∅ loop, for the
 first event that it marks. Each function returns a fragment (transitions, initial, final); states are numbered by one
-counter, so that two fragments never share one. Iteration does not copy its operand.
+counter, so that two fragments never share one. Iteration does not copy its operand, counted repetition does.
+
+This is the part of CEL whose automata are as large as the formula. What the theorem builds by products and subset
+constructions (AND, ALL, UNLESS, absence, strategies) is composed of such automata in runtime.machine, where only the
+states are made that the data reaches.
+
+Zero copies are no run of an automaton: a fragment says that it `may_be_empty`, and sequences go around it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 from planner import cel
@@ -21,6 +28,7 @@ class Fragment(NamedTuple):
     transitions: list[Transition]
     initial: list[int]
     final: list[int]
+    may_be_empty: bool = False
 
 
 @dataclass
@@ -47,6 +55,8 @@ class _Builder:
                 return bind(self.build(inner), variable)
             case cel.Filter(inner, variable, predicate):
                 return restrict(self.build(inner), variable, predicate)
+            case cel.FilterAny(inner, sides):
+                return reduce(either, [restrict(self.build(inner), *side) for side in sides])
             case cel.Sequence(left, right):
                 return sequence(self.build(left), self.build(right))
             case cel.Contiguous(left, right):
@@ -55,6 +65,8 @@ class _Builder:
                 return iteration(self.build(inner))
             case cel.ContiguousIteration(inner):
                 return self.contiguous_iteration(self.build(inner))
+            case cel.Repeat(inner, low, high, contiguous):
+                return self.repeat(inner, low, high, contiguous)
             case cel.Or(left, right):
                 return either(self.build(left), self.build(right))
         raise TypeError(f"not a formula: {formula!r}")
@@ -67,14 +79,12 @@ class _Builder:
 
     def contiguous(self, first: Fragment, second: Fragment) -> Fragment:
         """φ : ψ. A new state joins them; only marking transitions come in and go out, so nothing lies between."""
-        joint = self.state()
-        return Fragment(
-            first.transitions
-            + second.transitions
-            + [t._replace(target=joint) for t in first.transitions if t.label and t.target in first.final]
-            + [t._replace(source=joint) for t in second.transitions if t.label and t.source in second.initial],
-            first.initial,
-            second.final,
+        joint, ends, begins = self.state(), set(first.final), set(second.initial)
+        return _joined(
+            first,
+            second,
+            [t._replace(target=joint) for t in first.transitions if t.label and t.target in ends]
+            + [t._replace(source=joint) for t in second.transitions if t.label and t.source in begins],
         )
 
     def contiguous_iteration(self, inner: Fragment) -> Fragment:
@@ -84,7 +94,17 @@ class _Builder:
         out = [t._replace(source=joint) for t in inner.transitions if t.label and t.source in inner.initial]
         # A round of one event begins and ends with the same transition.
         around = [t._replace(target=joint) for t in out if t.target in inner.final]
-        return Fragment(inner.transitions + into + out + around, inner.initial, inner.final)
+        return inner._replace(transitions=inner.transitions + into + out + around)
+
+    def repeat(self, inner: cel.Formula, low: int, high: int | None, contiguous: bool) -> Fragment:
+        """φ{n,m} is φ ; (φ ; (…)?)? from the inside out, so that a copy is only ever joined to the next one."""
+        join = self.contiguous if contiguous else sequence
+        loop = self.contiguous_iteration if contiguous else iteration
+        last = self.build(inner)
+        rest = loop(last) if high is None else last
+        for copies in range((max(low, 1) if high is None else high) - 1, 0, -1):
+            rest = join(self.build(inner), rest._replace(may_be_empty=rest.may_be_empty or copies >= low))
+        return rest._replace(may_be_empty=rest.may_be_empty or low == 0)
 
 
 def bind(inner: Fragment, variable: str) -> Fragment:
@@ -106,8 +126,16 @@ def restrict(inner: Fragment, variable: str | None, predicate: cel.Predicate) ->
 
 def sequence(first: Fragment, second: Fragment) -> Fragment:
     """φ ; ψ: what ends φ also goes on to wait for ψ."""
+    return _joined(first, second, _redirected(first, second.initial))
+
+
+def _joined(first: Fragment, second: Fragment, bridge: list[Transition]) -> Fragment:
+    """Two parts in a row, over a bridge; a part that may be empty can be left out, if the other is not."""
     return Fragment(
-        first.transitions + second.transitions + _redirected(first, second.initial), first.initial, second.final
+        first.transitions + second.transitions + bridge,
+        first.initial + (second.initial if first.may_be_empty else []),
+        second.final + (first.final if second.may_be_empty else []),
+        first.may_be_empty and second.may_be_empty,
     )
 
 
@@ -118,7 +146,12 @@ def iteration(inner: Fragment) -> Fragment:
 
 def either(left: Fragment, right: Fragment) -> Fragment:
     """φ OR ψ: side by side."""
-    return Fragment(left.transitions + right.transitions, left.initial + right.initial, left.final + right.final)
+    return Fragment(
+        left.transitions + right.transitions,
+        left.initial + right.initial,
+        left.final + right.final,
+        left.may_be_empty or right.may_be_empty,
+    )
 
 
 def _redirected(inner: Fragment, targets: list[int]) -> list[Transition]:
@@ -132,5 +165,5 @@ def to_cea(formula: cel.Formula, max_states: int = MAX_STATES) -> Automaton:
     PlanError AUTOMATON_LIMIT if it needs more than `max_states`.
     """
     builder = _Builder(max_states)
-    transitions, initial, final = builder.build(formula)
-    return trim(Automaton(builder.n_states, tuple(transitions), tuple(initial), tuple(final)))
+    built = builder.build(formula)
+    return trim(Automaton(builder.n_states, tuple(built.transitions), tuple(built.initial), tuple(built.final)))

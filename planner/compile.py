@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from planner import cel
 from planner.automaton import Automaton, relabel, trim
 from planner.cea import to_cea
-from planner.lower import lower
-from planner.query import Window
+from planner.choice import choice
+from planner.compose import is_flat
+from planner.lower import lower, lower_composed
+from planner.query import Skip, Window
 from runtime.program import Program
 
 
@@ -23,8 +25,15 @@ def automaton_of(formula: cel.Formula, variables: Iterable[str]) -> Automaton:
 
 
 def compile_formula(
-    formula: cel.Formula, window: Window | None = None, visible: Iterable[str] | None = None
+    formula: cel.Formula,
+    window: Window | None = None,
+    visible: Iterable[str] | None = None,
+    strategy: str = "ALL",
+    consume: str = "NONE",
+    skip: Skip | None = None,
 ) -> Program:
-    """The program that finds the formula's complex events inside the window."""
+    """The program that finds the formula's complex events inside the window, as strategy, consumption and skip say."""
     variables = visible_variables(formula) if visible is None else tuple(visible)
-    return lower(automaton_of(formula, variables), window, variables)
+    if strategy == "ALL" and consume == "NONE" and skip is None and is_flat(formula):
+        return lower(automaton_of(formula, variables), window, variables)
+    return lower_composed(choice(formula, window, strategy, consume, skip), variables)

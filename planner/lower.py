@@ -6,9 +6,13 @@ import math
 
 import numpy as np
 
+from planner import cel
 from planner.automaton import Automaton, Guard, distinct_guards
 from planner.cel import Predicate
+from planner.choice import Choice, contains
+from planner.compose import Composer, masks, renumbered
 from planner.query import Window
+from runtime import nodes
 from runtime import program as rt
 
 
@@ -31,6 +35,40 @@ def lower(automaton: Automaton, window: Window | None, variables: tuple[str, ...
         labels=labels,
         variables=variables,
         window=lower_window(window),
+    )
+
+
+def lower_composed(choice: Choice, variables: tuple[str, ...]) -> rt.Program:
+    """The program of a formula whose automaton is composed where it runs. Event guards come before those of filters."""
+    composer = Composer()
+    tree = composer.node(choice.formula)
+    if choice.first:
+        tree = nodes.First(tree)
+    guards, filters = tuple(composer.guards), tuple(composer.filters)
+    visible = composer.mask(frozenset(variables))
+    # Where projection can leave an event without a variable, matches also differ by their first and last events.
+    keep = visible | (nodes.BEGIN | nodes.END if contains(choice.formula, (cel.Project,)) else 0)
+    kept = sorted({mask & keep for mask in masks(tree)} | {0})
+    names = {name: 1 << (nodes.FIRST_VARIABLE + i) for name, i in composer.variables.items() if name in variables}
+    return rt.Program(
+        n_states=0,
+        transitions=np.zeros((0, 4), np.int64),
+        initial=(),
+        final=(),
+        guards=tuple(_names(guard) for guard in (*guards, *filters)),
+        labels=tuple(frozenset(name for name, bit in names.items() if mask & bit) for mask in kept),
+        variables=variables,
+        window=lower_window(choice.window),
+        rule="timed" if choice.timed else "composed",
+        machine=renumbered(tree, len(guards)),
+        masks=tuple(kept),
+        keep=keep,
+        inner_windows=tuple(w for w in map(lower_window, composer.windows) if w is not None),
+        n_event_guards=len(guards),
+        consume=choice.consume,
+        skip=None if choice.skip is None else rt.Skip(choice.skip.to, choice.skip.mark),
+        choose=choice.late,
+        ends_late=choice.ends_late,
     )
 
 

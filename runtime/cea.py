@@ -6,7 +6,8 @@ max-start: a marking move makes one output node over the merged list, a skip han
 starts are met in order, a list never holds more than one entry per live state (entries of equal start are united), so
 an event costs O(states), whatever the number of partial matches; a window drops the tail of a list.
 
-The start of a match needs no state: subset 0 (the initial states) waits at every event, with ⊥.
+The run that has not begun is kept apart, with ⊥ as its only node. Of a flat automaton it is subset 0 at every event;
+what remembers something before the match begins (START, NXT, …) moves on, or dies.
 
 The helpers are inlined by force: a call would count references for every array of its tuples, which made the kernel
 1.5 times slower.
@@ -28,7 +29,7 @@ LIST_LENGTH = 16  # entries of a union list; a longer one is united at its end, 
 DONE, NEEDS_ROW, NEEDS_NODES, NEEDS_ROOTS = 0, 1, 2, 3
 
 # Places in Live.counts.
-N_LIVE, LAST_POSITION, KEY, SERIAL, SIDE, WANTED_STATE, WANTED_CLASS, N_ROOTS = range(8)
+N_LIVE, LAST_POSITION, KEY, SERIAL, SIDE, WANTED_STATE, WANTED_CLASS, N_ROOTS, START_STATE = range(9)
 
 
 class Table(NamedTuple):
@@ -56,7 +57,7 @@ class Live(NamedTuple):
     nodes: AnyArray  # int32[2, states, LIST_LENGTH]
     slot: AnyArray  # int32[states]: where a state stands on the new side …
     stamp: AnyArray  # int64[states]: … if this is the serial number of the event
-    counts: AnyArray  # int64[8]
+    counts: AnyArray  # int64[9]
 
 
 def new_live(n_states: int) -> Live:
@@ -66,7 +67,7 @@ def new_live(n_states: int) -> Live:
         nodes=np.zeros((2, n_states, LIST_LENGTH), np.int32),
         slot=np.zeros(n_states, np.int32),
         stamp=np.zeros(n_states, np.int64),
-        counts=np.zeros(8, np.int64),
+        counts=np.zeros(9, np.int64),
     )
     live.counts[LAST_POSITION] = -1
     return live
@@ -177,12 +178,14 @@ def prune(arena, live, side, k, now, width, strict):
 def lacks(arena, table, live, roots, klass):
     """What is missing before an event of this class can be read: a row, nodes, roots, or (DONE) nothing."""
     counts = live.counts
-    row = table.row_of[0, klass]
-    if row < 0:
-        counts[WANTED_STATE] = 0
-        counts[WANTED_CLASS] = klass
-        return NEEDS_ROW
-    moves = np.int64(table.last[row] - table.first[row])
+    moves = np.int64(0)
+    if counts[START_STATE] >= 0:
+        row = table.row_of[counts[START_STATE], klass]
+        if row < 0:
+            counts[WANTED_STATE] = counts[START_STATE]
+            counts[WANTED_CLASS] = klass
+            return NEEDS_ROW
+        moves += np.int64(table.last[row] - table.first[row])
     nodes = 5 * moves
     for k in range(counts[N_LIVE]):
         row = table.row_of[live.state[counts[SIDE], k], klass]
@@ -203,9 +206,11 @@ def lacks(arena, table, live, roots, klass):
 @njit(cache=True, inline="always")
 def is_quiet(table, live, klass):
     """Would an event of this class change nothing? False where that is not known yet."""
-    row = table.row_of[0, klass]
-    if row < 0 or table.last[row] > table.first[row]:
-        return False
+    start = live.counts[START_STATE]
+    if start >= 0:
+        row = table.row_of[start, klass]
+        if row < 0 or not table.quiet[row]:
+            return False
     side = live.counts[SIDE]
     for k in range(live.counts[N_LIVE]):
         row = table.row_of[live.state[side, k], klass]
@@ -234,7 +239,10 @@ def fire(arena, table, live, roots, klass, row_id, now, width, strict, key, repo
     for k in range(-1, live.counts[N_LIVE]):
         # k = -1 is the start, with ⊥; a NaN clock is inside no window, and begins nothing.
         if k < 0:
-            row, merged, start = table.row_of[0, klass], np.int64(BOTTOM), now
+            if live.counts[START_STATE] < 0:
+                continue
+            row, merged, start = table.row_of[live.counts[START_STATE], klass], np.int64(BOTTOM), now
+            live.counts[START_STATE] = table.skip[row]
             if not inside(now, now, width, strict):
                 continue
         elif prune(arena, live, old, k, now, width, strict) == 0:
@@ -277,6 +285,7 @@ def step_kernel(arena, table, live, roots, begin, classes, positions, rows, cloc
             counts[KEY] = keys[i]
             counts[N_LIVE] = 0
             counts[LAST_POSITION] = -1
+            counts[START_STATE] = 0
             if counts[N_ROOTS] == 0:
                 arena.size[0] = 1
             quiet = is_quiet(table, live, 0)
@@ -284,13 +293,15 @@ def step_kernel(arena, table, live, roots, begin, classes, positions, rows, cloc
             counts[LAST_POSITION] = position
             i += 1
             continue
-        row = table.row_of[0, klass]
-        if counts[N_LIVE] == 0 and row >= 0 and table.first[row] == table.last[row]:
-            counts[LAST_POSITION] = position  # nothing is under way, and nothing begins here
-            i += 1
-            continue
+        if counts[N_LIVE] == 0:
+            start = counts[START_STATE]
+            row = np.int32(-1) if start < 0 else table.row_of[start, klass]
+            if start < 0 or (row >= 0 and table.quiet[row]):
+                counts[LAST_POSITION] = position  # nothing is under way, and nothing begins here
+                i += 1
+                continue
         # Events of class 0 that came in between take effect first; then this event is looked at again.
-        gap = not quiet and counts[N_LIVE] > 0 and position != counts[LAST_POSITION] + 1
+        gap = not quiet and position != counts[LAST_POSITION] + 1
         step = np.int32(0) if gap else klass
         result = lacks(arena, table, live, roots, step)
         if result != DONE:

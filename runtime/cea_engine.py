@@ -13,10 +13,11 @@ import numpy as np
 
 from runtime import cea, ecs
 from runtime.arrays import AnyArray, IntArray, grown
+from runtime.composed import subsets_of
 from runtime.errors import ExecutionError
 from runtime.matches import Matches
 from runtime.program import FORMAT, Program
-from runtime.subsets import Subsets
+from runtime.subsets import SubsetTable
 from runtime.symbols import Classes
 
 FIRST_NODES = 1 << 16
@@ -30,7 +31,7 @@ ALL_REPORT: AnyArray = np.zeros(0, np.bool_)
 class TableBuilder:
     """The rows of the determinized automaton that the data asked for, as arrays that grow."""
 
-    def __init__(self, subsets: Subsets) -> None:
+    def __init__(self, subsets: SubsetTable) -> None:
         self._subsets = subsets
         self.n_rows = 0
         self.n_edges = 0
@@ -85,7 +86,7 @@ class CeaEngine:
         self._program = program
         window = program.window
         self._by_position = window is None or window.kind == "events"
-        self._subsets = Subsets(program)
+        self._subsets: SubsetTable = subsets_of(program)
         self._classes = Classes(len(program.guards), program.words)
         self._builder = TableBuilder(self._subsets)
         self._live = cea.new_live(8)
@@ -155,7 +156,7 @@ class CeaEngine:
         if n == 0:
             return
         if positions is None:
-            positions = self._positions(n, keys)
+            positions = next_positions(self._live.counts, n, keys)
         clocks = positions if self._by_position else self._as_clock(times)
         rows = positions if rows is None else rows
         keys = NO_KEYS if keys is None else keys
@@ -186,21 +187,6 @@ class CeaEngine:
 
     _stuck = -1
     _last_clock: Any = 0
-
-    def _positions(self, n: int, keys: IntArray | None) -> IntArray:
-        """Consecutive positions, going on where the last feed stopped, from 0 for each new key."""
-        counts = self._live.counts
-        index = np.arange(n, dtype=np.int64)
-        if keys is None:
-            return index + (counts[cea.LAST_POSITION] + 1)
-        borders = np.flatnonzero(np.diff(keys)) + 1
-        starts = np.zeros(n, np.int64)
-        starts[borders] = borders
-        positions = index - np.maximum.accumulate(starts)
-        if keys[0] == counts[cea.KEY]:
-            end = borders[0] if len(borders) else n
-            positions[:end] += counts[cea.LAST_POSITION] + 1
-        return positions
 
     def _as_clock(self, times: AnyArray) -> AnyArray:
         dtype = np.float64 if np.issubdtype(times.dtype, np.floating) else np.int64
@@ -343,9 +329,15 @@ class CeaEngine:
                 "arena": None if self._arena is None else [column[:size].copy() for column in self._arena[:-1]],
                 "position": int(counts[cea.LAST_POSITION]),
                 "key": int(counts[cea.KEY]),
+                "start": self._started(),
                 "clock": self._last_clock,
             }
         )
+
+    def _started(self) -> Any:
+        """The members of the state of the run that has not begun, or None if it is dead."""
+        state = int(self._live.counts[cea.START_STATE])
+        return None if state < 0 else self._subsets.members[state]
 
     def restore(self, data: bytes) -> None:
         """Go on where `snapshot` was taken. ExecutionError SNAPSHOT_VERSION for another format."""
@@ -365,6 +357,8 @@ class CeaEngine:
             at += length
         counts[cea.N_LIVE] = len(numbers)
         counts[cea.LAST_POSITION], counts[cea.KEY] = state["position"], state["key"]
+        counts[cea.START_STATE] = -1 if state["start"] is None else self._subsets.intern(state["start"])
+        self._fit_live()
         self._arena = None
         if state["arena"] is not None:
             columns = state["arena"]
@@ -372,6 +366,21 @@ class CeaEngine:
             capacity = max(FIRST_NODES, 2 * len(columns[0]))
             self._arena = ecs.Arena._make([*(grown(column, capacity) for column in columns), arena.size])
             self._arena.size[0] = len(columns[0])
+
+
+def next_positions(counts: AnyArray, n: int, keys: IntArray | None) -> IntArray:
+    """Consecutive positions, going on where the last feed stopped (`counts`), from 0 for each new key."""
+    index = np.arange(n, dtype=np.int64)
+    if keys is None:
+        return index + (counts[cea.LAST_POSITION] + 1)
+    borders = np.flatnonzero(np.diff(keys)) + 1
+    starts = np.zeros(n, np.int64)
+    starts[borders] = borders
+    positions = index - np.maximum.accumulate(starts)
+    if keys[0] == counts[cea.KEY]:
+        end = borders[0] if len(borders) else n
+        positions[:end] += counts[cea.LAST_POSITION] + 1
+    return positions
 
 
 def _new_listing(events: int, root: int) -> ecs.Listing:

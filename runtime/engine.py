@@ -14,6 +14,7 @@ from runtime.cea_engine import CeaEngine
 from runtime.errors import InternalError
 from runtime.matches import Matches
 from runtime.program import Program, check_version
+from runtime.timed_engine import TimedEngine
 
 
 class Engine(Protocol):
@@ -62,7 +63,7 @@ class Engine(Protocol):
     def restore(self, data: bytes) -> None: ...
 
 
-ENGINES: dict[str, Callable[[Program], Engine]] = {"plain": CeaEngine}
+ENGINES: dict[str, Callable[[Program], Engine]] = {"plain": CeaEngine, "composed": CeaEngine, "timed": TimedEngine}
 
 
 def engine_for(program: Program) -> Engine:

@@ -142,6 +142,10 @@ class ExecutionError(CersqlError):
             "54000",
             "The automaton's subsets grew to {found} states, the limit is {limit}.",
         ),
+        "REGISTER_LIMIT": Condition(
+            "54000",
+            "A state must remember {found} beginnings of windows inside the pattern, the limit is {limit}.",
+        ),
         "SYMBOL_LIMIT": Condition(
             "54000",
             "The rows fall into {found} classes of satisfied conditions, the limit is {limit}.",

@@ -12,8 +12,9 @@ import numpy as np
 
 from runtime.arrays import IntArray
 from runtime.errors import ExecutionError
+from runtime.nodes import Node
 
-FORMAT = 1  # of Program and of snapshots; raised whenever an older worker could not read it
+FORMAT = 2  # of Program and of snapshots; raised whenever an older worker could not read it
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 
@@ -40,6 +41,14 @@ class Window:
     strict: bool = False
 
 
+@dataclass(frozen=True)
+class Skip:
+    """AFTER MATCH SKIP: `to` is 'PAST LAST ROW', 'TO NEXT ROW', 'TO FIRST' or 'TO LAST', the latter two of `variable`."""
+
+    to: str
+    variable: str | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """A labelled automaton over symbols.
@@ -47,6 +56,11 @@ class Program:
     transitions: int64[n, 4] of (source, guard, label, target); guard is a bit of the symbol or ALWAYS, label an index
     into `labels` or SKIP. `initial`, `final`: states. `guards[i]` names what bit i stands for (for people and tests;
     engines never look). Events whose symbol is 0 satisfy no guard.
+
+    `rule` names the engine. 'plain': the automaton is flat, as above. 'composed' and 'timed' (with registers,
+    consumption, or a choice between starts): it is `machine`, whose moves bear masks; masks[i] is the mask of label i,
+    `keep` the bits of a mask that tell matches apart, and only the first `n_event_guards` guards can make an event part
+    of a match or of a veto. `choose`: the strategy that is left to the end of the partition, ALL for none.
     """
 
     n_states: int
@@ -58,6 +72,15 @@ class Program:
     variables: tuple[str, ...]
     window: Window | None = None
     rule: str = "plain"
+    machine: Node | None = None
+    masks: tuple[int, ...] = ()
+    keep: int = -1
+    inner_windows: tuple[Window, ...] = ()
+    n_event_guards: int | None = None
+    consume: bool = False
+    skip: Skip | None = None
+    choose: str = "ALL"
+    ends_late: bool = False
     max_subsets: int = 65_536
     format: int = FORMAT
     package: str = field(default_factory=package_version)

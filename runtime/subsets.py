@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from runtime.errors import ExecutionError
 from runtime.program import ALWAYS, SKIP, WORD_BITS, Program
@@ -25,6 +26,16 @@ class Row:
     moves: tuple[tuple[int, int, bool], ...]
 
 
+class SubsetTable(Protocol):
+    """The deterministic states met so far; 0 is the beginning. `intern` finds the state of some members again."""
+
+    members: list[Any]
+
+    def intern(self, members: Any, /) -> int: ...
+
+    def row(self, state: int, symbol: tuple[int, ...], /) -> Row: ...
+
+
 class Subsets:
     """The subsets met so far, numbered in the order of their discovery; 0 is the set of initial states."""
 
@@ -34,11 +45,11 @@ class Subsets:
         self._by_source: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for source, guard, label, target in program.transitions.tolist():
             self._by_source[source].append((guard, label, target))
-        self.members: list[tuple[int, ...]] = []
+        self.members: list[Any] = []  # tuples of states
         self._number: dict[tuple[int, ...], int] = {}
         self.intern(program.initial)
 
-    def intern(self, states: tuple[int, ...] | set[int]) -> int:
+    def intern(self, states: tuple[int, ...] | set[int], /) -> int:
         """The number of the subset of those states that can go on; DEAD if there is none."""
         alive = tuple(sorted(state for state in states if state in self._by_source))
         if not alive:
@@ -55,10 +66,10 @@ class Subsets:
             self.members.append(alive)
         return self._number[alive]
 
-    def row(self, subset: int, symbol: tuple[int, ...]) -> Row:
-        """The moves of a subset on a symbol (one int per word), in the order of their labels."""
+    def row(self, state: int, symbol: tuple[int, ...], /) -> Row:
+        """The moves of a subset (by its number) on a symbol (one int per word), in the order of their labels."""
         targets: dict[int, set[int]] = defaultdict(set)
-        for source in self.members[subset]:
+        for source in self.members[state]:
             for guard, label, target in self._by_source[source]:
                 if guard == ALWAYS or symbol[guard // WORD_BITS] >> (guard % WORD_BITS) & 1:
                     targets[label].add(target)

@@ -1,0 +1,83 @@
+"""Window, strategy, consumption and skipping, put around the formula: where each of them takes effect.
+
+A strategy under the window chooses among the matches inside it, so the window goes inside the strategy and needs
+registers; otherwise the engine cuts by the start that every node knows. What becomes known only after its window has
+passed (a trailing absence) is chosen from at the end, match by match.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner import cel
+from planner.compose import push_filters
+from planner.query import Skip, Window
+
+REGISTERS = (cel.Within, cel.NotBefore, cel.NotAfter)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a composed program is made from. `window`: what the engine itself cuts by. `first`: one run for each start.
+
+    `late`: a strategy (ALL: none) that chooses at the end of the partition. `ends_late`: some matches become known only
+    after their last event.
+    """
+
+    formula: cel.Formula
+    window: Window | None
+    first: bool = False
+    late: str = "ALL"
+    ends_late: bool = False
+    consume: bool = False
+    skip: Skip | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Does it need runtime.timed?"""
+        return self.first or self.consume or contains(self.formula, REGISTERS) or self.late != "ALL"
+
+
+def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
+    """Window, strategy, consumption and skipping around a formula (semantics, "Selection strategies" and after)."""
+    formula = push_filters(settled(formula))
+    if window is None and strategy == "ALL" and skip is None and isinstance(formula, cel.Within):
+        formula, window = formula.inner, formula.window
+    ends_late = contains(formula, (cel.NotAfter,))
+    eats = consume != "NONE"
+    if strategy == "STRICT":
+        formula, strategy = cel.Strategy("STRICT", formula), "ALL"
+    if ends_late:  # NotAfter holds the window itself
+        return Choice(formula, None, late=strategy, ends_late=True, consume=eats, skip=skip)
+    if skip is not None:
+        return Choice(_within(formula, window), None, first=True, skip=skip)
+    if strategy != "ALL":
+        return Choice(cel.Strategy(strategy, _within(formula, window)), None, consume=eats)
+    return Choice(formula, window, consume=eats)
+
+
+def settled(formula: cel.Formula) -> cel.Formula:
+    """An absence before the match inside one after it: what the former asks is known when the match ends."""
+    match formula:
+        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project() | cel.NotAfter():
+            return replace(formula, inner=settled(formula.inner))
+        case cel.NotBefore(vetoes, inner, window):
+            return _sunk(vetoes, settled(inner), window)
+    return formula
+
+
+def _sunk(vetoes: tuple[cel.Formula, ...], formula: cel.Formula, window: Window) -> cel.Formula:
+    match formula:
+        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project() | cel.NotAfter() if contains(
+            formula, (cel.NotAfter,)
+        ):
+            return replace(formula, inner=_sunk(vetoes, formula.inner, window))
+    return cel.NotBefore(vetoes, formula, window)
+
+
+def _within(formula: cel.Formula, window: Window | None) -> cel.Formula:
+    return formula if window is None else cel.Within(formula, window)
+
+
+def contains(formula: cel.Formula, kinds: tuple[type[cel.Formula], ...]) -> bool:
+    return isinstance(formula, kinds) or any(contains(part, kinds) for part in cel.children(formula))

@@ -1,0 +1,225 @@
+"""Formula → runtime.nodes: composed programs, for formulas whose automata are products or subset constructions.
+
+Maximal subformulas that planner.cea can build stay flat automata; what joins them becomes a node, of which
+runtime.machine makes the states that the data reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import reduce
+
+import numpy as np
+
+from planner import cel
+from planner.automaton import Automaton, Guard, Label, distinct_guards, trim
+from planner.cea import to_cea
+from runtime import nodes
+from runtime import program as rt
+from runtime.nodes import BEGIN, END, FIRST_VARIABLE, VISIBLE
+
+FLAT = (
+    cel.Event, cel.As, cel.Sequence, cel.Contiguous, cel.Iteration, cel.ContiguousIteration, cel.Repeat, cel.Or,
+    cel.Filter, cel.FilterAny,
+)  # fmt: skip
+
+
+def is_flat(formula: cel.Formula) -> bool:
+    """Is its automaton as large as the formula, so that it is built whole?"""
+    return isinstance(formula, FLAT) and all(map(is_flat, cel.children(formula)))
+
+
+def push_filters(formula: cel.Formula) -> cel.Formula:
+    """Filters moved down to flat parts, so that an event that fails them satisfies no guard and need not leave Spark.
+
+    A filter on each event of a variable holds of a match if it holds of its parts. It stays above strategies, which
+    choose before it, and above AND, whose sides must mark alike.
+    """
+    match formula:
+        case cel.Filter(inner, variable, predicate) if not is_flat(inner):
+            return _pushed(push_filters(inner), variable, predicate)
+    return _rebuilt(formula, push_filters)
+
+
+def _pushed(formula: cel.Formula, variable: str | None, predicate: cel.Predicate) -> cel.Formula:
+    def push(part: cel.Formula) -> cel.Formula:
+        return _pushed(part, variable, predicate)
+
+    match formula:
+        case _ if variable is not None and variable not in cel.variables(formula):
+            return formula
+        case cel.As(inner, name):
+            return cel.As(_pushed(inner, None if name == variable else variable, predicate), name)
+        case _ if is_flat(formula):
+            return cel.Filter(formula, variable, predicate)
+        case cel.Absent(left, vetoes, right):
+            return cel.Absent(push(left), vetoes, push(right))
+        case cel.NotBefore(vetoes, inner, window):
+            return cel.NotBefore(vetoes, push(inner), window)
+        case cel.NotAfter(inner, vetoes, window):
+            return cel.NotAfter(push(inner), vetoes, window)
+        case cel.Unless(inner, veto):
+            return cel.Unless(push(inner), veto)
+        case cel.Project(inner, keep) if variable is None or variable not in keep:
+            return cel.Filter(formula, variable, predicate)
+        case cel.Strategy() | cel.And():
+            return cel.Filter(formula, variable, predicate)
+    return _rebuilt(formula, push)
+
+
+def _rebuilt(formula: cel.Formula, change: Callable[[cel.Formula], cel.Formula]) -> cel.Formula:
+    """The formula with each direct part changed."""
+    match formula:
+        case cel.Event():
+            return formula
+        case cel.Absent(left, vetoes, right):
+            return cel.Absent(change(left), tuple(map(change, vetoes)), change(right))
+        case cel.NotBefore(vetoes, inner, window):
+            return cel.NotBefore(tuple(map(change, vetoes)), change(inner), window)
+        case cel.NotAfter(inner, vetoes, window):
+            return cel.NotAfter(change(inner), tuple(map(change, vetoes)), window)
+        case cel.Unless(inner, veto):
+            return cel.Unless(change(inner), change(veto))
+        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Or(left, right):
+            return type(formula)(change(left), change(right))
+        case cel.And(left, right) | cel.All(left, right):
+            return type(formula)(change(left), change(right))
+    return replace(formula, inner=change(formula.inner))  # type: ignore[attr-defined, type-var]
+
+
+@dataclass
+class Composer:
+    """Numbers variables, guards and inner windows while it translates. Event guards come first in the end."""
+
+    variables: dict[str, int] = field(default_factory=dict)
+    guards: dict[Guard, int] = field(default_factory=dict)
+    filters: dict[Guard, int] = field(default_factory=dict)
+    windows: dict[cel.Window, int] = field(default_factory=dict)
+    automata: list[Automaton] = field(default_factory=list)
+
+    def mask(self, names: Label) -> int:
+        return reduce(
+            lambda mask, name: mask | 1 << (FIRST_VARIABLE + self.variables.setdefault(name, len(self.variables))),
+            sorted(names),
+            0,
+        )
+
+    def window(self, window: cel.Window) -> int:
+        return self.windows.setdefault(window, len(self.windows))
+
+    def node(self, formula: cel.Formula) -> nodes.Node:
+        if is_flat(formula):
+            return self.flat(formula)
+        match formula:
+            case cel.As(inner, variable):
+                return nodes.Bind(self.node(inner), self.mask(frozenset({variable})))
+            case cel.Filter(inner, variable, predicate):
+                return nodes.Restrict(self.node(inner), (self.side(variable, predicate),))
+            case cel.FilterAny(inner, sides):
+                return nodes.Restrict(self.node(inner), tuple(self.side(*side) for side in sides))
+            case cel.Project(inner, keep):
+                return nodes.Keep(self.node(inner), self.mask(keep & cel.variables(inner)))
+            case cel.Sequence(left, right):
+                return nodes.Join(self.node(left), self.node(right))
+            case cel.Contiguous(left, right):
+                return nodes.Join(self.node(left), self.node(right), contiguous=True)
+            case cel.Absent(left, vetoes, right):
+                return nodes.Join(self.node(left), self.node(right), vetoes=tuple(map(self.node, vetoes)))
+            case cel.Iteration(inner):
+                return nodes.Loop(self.node(inner), 1, None)
+            case cel.ContiguousIteration(inner):
+                return nodes.Loop(self.node(inner), 1, None, contiguous=True)
+            case cel.Repeat(inner, low, high, contiguous):
+                return nodes.Loop(self.node(inner), low, high, contiguous)
+            case cel.Or(left, right):
+                return nodes.Either(self.node(left), self.node(right))
+            case cel.And(left, right):
+                return nodes.Both(self.node(left), self.node(right))
+            case cel.All(left, right):
+                return nodes.Interleave(self.node(left), self.node(right))
+            case cel.Unless(inner, veto):
+                return nodes.Unless(self.node(inner), self.node(veto))
+            case cel.Start(inner):
+                return nodes.Start(self.node(inner))
+            case cel.Strategy("STRICT", inner):
+                return nodes.Strict(self.node(inner))
+            case cel.Strategy(rule, inner):
+                return nodes.Greatest(rule, self.node(inner))
+            case cel.Within(inner, window):
+                return nodes.Within(self.node(inner), self.window(window))
+            case cel.NotBefore(vetoes, inner, window):
+                return nodes.NotBefore(tuple(map(self.node, vetoes)), self.node(inner), self.window(window))
+            case cel.NotAfter(inner, vetoes, window):
+                return nodes.NotAfter(self.node(inner), tuple(map(self.node, vetoes)), self.window(window))
+        raise TypeError(f"not a formula: {formula!r}")
+
+    def flat(self, formula: cel.Formula) -> nodes.Flat:
+        automaton = trim(to_cea(formula))
+        self.automata.append(automaton)
+        labels = tuple(dict.fromkeys(t.label for t in automaton.transitions if t.label))
+        number = {label: i for i, label in enumerate(labels)}
+        for guard in distinct_guards(automaton.transitions):
+            self.guards.setdefault(guard, len(self.guards))
+        rows = [
+            (t.source, self.guards[t.guard], number[t.label], t.target)
+            if t.label
+            else (t.source, rt.ALWAYS, rt.SKIP, t.target)
+            for t in automaton.transitions
+        ]
+        return nodes.Flat(
+            np.array(rows, np.int64).reshape(len(rows), 4),
+            tuple(map(self.mask, labels)),
+            automaton.initial,
+            automaton.final,
+            cel.may_be_empty(formula),
+        )
+
+    def side(self, variable: str | None, predicate: cel.Predicate) -> tuple[int, int]:
+        """(mask of the variable, guard); guards of filters are numbered from -2 down until all event guards are known."""
+        mask = VISIBLE if variable is None else self.mask(frozenset({variable}))
+        guard = self.filters.setdefault(frozenset({predicate}), len(self.filters))
+        return mask, -2 - guard
+
+
+def masks(node: nodes.Node) -> frozenset[int]:
+    """All masks that moves of the node can bear, other than those that mark nothing; a superset."""
+    match node:
+        case nodes.Flat(_, own):
+            return _begun(frozenset(own))
+        case nodes.Greedy(_, own):
+            return _begun(frozenset(own))
+        case nodes.Bind(inner, mask):
+            return frozenset(m | mask if m & VISIBLE else m for m in masks(inner))
+        case nodes.Keep(inner, mask):
+            return frozenset(m & (mask | BEGIN | END) for m in masks(inner))
+        case nodes.Join(left, right) | nodes.Either(left, right):
+            return _begun(masks(left) | masks(right))
+        case nodes.Both(left, right):
+            return masks(left) & masks(right)
+        case nodes.Interleave(left, right):
+            a, b = masks(left), masks(right)
+            return _begun(a | b | {x | y for x in a for y in b})
+        case nodes.Loop(inner):
+            return _begun(masks(inner))
+        case nodes.NotAfter(inner):
+            return frozenset(m | end for m in masks(inner) for end in (0, END))
+    return masks(node.inner)  # type: ignore[attr-defined]
+
+
+def _begun(found: frozenset[int]) -> frozenset[int]:
+    return frozenset(m for mask in found for m in (mask & ~BEGIN, mask | BEGIN))
+
+
+def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
+    """The tree with the guards of filters (numbered -2, -3, …) put after the event guards."""
+    changes: dict[str, object] = {}
+    for entry in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, entry.name)
+        if isinstance(value, nodes.Node):
+            changes[entry.name] = renumbered(value, n_event_guards)
+        elif isinstance(value, tuple) and value and isinstance(value[0], nodes.Node):
+            changes[entry.name] = tuple(renumbered(part, n_event_guards) for part in value)
+    if isinstance(node, nodes.Restrict):
+        changes["sides"] = tuple((mask, n_event_guards - 2 - guard) for mask, guard in node.sides)
+    return replace(node, **changes)  # type: ignore[type-var]

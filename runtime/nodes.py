@@ -1,0 +1,204 @@
+"""What a composed program is made of: a tree of operators over flat automata. Data only; runtime.machine runs it.
+
+Variables are bits of a mask: BEGIN and END are the first two, the variables of the program follow. A guard is a bit of
+the symbol. Windows are numbers into Program.inner_windows. Each node is one line of the table of operators in
+planner.cel, and stands for the automaton that [CEL] Theorem 6.2 or 7.2 builds for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime.arrays import IntArray
+
+BEGIN = 1  # the mark of a match's first event, even where projection leaves no variable on it
+END = 2  # the mark of an event that ends a match that becomes known later
+FIRST_VARIABLE = 2  # the bit of the first variable
+VISIBLE = ~(BEGIN | END)
+
+
+class Node:
+    """Any operator. `may_be_empty`: zero copies satisfy it; a sequence may then go around it."""
+
+    may_be_empty = False
+
+
+@dataclass(frozen=True, eq=False)
+class Flat(Node):
+    """A flat automaton. transitions: int64[n, 4] of (source, guard or ALWAYS, index into masks or SKIP, target)."""
+
+    transitions: IntArray
+    masks: tuple[int, ...]
+    initial: tuple[int, ...]
+    final: tuple[int, ...]
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Bind(Node):
+    """φ AS x."""
+
+    inner: Node
+    mask: int
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.inner.may_be_empty
+
+
+@dataclass(frozen=True, eq=False)
+class Restrict(Node):
+    """φ FILTER (P₁(x₁) OR …): sides are (mask of the variable, guard bit)."""
+
+    inner: Node
+    sides: tuple[tuple[int, int], ...]
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.inner.may_be_empty
+
+
+@dataclass(frozen=True, eq=False)
+class Keep(Node):
+    """PROJECT: the variables of `mask` stay."""
+
+    inner: Node
+    mask: int
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Node):
+    """φ ; χ, φ : χ (`contiguous`), or φ ; NOT ψ ; χ with `vetoes`."""
+
+    left: Node
+    right: Node
+    contiguous: bool = False
+    vetoes: tuple[Node, ...] = ()
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.left.may_be_empty and self.right.may_be_empty
+
+
+@dataclass(frozen=True, eq=False)
+class Loop(Node):
+    """φ{low, high}, high None: without an end."""
+
+    inner: Node
+    low: int
+    high: int | None
+    contiguous: bool = False
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.low == 0 or self.inner.may_be_empty
+
+
+@dataclass(frozen=True, eq=False)
+class Either(Node):
+    """φ OR ψ."""
+
+    left: Node
+    right: Node
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.left.may_be_empty or self.right.may_be_empty
+
+
+@dataclass(frozen=True, eq=False)
+class Both(Node):
+    """φ AND ψ."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Interleave(Node):
+    """φ ALL ψ."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Unless(Node):
+    """φ UNLESS ψ."""
+
+    inner: Node
+    veto: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Start(Node):
+    """START(φ)."""
+
+    inner: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Strict(Node):
+    """STRICT(φ)."""
+
+    inner: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Greatest(Node):
+    """NXT, LAST or MAX of φ (`rule`)."""
+
+    rule: str
+    inner: Node
+
+
+@dataclass(frozen=True, eq=False)
+class First(Node):
+    """NXT among the matches of one start and one end, for AFTER MATCH SKIP: every start has a run of its own."""
+
+    inner: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Within(Node):
+    """(φ WITHIN w)."""
+
+    inner: Node
+    window: int
+
+
+@dataclass(frozen=True, eq=False)
+class NotBefore(Node):
+    """NOT ψ ; φ."""
+
+    vetoes: tuple[Node, ...]
+    inner: Node
+    window: int
+
+
+@dataclass(frozen=True, eq=False)
+class NotAfter(Node):
+    """φ ; NOT ψ."""
+
+    inner: Node
+    vetoes: tuple[Node, ...]
+    window: int
+
+
+@dataclass(frozen=True, eq=False)
+class Greedy(Node):
+    """SKIP TILL NEXT MATCH: a run that can take an event must take it. A position automaton ([CEL] has none).
+
+    Position p takes an event that satisfies guard `guards[p]` (ALWAYS: any) and marks it `masks[p]`. `first`: the
+    positions that can begin, `last`: those that can end. `follow[p]`: (position, contiguous, absences) of what can come
+    next, where absences are indices into `vetoes`: no match of them may lie between. `clauses`: ORs of
+    (mask of the variable, guard); each holds if one of its sides holds of every event of its variable.
+    """
+
+    guards: tuple[int, ...]
+    masks: tuple[int, ...]
+    first: tuple[int, ...]
+    last: frozenset[int]
+    follow: tuple[tuple[tuple[int, bool, tuple[int, ...]], ...], ...]
+    vetoes: tuple[Node, ...]
+    clauses: tuple[tuple[tuple[int, int], ...], ...]

@@ -1,0 +1,537 @@
+"""The engine around runtime.timed: composed programs with registers, consumption, or a choice between starts.
+
+What must be chosen among the matches of a whole partition (AFTER MATCH SKIP, a strategy over a trailing absence) is held
+back until its end; for AFTER MATCH SKIP that is one set of matches for each start.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from runtime import cea, ecs, select, timed
+from runtime.arrays import AnyArray, IntArray, grown
+from runtime.cea_engine import ALL_REPORT, FIRST_NODES, FIRST_ROOTS, NO_KEYS, CeaEngine, next_positions
+from runtime.composed import FRESH, Composed, ComposedRow, Target
+from runtime.errors import ExecutionError
+from runtime.matches import Matches
+from runtime.program import FORMAT, Program
+from runtime.subsets import DEAD
+
+CODE_BITS = 62
+
+
+class RuleBuilder:
+    """The rows of the deterministic automaton that the data asked for, as arrays that grow."""
+
+    def __init__(self, composed: Composed, n_windows: int) -> None:
+        self._composed, self._n_windows = composed, n_windows
+        self.n_rows = self.n_edges = self._n_known = self._n_codes = 0
+        self.rules = timed.Rules(
+            row_of=np.full((8, 8), -1, np.int32),
+            first=np.zeros(16, np.int32),
+            last=np.zeros(16, np.int32),
+            skip=np.zeros(16, np.int32),
+            skip_from=np.zeros((16, 1), np.int32),
+            quiet=np.zeros(16, np.bool_),
+            report=np.zeros(16, np.bool_),
+            label=np.zeros(16, np.int32),
+            target=np.zeros(16, np.int32),
+            accept=np.zeros(16, np.bool_),
+            from_=np.zeros((16, 1), np.int32),
+            registers=np.zeros(8, np.int32),
+            code=np.zeros(8, np.int64),
+            hash_state=np.full(16, -1, np.int32),
+            hash_code=np.zeros(16, np.int64),
+            hash_next=np.zeros(16, np.int32),
+        )
+
+    @property
+    def width(self) -> int:
+        """Registers that the arrays have room for."""
+        return self.rules.from_.shape[1]
+
+    def fit(self, n_classes: int) -> None:
+        """Room for all states, classes and registers met so far, and what is known of each state."""
+        members, rules = self._composed.members, self.rules
+        states, classes = rules.row_of.shape
+        if len(members) > states or n_classes > classes:
+            wider = np.full((max(states, 2 * len(members)), max(classes, 2 * n_classes)), -1, np.int32)
+            wider[:states, :classes] = rules.row_of
+            rules = rules._replace(
+                row_of=wider, registers=grown(rules.registers, len(wider)), code=grown(rules.code, len(wider))
+            )
+        for number in range(self._n_known, len(members)):
+            closed = members[number].closed
+            if len(closed) * self._n_windows > CODE_BITS:
+                raise ExecutionError(
+                    "REGISTER_LIMIT",
+                    found=len(closed),
+                    limit=CODE_BITS // self._n_windows,
+                    hint="Use fewer windows inside the pattern, or repeat less under them.",
+                )
+            rules.registers[number] = len(closed)
+            rules.code[number] = sum(bits << (r * self._n_windows) for r, bits in enumerate(closed))
+        self._n_known = len(members)
+        most = int(rules.registers.max(initial=0))
+        if most > rules.from_.shape[1]:
+            rules = rules._replace(from_=_wider(rules.from_, 2 * most), skip_from=_wider(rules.skip_from, 2 * most))
+        self.rules = rules
+
+    def add(self, state: int, klass: int, symbol: tuple[int, ...]) -> None:
+        """Make the row of a state and class."""
+        row: ComposedRow = self._composed.row(state, symbol)
+        self.fit(0)
+        rules = self.rules
+        if self.n_rows == len(rules.first):
+            for name in ("first", "last", "skip", "skip_from", "quiet", "report"):
+                rules = rules._replace(**{name: grown(getattr(rules, name), 2 * self.n_rows)})
+        while self.n_edges + len(row.moves) > len(rules.label):
+            for name in ("label", "target", "accept", "from_"):
+                rules = rules._replace(**{name: grown(getattr(rules, name), 2 * len(getattr(rules, name)))})
+        rules.first[self.n_rows] = self.n_edges
+        for label, target, accept in row.moves:
+            rules.label[self.n_edges], rules.target[self.n_edges] = label, target.state
+            rules.accept[self.n_edges] = accept
+            rules.from_[self.n_edges, : len(target.sources)] = target.sources
+            self.n_edges += 1
+        rules.last[self.n_rows] = self.n_edges
+        rules.skip[self.n_rows] = row.skip.state
+        rules.skip_from[self.n_rows, : len(row.skip.sources)] = row.skip.sources
+        same = row.skip.state == state and row.skip.sources == tuple(range(len(row.skip.sources)))
+        rules.quiet[self.n_rows] = not row.moves and not row.report and same
+        rules.report[self.n_rows] = row.report
+        rules.row_of[state, klass] = self.n_rows
+        self.n_rows += 1
+        self.rules = rules
+
+    def add_code(self, state: int, code: int) -> None:
+        """Make known which state an aged one is."""
+        n, width = len(self._composed.members[state].closed), self._n_windows
+        closed = tuple(code >> (r * width) & ((1 << width) - 1) for r in range(n))
+        after = self._composed.expired(state, closed)
+        self.fit(0)
+        if 2 * (self._n_codes + 1) > len(self.rules.hash_state):
+            self._rehash()
+        self._put(state, code, after)
+        self._n_codes += 1
+
+    def _rehash(self) -> None:
+        old, size = self.rules, 4 * len(self.rules.hash_state)
+        self.rules = old._replace(
+            hash_state=np.full(size, -1, np.int32),
+            hash_code=np.zeros(size, np.int64),
+            hash_next=np.zeros(size, np.int32),
+        )
+        for at in np.flatnonzero(old.hash_state >= 0):
+            self._put(int(old.hash_state[at]), int(old.hash_code[at]), int(old.hash_next[at]))
+
+    def _put(self, state: int, code: int, after: int) -> None:
+        rules = self.rules
+        at = int(timed.place_of(state, code, len(rules.hash_state)))
+        while rules.hash_state[at] >= 0:
+            at = (at + 1) & (len(rules.hash_state) - 1)
+        rules.hash_state[at], rules.hash_code[at], rules.hash_next[at] = state, code, after
+
+
+def _wider(array: AnyArray, width: int) -> AnyArray:
+    wider = np.zeros((len(array), width), array.dtype)
+    wider[:, : array.shape[1]] = array
+    return wider
+
+
+class TimedEngine(CeaEngine):
+    """Runs a composed program (see runtime.engine.Engine for the contract)."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._composed = Composed(program)
+        self._rules = RuleBuilder(self._composed, max(1, len(program.inner_windows)))
+        self._entries: timed.Entries | None = None
+        self._windows: timed.InnerWindows | None = None
+        self._holds = program.skip is not None or program.choose != "ALL"
+        self._borders = self._holds or program.ends_late
+        self._best: dict[int, list[tuple[int, int]]] = {}  # by start: (end, node) of its longest matches
+        self._held: list[select.Match] = []
+        self._numbers: list[tuple[IntArray, IntArray]] = []  # (positions, rows) of this key's events, where held
+        self._time = np.dtype(np.int64)
+
+    # ------------------------------------------------------------ the contract
+
+    def feed(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None = None,
+        keys: IntArray | None = None,
+        rows: IntArray | None = None,
+        mute: AnyArray | None = None,
+    ) -> Iterator[Matches]:
+        """See Engine.feed."""
+        for ended in self._run(symbols, times, positions, keys, rows, mute):
+            yield from self._output(ended)
+
+    def count(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None = None,
+        keys: IntArray | None = None,
+        mute: AnyArray | None = None,
+    ) -> int:
+        """See Engine.count."""
+        total = 0
+        for ended in self._run(symbols, times, positions, keys, None, mute):
+            total += sum(found.n for found in self._output(ended)) if self._holds else self._count_roots()
+        return total
+
+    def flush(self) -> Iterator[Matches]:
+        """The matches that the end of the stream makes known."""
+        if self._entries is not None and self._borders:
+            self._end_of_key()
+            yield from self._output(ended=True)
+            self._forget_key()
+
+    def count_flush(self) -> int:
+        """As flush, but only their number."""
+        if self._entries is None or not self._borders:
+            return 0
+        self._end_of_key()
+        n = sum(found.n for found in self._output(ended=True)) if self._holds else self._count_roots()
+        self._forget_key()
+        return n
+
+    def least_row(self) -> int:
+        """See Engine.least_row. Compacts the arena. O(nodes)."""
+        if self._entries is None:
+            return int(np.iinfo(np.int64).max)
+        if self._holds:
+            return int(min((rows.min() for _, rows in self._numbers if len(rows)), default=np.iinfo(np.int64).max))
+        return self._compact(self._last_clock)
+
+    # ------------------------------------------------------------ reading
+
+    def _run(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None,
+        keys: IntArray | None,
+        rows: IntArray | None,
+        mute: AnyArray | None,
+    ) -> Iterator[bool]:
+        """Run the kernel; yields whenever roots must be dealt with before it can go on: True at the end of a key."""
+        n = len(symbols)
+        if n == 0:
+            return
+        times = self._as_clock(times)
+        live = self._begin(times)
+        positions = next_positions(live.counts, n, keys) if positions is None else positions
+        clocks = positions if self._by_position else times
+        rows = positions if rows is None else rows
+        arena = self._ready(clocks)
+        keys = NO_KEYS if keys is None else keys
+        mute = ALL_REPORT if mute is None else mute
+        classes = self._classes.of(symbols)
+        if self._holds and (not len(keys) or keys[0] == live.counts[timed.KEY]):
+            self._note(0, positions, rows, keys)
+        numbers = positions if self._holds else rows
+        at = 0
+        while True:
+            self._rules.fit(len(self._classes.symbols))
+            live = self._fit_entries()
+            result, at = timed.step_kernel(
+                arena, self._rules.rules, self._windows, live, self._timed_roots, at,
+                classes, positions, numbers, clocks, times, keys, mute, self._width, self._strict,
+                self._borders, self._program.consume,
+            )  # fmt: skip
+            counts = live.counts
+            if result == timed.NEEDS_ROW:
+                state, klass = int(counts[timed.WANTED_STATE]), int(counts[timed.WANTED_CLASS])
+                self._rules.add(state, klass, self._classes.symbols[klass])
+            elif result == timed.NEEDS_STATE:
+                self._rules.add_code(int(counts[timed.WANTED_STATE]), int(counts[timed.WANTED_CODE]))
+            elif result == timed.NEEDS_ENTRIES:
+                self._entries = timed.grown_entries(live, 2 * int(counts[timed.WANTED_CODE]), self._rules.width)
+            elif result == timed.CONSUMED:
+                self._move_start(self._composed.forgotten(int(counts[timed.START_STATE])))
+            elif result == timed.KEY_ENDS:
+                yield from self._key_ends(keys[at])
+                if self._holds:
+                    self._note(at, positions, rows, keys)
+            else:
+                yield False
+                counts[timed.N_ROOTS] = 0
+                if result == timed.DONE:
+                    self._last_clock = clocks[-1]
+                    return
+                if result == timed.NEEDS_NODES:
+                    arena = self._make_room(clocks[at])
+                elif at == self._stuck:
+                    self._timed_roots = self._new_timed_roots(2 * len(self._timed_roots.node))
+                self._stuck = at if result == timed.NEEDS_ROOTS else -1
+
+    def _key_ends(self, key: Any) -> Iterator[bool]:
+        assert self._entries is not None
+        self._end_of_key()
+        yield True
+        self._forget_key()
+        self._entries.counts[timed.KEY] = key
+
+    def _note(self, begin: int, positions: IntArray, rows: IntArray, keys: IntArray) -> None:
+        """Remember the rows of the key that is read from `begin` on."""
+        end = len(positions)
+        if len(keys):
+            others = np.flatnonzero(keys[begin:] != keys[begin])
+            end = begin + int(others[0]) if len(others) else end
+        self._numbers.append((positions[begin:end], rows[begin:end]))
+
+    def _begin(self, times: AnyArray) -> timed.Entries:
+        """Entries and windows, made when the first batch shows the type of the times."""
+        if self._entries is None:
+            self._time = times.dtype
+            self._entries = timed.new_entries(64, self._rules.width, self._time)
+            self._windows = self._inner_windows()
+        return self._entries
+
+    def _inner_windows(self) -> timed.InnerWindows:
+        inner = self._program.inner_windows
+        return timed.InnerWindows(
+            by_position=np.array([w.kind == "events" for w in inner], np.bool_),
+            size=np.array([w.size for w in inner], self._time),
+            strict=np.array([w.strict for w in inner], np.bool_),
+        )
+
+    def _ready(self, clocks: AnyArray) -> ecs.Arena:
+        if self._arena is None:
+            super()._ready(clocks)
+            self._timed_roots = self._new_timed_roots(FIRST_ROOTS)
+        assert self._arena is not None
+        return self._arena
+
+    def _new_timed_roots(self, capacity: int) -> timed.Roots:
+        return timed.Roots(
+            node=np.zeros(capacity, np.int32),
+            clock=np.zeros(capacity, self._clock),
+            key=np.zeros(capacity, np.int64),
+            begin=np.zeros(capacity, np.int64),
+            end=np.zeros(capacity, np.int64),
+        )
+
+    def _fit_entries(self) -> timed.Entries:
+        assert self._entries is not None
+        if self._rules.width > len(self._entries.start_clock):
+            capacity = self._entries.state.shape[1]
+            self._entries = timed.grown_entries(self._entries, capacity, self._rules.width)
+        return self._entries
+
+    def _move_start(self, target: Target) -> None:
+        """The run that has not begun goes to another state, its registers with it."""
+        live = self._entries
+        assert live is not None
+        live.counts[timed.START_STATE] = target.state
+        for r, source in enumerate(target.sources):
+            assert source != FRESH
+            live.start_clock[r], live.start_position[r] = live.start_clock[source], live.start_position[source]
+
+    # ------------------------------------------------------------ the end of a key
+
+    def _end_of_key(self) -> None:
+        """Roots for what waits for the window to close: time has passed."""
+        live = self._entries
+        assert live is not None and self._arena is not None
+        counts, side = live.counts, live.counts[timed.SIDE]
+        if not self._program.ends_late:
+            return
+        while counts[timed.N_ROOTS] + counts[timed.N_LIVE] > len(self._timed_roots.node):
+            old = self._timed_roots
+            self._timed_roots = timed.Roots._make(grown(column, 2 * len(column)) for column in old)
+        while self._arena.size[0] + counts[timed.N_LIVE] * timed.LIST_LENGTH > len(self._arena.row):
+            self._arena = ecs.grown_arena(self._arena, 2 * len(self._arena.row))
+        for k in range(counts[timed.N_LIVE]):
+            if self._composed.at_end(int(live.state[side, k])):
+                node = timed.merge_entry(self._arena, live, side, k)
+                n = counts[timed.N_ROOTS]
+                roots = self._timed_roots
+                roots.node[n], roots.clock[n], roots.key[n] = node, self._arena.start[node], counts[timed.KEY]
+                counts[timed.N_ROOTS] = n + 1
+
+    def _forget_key(self) -> None:
+        """Make ready for the next key."""
+        live = self._entries
+        assert live is not None and self._arena is not None
+        counts = live.counts
+        counts[timed.N_LIVE] = counts[timed.N_ROOTS] = counts[timed.START_STATE] = 0
+        counts[timed.LAST_POSITION] = -1
+        self._arena.size[0] = 1
+        self._best, self._held, self._numbers = {}, [], []
+
+    # ------------------------------------------------------------ output
+
+    def _output(self, ended: bool) -> Iterator[Matches]:
+        """The matches of the roots; where they are held back, those chosen, once the key has ended."""
+        assert self._entries is not None
+        self._live.counts[cea.N_ROOTS] = self._entries.counts[timed.N_ROOTS]
+        roots = self._timed_roots if self._arena is not None else None
+        if roots is not None:
+            self._roots = ecs.Roots(roots.node, roots.clock, roots.key)
+        if not self._holds:
+            yield from self._enumerate()
+            return
+        if self._program.ends_late:
+            self._held += self._listed()
+        else:
+            self._keep_best()
+        if not ended:
+            return
+        if not self._program.ends_late:
+            self._held = self._listed_best()
+        skip = self._program.skip
+        winners = select.chosen(self._held, self._program.choose) if skip is None else select.skipped(self._held, skip)
+        if winners:
+            yield self._as_matches(winners)
+
+    def _count_roots(self) -> int:
+        assert self._entries is not None
+        self._live.counts[cea.N_ROOTS] = self._entries.counts[timed.N_ROOTS]
+        self._roots = ecs.Roots(self._timed_roots.node, self._timed_roots.clock, self._timed_roots.key)
+        return super()._count_roots()
+
+    def _listed(self) -> list[select.Match]:
+        """All matches of the roots, one by one."""
+        names, found = self._program.labels, []
+        for part in self._enumerate():
+            for k in range(part.n):
+                own = slice(int(part.offsets[k]), int(part.offsets[k + 1]))
+                labels = tuple(part.labels[own].tolist())
+                found.append(select.Match(tuple(part.positions[own].tolist()), labels, tuple(names[i] for i in labels)))
+        return found
+
+    def _keep_best(self) -> None:
+        """Of the roots of each start, those with the latest end."""
+        assert self._entries is not None
+        roots = self._timed_roots
+        for k in range(int(self._entries.counts[timed.N_ROOTS])):
+            start, end, node = int(roots.begin[k]), int(roots.end[k]), int(roots.node[k])
+            held = self._best.get(start)
+            if held is None or held[0][0] < end:
+                self._best[start] = [(end, node)]
+            elif held[0][0] == end:
+                held.append((end, node))
+
+    def _listed_best(self) -> list[select.Match]:
+        """The longest matches of every start that is not skipped whatever is chosen before it."""
+        kept = [(start, node) for start, group in sorted(self._best.items()) for _, node in group]
+        if not kept:
+            return []
+        nodes = np.array([node for _, node in kept], np.int32)
+        assert self._arena is not None
+        self._roots = ecs.Roots(nodes, self._arena.start[nodes], np.zeros(len(nodes), np.int64))
+        self._live.counts[cea.N_ROOTS] = len(nodes)
+        return self._listed()
+
+    def _as_matches(self, matches: list[select.Match]) -> Matches:
+        assert self._entries is not None
+        sizes = [len(match.positions) for match in matches]
+        positions = np.array([p for match in matches for p in match.positions], np.int64)
+        known = np.concatenate([part for part, _ in self._numbers])
+        rows = np.concatenate([part for _, part in self._numbers])
+        return Matches(
+            n=len(matches),
+            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            positions=rows[np.searchsorted(known, positions)],
+            labels=np.array([label for match in matches for label in match.labels], np.int32),
+            key=np.full(len(matches), self._entries.counts[timed.KEY], np.int64),
+        )
+
+    # ------------------------------------------------------------ the arena
+
+    def _compact(self, now: Any) -> int:
+        """Drop every node that no entry, and no match held back, reaches. Returns the least row still mentioned."""
+        live, arena = self._entries, self._arena
+        assert live is not None and arena is not None
+        counts, side = live.counts, live.counts[timed.SIDE]
+        kept = 0
+        for k in range(counts[timed.N_LIVE]):
+            if cea.prune(arena, live, side, k, now, self._width, self._strict) == 0:
+                continue
+            for column in (live.state, live.length, live.nodes, live.clock, live.position):
+                column[side, kept] = column[side, k]
+            kept += 1
+        counts[timed.N_LIVE] = kept
+        lists = [live.nodes[side, k, : live.length[side, k]] for k in range(kept)]
+        best = np.array([node for group in self._best.values() for _, node in group], np.int32)
+        roots = np.concatenate([*lists, best])
+        forward = np.zeros(int(arena.size[0]), np.int32)
+        ecs.mark_kernel(arena, roots, len(roots), now, self._width, self._strict, forward)
+        least = ecs.slide_kernel(arena, now, self._width, self._strict, forward)
+        for k in range(kept):
+            length = live.length[side, k]
+            live.nodes[side, k, :length] = forward[live.nodes[side, k, :length]]
+        self._best = {start: [(end, int(forward[node])) for end, node in group] for start, group in self._best.items()}
+        return int(least)
+
+    # ------------------------------------------------------------ snapshots
+
+    def snapshot(self) -> bytes:
+        """The state, compacted."""
+        live = self._entries
+        if live is None or self._arena is None:
+            return pickle.dumps({"format": FORMAT, "entries": None})
+        self._compact(self._last_clock)
+        counts, side = live.counts, live.counts[timed.SIDE]
+        n, start = int(counts[timed.N_LIVE]), int(counts[timed.START_STATE])
+        return pickle.dumps(
+            {
+                "format": FORMAT,
+                "entries": [
+                    (
+                        self._composed.members[live.state[side, k]],
+                        live.nodes[side, k, : live.length[side, k]].copy(),
+                        live.clock[side, k].copy(),
+                        live.position[side, k].copy(),
+                    )
+                    for k in range(n)
+                ],
+                "start": None if start < 0 else self._composed.members[start],
+                "registers": (live.start_clock.copy(), live.start_position.copy()),
+                "arena": [column[: self.nodes].copy() for column in self._arena[:-1]],
+                "position": int(counts[timed.LAST_POSITION]),
+                "key": int(counts[timed.KEY]),
+                "clock": self._last_clock,
+                "held": (self._best, self._held, self._numbers),
+            }
+        )
+
+    def restore(self, data: bytes) -> None:
+        """Go on where `snapshot` was taken. ExecutionError SNAPSHOT_VERSION for another format."""
+        state = pickle.loads(data)
+        if state["format"] != FORMAT:
+            raise ExecutionError("SNAPSHOT_VERSION", found=state["format"], expected=FORMAT)
+        self._entries = self._arena = None
+        if state["entries"] is None:
+            return
+        start_clock, start_position = state["registers"]
+        live = self._begin(np.zeros(0, start_clock.dtype))
+        numbers = [self._composed.intern(entry[0]) for entry in state["entries"]]
+        start = DEAD if state["start"] is None else self._composed.intern(state["start"])
+        self._rules.fit(0)
+        width = max(self._rules.width, len(start_clock))
+        self._entries = live = timed.grown_entries(live, 2 * len(numbers) + 64, width)
+        live.start_clock[: len(start_clock)], live.start_position[: len(start_clock)] = start_clock, start_position
+        for k, (number, (_, nodes, clock, position)) in enumerate(zip(numbers, state["entries"], strict=True)):
+            live.state[0, k], live.length[0, k] = number, len(nodes)
+            live.nodes[0, k, : len(nodes)] = nodes
+            live.clock[0, k, : len(clock)], live.position[0, k, : len(position)] = clock, position
+        live.counts[timed.N_LIVE], live.counts[timed.START_STATE] = len(numbers), start
+        live.counts[timed.LAST_POSITION], live.counts[timed.KEY] = state["position"], state["key"]
+        self._last_clock = state["clock"]
+        self._best, self._held, self._numbers = state["held"]
+        columns = state["arena"]
+        arena = self._ready(columns[-1])
+        capacity = max(FIRST_NODES, 2 * len(columns[0]))
+        self._arena = ecs.Arena._make([*(grown(column, capacity) for column in columns), arena.size])
+        self._arena.size[0] = len(columns[0])
