@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from queries import bound, check_error, filters
 
 import cersql
@@ -11,6 +13,7 @@ from cersql.bind import bind
 from cersql.parse import parse
 from planner.cel import Window
 from planner.query import Query
+from runtime.errors import CersqlError
 
 TABLES = {
     name: {"ts": "timestamp", "id": "int", "price": "double", "name": "string", "s": "struct<f:int>"} for name in "ABCD"
@@ -149,6 +152,18 @@ S = "SELECT a.id FROM PATTERN "
 )  # fmt: skip
 def test_errors(marked: str, condition: str, fragment: str) -> None:
     check_error(marked, condition, fragment, schemas=TABLES)
+
+
+WORDS = "every every -> -> and or not a= b= A B a=A b=B ( ) , A(price > 1) where timer:within( 5 sec ) . 'x' ->".split()
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=10))
+def test_any_text_is_read_or_refused_with_its_place(words: list[str]) -> None:
+    text = f"SELECT * FROM PATTERN [{' '.join(words)}] ORDER BY ts"
+    try:
+        bound(text, TABLES)
+    except CersqlError as error:
+        assert error.line == 1
 
 
 # ---------------------------------------------------------------- the papers' texts
