@@ -92,7 +92,7 @@ def test_engine_and_oracle_agree_on_all_operators(asked: Asked, rows: list[Row],
 
 
 @given(strategies.queries(2), strategies.busy_streams(12, keys=KEYS), st.integers(0, 1 << 16))
-@strategies.examples(100)
+@strategies.examples(60)
 def test_engine_and_oracle_agree_on_each_key(asked: Asked, rows: list[Row], seed: int) -> None:
     rows = affordable(asked, rows)
     with reported(asked, rows, keyed=True):
@@ -101,7 +101,7 @@ def test_engine_and_oracle_agree_on_each_key(asked: Asked, rows: list[Row], seed
 
 
 @given(strategies.queries(2), strategies.busy_streams(8), st.booleans())
-@strategies.examples(60)
+@strategies.examples(15)
 def test_a_stream_may_be_cut_anywhere(asked: Asked, rows: list[Row], restore: bool) -> None:
     rows = affordable(asked, rows)
     program = harness.compiled(asked.formula, asked.window, asked.options)
@@ -124,7 +124,7 @@ def test_the_queries_that_are_drawn_are_valid(asked: Asked) -> None:
 
 @find
 @given(formula=small(3), rows=strategies.busy_streams())
-@strategies.examples(40)
+@strategies.examples(20)
 def test_or_with_itself(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
     is_the_same(find, cel.Or(formula, formula), formula, rows)
 
@@ -142,21 +142,21 @@ def test_associative(
 @find
 @pytest.mark.parametrize("operator", [cel.Or, cel.And, cel.All])
 @given(a=small(), b=small(), rows=strategies.busy_streams(8))
-@strategies.examples(25)
+@strategies.examples(15)
 def test_commutes(find: Find, operator: type, a: cel.Formula, b: cel.Formula, rows: list[Row]) -> None:
     is_the_same(find, operator(a, b), operator(b, a), rows)
 
 
 @find
 @given(formula=small(3), rows=strategies.busy_streams())
-@strategies.examples(25)
+@strategies.examples(15)
 def test_and_with_itself(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
     is_the_same(find, cel.And(formula, formula), formula, rows)
 
 
 @find
 @given(a=small(), b=small(), c=small(), rows=strategies.busy_streams(8))
-@strategies.examples(25)
+@strategies.examples(15)
 def test_absence_is_unless_between_two_events(
     find: Find, a: cel.Formula, b: cel.Formula, c: cel.Formula, rows: list[Row]
 ) -> None:
@@ -169,7 +169,7 @@ def test_absence_is_unless_between_two_events(
 
 @find
 @given(formula=small(), rows=strategies.busy_streams(7), contiguous=st.booleans())
-@strategies.examples(40)
+@strategies.examples(20)
 def test_counted_loops_are_their_copies(find: Find, formula: cel.Formula, rows: list[Row], contiguous: bool) -> None:
     join = cel.Contiguous if contiguous else cel.Sequence
     loop = cel.ContiguousIteration if contiguous else cel.Iteration
@@ -184,7 +184,7 @@ def test_counted_loops_are_their_copies(find: Find, formula: cel.Formula, rows: 
 
 @find
 @given(a=small(), b=small(1), c=small(), rows=strategies.busy_streams(7))
-@strategies.examples(40)
+@strategies.examples(20)
 def test_an_optional_part_is_there_or_not(
     find: Find, a: cel.Formula, b: cel.Formula, c: cel.Formula, rows: list[Row]
 ) -> None:
@@ -201,7 +201,7 @@ def test_an_optional_part_is_there_or_not(
 
 @find
 @given(a=small(), b=small(), c=small(1), rows=strategies.busy_streams(8))
-@strategies.examples(25)
+@strategies.examples(15)
 def test_or_distributes(find: Find, a: cel.Formula, b: cel.Formula, c: cel.Formula, rows: list[Row]) -> None:
     for operator in (cel.Sequence, cel.Contiguous, cel.All, cel.And):
         is_the_same(find, operator(cel.Or(a, b), c), cel.Or(operator(a, c), operator(b, c)), rows)
@@ -210,7 +210,7 @@ def test_or_distributes(find: Find, a: cel.Formula, b: cel.Formula, c: cel.Formu
 
 @find
 @given(formula=small(3), rows=strategies.busy_streams())
-@strategies.examples(30)
+@strategies.examples(15)
 def test_what_changes_nothing_when_written_twice(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
     keep = frozenset(sorted(cel.variables(formula))[:1])
     window = cel.Window("events", 3)
@@ -225,7 +225,7 @@ def test_what_changes_nothing_when_written_twice(find: Find, formula: cel.Formul
 
 @find
 @given(formula=strategies.parts(3, ("seq", "or", "as", "filter"), solid=True), rows=strategies.busy_streams())
-@strategies.examples(40)
+@strategies.examples(20)
 def test_strict_is_sequences_without_gaps(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
     def contiguous(formula: cel.Formula) -> cel.Formula:
         made = strategies.with_children(formula, tuple(map(contiguous, cel.children(formula))))
@@ -236,7 +236,7 @@ def test_strict_is_sequences_without_gaps(find: Find, formula: cel.Formula, rows
 
 @find
 @given(formula=strategies.all_formulas(3), rows=strategies.busy_streams())
-@strategies.examples(60)
+@strategies.examples(15)
 def test_strategies_choose_among_all_matches(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
     window = strategies.clause_of(formula)
     rows = affordable(Asked(formula, window), rows)
@@ -254,7 +254,7 @@ def test_strategies_choose_among_all_matches(find: Find, formula: cel.Formula, r
 
 @find
 @given(formula=small(3), rows=strategies.busy_streams())
-@strategies.examples(30)
+@strategies.examples(15)
 def test_without_a_window_the_clause_is_the_operator(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
     rows = affordable_to(formula, rows=rows)
     for rule in strategies.RULES:
@@ -263,7 +263,7 @@ def test_without_a_window_the_clause_is_the_operator(find: Find, formula: cel.Fo
 
 @find
 @given(asked=strategies.queries(), rows=strategies.busy_streams())
-@strategies.examples(60)
+@strategies.examples(15)
 def test_a_window_larger_than_the_stream_changes_nothing(find: Find, asked: Asked, rows: list[Row]) -> None:
     rows = affordable(replace(asked, window=None), rows)
     if strategies.clause_of(asked.formula) is None:
@@ -275,7 +275,7 @@ def test_a_window_larger_than_the_stream_changes_nothing(find: Find, asked: Aske
 
 @find
 @given(formula=small(3), rows=strategies.busy_streams(), window=strategies.small_windows())
-@strategies.examples(40)
+@strategies.examples(20)
 def test_the_clause_is_a_window_around_the_pattern(
     find: Find, formula: cel.Formula, rows: list[Row], window: cel.Window
 ) -> None:
@@ -290,7 +290,7 @@ def test_the_clause_is_a_window_around_the_pattern(
 @given(
     formula=small(3), rows=strategies.busy_streams(), window=strategies.windows(), rule=st.sampled_from(("ALL", "NXT"))
 )
-@strategies.examples(40)
+@strategies.examples(20)
 def test_consumption_leaves_no_overlap(
     find: Find, formula: cel.Formula, rows: list[Row], window: cel.Window | None, rule: str
 ) -> None:
@@ -305,7 +305,7 @@ def test_consumption_leaves_no_overlap(
 
 @find
 @given(formula=strategies.all_formulas(2), rows=strategies.busy_streams())
-@strategies.examples(40)
+@strategies.examples(20)
 def test_skipping_takes_one_match_at_a_time(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
     window = strategies.clause_of(formula)
     rows = affordable(Asked(formula, window), rows)
