@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from planner import cel
 from planner.compose import push_filters
+from planner.errors import PlanError
 from planner.query import Skip, Window
 
 REGISTERS = (cel.Within, cel.NotBefore, cel.NotAfter)
@@ -20,13 +21,14 @@ REGISTERS = (cel.Within, cel.NotBefore, cel.NotAfter)
 class Choice:
     """What a composed program is made from. `window`: what the engine itself cuts by. `first`: one run for each start.
 
-    `late`: a strategy (ALL: none) that chooses at the end of the partition. `ends_late`: some matches become known only
+    `clause`: the strategy of the query (ALL: none). `late`: a strategy (ALL: none) that chooses at the end of the partition. `ends_late`: some matches become known only
     after their last event.
     """
 
     formula: cel.Formula
     window: Window | None
     first: bool = False
+    clause: str = "ALL"
     late: str = "ALL"
     ends_late: bool = False
     consume: bool = False
@@ -40,6 +42,7 @@ class Choice:
 
 def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
     """Window, strategy, consumption and skipping around a formula (semantics, "Selection strategies" and after)."""
+    check_vetoes_before(formula)
     formula = push_filters(settled(formula))
     if window is None and strategy == "ALL" and skip is None and isinstance(formula, cel.Within):
         formula, window = formula.inner, formula.window
@@ -52,7 +55,7 @@ def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: 
     if skip is not None:
         return Choice(_within(formula, window), None, first=True, skip=skip)
     if strategy != "ALL":
-        return Choice(cel.Strategy(strategy, _within(formula, window)), None, consume=eats)
+        return Choice(_within(formula, window), None, clause=strategy, consume=eats)
     return Choice(formula, window, consume=eats)
 
 
@@ -64,6 +67,23 @@ def settled(formula: cel.Formula) -> cel.Formula:
         case cel.NotBefore(vetoes, inner, window):
             return _sunk(vetoes, settled(inner), window)
     return formula
+
+
+def check_vetoes_before(formula: cel.Formula) -> None:
+    """START and strategies ask where a search begins; before a match that would be wherever its window begins.
+
+    PlanError ABSENCE_BEFORE: a search for each beginning of a window is not built.
+    """
+    if isinstance(formula, cel.NotBefore):
+        for veto in formula.vetoes:
+            found = first_of(veto, (cel.Start, cel.Strategy))
+            if found is not None:
+                name = "START" if isinstance(found, cel.Start) else found.rule  # type: ignore[attr-defined]
+                raise PlanError(
+                    "ABSENCE_BEFORE", found=name, hint="Write it without, or place the absence after an event."
+                )
+    for part in cel.children(formula):
+        check_vetoes_before(part)
 
 
 def _sunk(vetoes: tuple[cel.Formula, ...], formula: cel.Formula, window: Window) -> cel.Formula:
@@ -80,4 +100,11 @@ def _within(formula: cel.Formula, window: Window | None) -> cel.Formula:
 
 
 def contains(formula: cel.Formula, kinds: tuple[type[cel.Formula], ...]) -> bool:
-    return isinstance(formula, kinds) or any(contains(part, kinds) for part in cel.children(formula))
+    return first_of(formula, kinds) is not None
+
+
+def first_of(formula: cel.Formula, kinds: tuple[type[cel.Formula], ...]) -> cel.Formula | None:
+    """The first subformula of one of these kinds, from the top."""
+    if isinstance(formula, kinds):
+        return formula
+    return next((found for part in cel.children(formula) if (found := first_of(part, kinds)) is not None), None)

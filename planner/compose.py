@@ -135,7 +135,8 @@ class Composer:
             case cel.Or(left, right):
                 return nodes.Either(self.node(left), self.node(right))
             case cel.And(left, right):
-                return nodes.Both(self.node(left), self.node(right))
+                hidden = frozenset(v for v in cel.variables(formula) if v.startswith("@"))
+                return nodes.Both(self.node(left), self.node(right), self.mask(hidden))
             case cel.All(left, right):
                 return nodes.Interleave(self.node(left), self.node(right))
             case cel.Unless(inner, veto):
@@ -176,7 +177,7 @@ class Composer:
         )
 
     def side(self, variable: str | None, predicate: cel.Predicate) -> tuple[int, int]:
-        """(mask of the variable, guard); guards of filters are numbered from -2 down until all event guards are known."""
+        """(mask of the variable, guard); guards of filters are numbered from -2 down until event guards are known."""
         mask = VISIBLE if variable is None else self.mask(frozenset({variable}))
         guard = self.filters.setdefault(frozenset({predicate}), len(self.filters))
         return mask, -2 - guard
@@ -195,8 +196,8 @@ def masks(node: nodes.Node) -> frozenset[int]:
             return frozenset(m & (mask | BEGIN | END) for m in masks(inner))
         case nodes.Join(left, right) | nodes.Either(left, right):
             return _begun(masks(left) | masks(right))
-        case nodes.Both(left, right):
-            return masks(left) & masks(right)
+        case nodes.Both(left, right, hidden):
+            return frozenset(a | b for a in masks(left) for b in masks(right) if not (a ^ b) & ~hidden)
         case nodes.Interleave(left, right):
             a, b = masks(left), masks(right)
             return _begun(a | b | {x | y for x in a for y in b})

@@ -44,6 +44,8 @@ def lower_composed(choice: Choice, variables: tuple[str, ...]) -> rt.Program:
     tree = composer.node(choice.formula)
     if choice.first:
         tree = nodes.First(tree)
+    if choice.clause != "ALL":
+        tree = nodes.Greatest(choice.clause, tree, clause=True)
     guards, filters = tuple(composer.guards), tuple(composer.filters)
     visible = composer.mask(frozenset(variables))
     # Where projection can leave an event without a variable, matches also differ by their first and last events.

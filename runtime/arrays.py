@@ -12,7 +12,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 
 def grown(column: AnyArray, capacity: int) -> AnyArray:
-    """A copy of a one-dimensional array with room for `capacity` elements; the new ones are zero."""
-    copy = np.zeros(capacity, column.dtype)
+    """A copy with room for `capacity` elements along the first axis; the new ones are zero."""
+    copy = np.zeros((capacity, *column.shape[1:]), column.dtype)
     copy[: len(column)] = column
     return copy

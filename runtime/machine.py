@@ -398,10 +398,11 @@ class EitherMachine(Machine):
 
 
 class BothMachine(Machine):
-    """The product whose sides mark alike, BEGIN included, and end together."""
+    """The product whose sides mark alike, BEGIN included, and end together. What marks types for the planner differs."""
 
     def __init__(self, node: nodes.Both) -> None:
         self._left, self._right = machine_of(node.left), machine_of(node.right)
+        self._compared = ~node.hidden
 
     def initial(self) -> list[Value]:
         return [(a, b) for a in self._left.initial() for b in self._right.initial()]
@@ -409,13 +410,13 @@ class BothMachine(Machine):
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
         right: dict[int, list[Move]] = defaultdict(list)
         for move in self._right.step(value[1], symbol):
-            right[move.mask].append(move)
+            right[move.mask & self._compared].append(move)
         moves = []
         for a in self._left.step(value[0], symbol):
-            for b in right[a.mask]:
+            for b in right[a.mask & self._compared]:
                 both = None if a.next is None or b.next is None else (a.next, b.next)
                 if both is not None or (a.accept and b.accept):
-                    moves.append(Move(a.mask, both, a.accept and b.accept))
+                    moves.append(Move(a.mask | b.mask, both, a.accept and b.accept))
         return moves
 
 
@@ -512,12 +513,18 @@ class StrictMachine(Machine):
         inner, phase = value
         moves = []
         for mask, target, accept in self._inner.step(inner, symbol):
+            if mask == REPORT:
+                moves.append(Move(mask, None, accept))
+                continue
             marked = mask & VISIBLE
             if marked and phase == 3:
                 continue
             after = 2 if marked else 3 if phase == 2 else phase
             moves.append(Move(mask, None if target is None else (target, after), accept))
         return moves
+
+    def at_end(self, value: Value) -> bool:
+        return self._inner.at_end(value[0])
 
 
 class Rivals(NamedTuple):
@@ -571,7 +578,7 @@ class GreatestMachine(Machine):
     """
 
     def __init__(self, node: nodes.Greatest) -> None:
-        self._inner, self._rule = machine_of(node.inner), node.rule
+        self._inner, self._rule, self._clause = machine_of(node.inner), node.rule, node.clause
 
     def initial(self) -> list[Value]:
         values = undominated(self._inner.initial())
@@ -587,7 +594,7 @@ class GreatestMachine(Machine):
         return moves
 
     def forget(self, value: Value) -> Value:
-        return value[0], Rivals(value[0], frozenset())
+        return (value[0], Rivals(value[0], frozenset())) if self._clause else value
 
 
 class FirstMachine(Machine):

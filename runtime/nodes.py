@@ -108,10 +108,11 @@ class Either(Node):
 
 @dataclass(frozen=True, eq=False)
 class Both(Node):
-    """φ AND ψ."""
+    """φ AND ψ. The `hidden` variables are the planner's own, and are not compared."""
 
     left: Node
     right: Node
+    hidden: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +147,11 @@ class Strict(Node):
 
 @dataclass(frozen=True, eq=False)
 class Greatest(Node):
-    """NXT, LAST or MAX of φ (`rule`)."""
+    """NXT, LAST or MAX of φ (`rule`); `clause`: of the whole query, so that CONSUME BY makes it forget."""
 
     rule: str
     inner: Node
+    clause: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ It carries the labelled automaton before determinization; its subsets are built 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
@@ -21,6 +22,7 @@ ALWAYS = -1  # the guard of a transition that every event satisfies
 WORD_BITS = 62  # guards per symbol word: a non-negative int64, with a bit to spare
 
 
+@functools.cache
 def package_version() -> str:
     try:
         return version("cersql")
@@ -43,7 +45,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Skip:
-    """AFTER MATCH SKIP: `to` is 'PAST LAST ROW', 'TO NEXT ROW', 'TO FIRST' or 'TO LAST', the latter two of `variable`."""
+    """AFTER MATCH SKIP: `to` is 'PAST LAST ROW', 'TO NEXT ROW', 'TO FIRST' or 'TO LAST', the latter of `variable`."""
 
     to: str
     variable: str | None = None

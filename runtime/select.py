@@ -13,7 +13,7 @@ from runtime.program import Skip
 
 @dataclass(frozen=True)
 class Match:
-    """One match: the positions of its events in stream order, the variables of each, and its first and last position."""
+    """One match: the positions of its events in stream order, and the variables of each."""
 
     positions: tuple[int, ...]
     labels: tuple[int, ...]  # indices into Program.labels
@@ -46,14 +46,12 @@ def last(match: Match) -> tuple[int, ...]:
     return match.support[::-1]
 
 
-def by_variable(match: Match) -> tuple[tuple[str, list[int]], ...]:
-    """An order among matches of the same positions: variable by variable, by name."""
-    names = sorted(frozenset[str]().union(*match.names))
-    return tuple((name, match.of(name)) for name in names)
+def skipped(matches: Iterable[Match], skip: Skip, variables: Iterable[str]) -> list[Match]:
+    """One match at a time: the least start, the greatest end, the NXT-greatest; then starts up to a point are dropped.
 
-
-def skipped(matches: Iterable[Match], skip: Skip) -> list[Match]:
-    """One match at a time: the least start, the greatest end, the NXT-greatest; then starts before a point are dropped."""
+    Where matches have the same positions, the first by the positions of its variables, which are taken by name.
+    """
+    names = sorted(variables)
     by_start: dict[int, list[Match]] = defaultdict(list)
     for match in matches:
         by_start[match.begin].append(match)
@@ -64,7 +62,7 @@ def skipped(matches: Iterable[Match], skip: Skip) -> list[Match]:
         end = max(match.end for match in by_start[start])
         longest = [match for match in by_start[start] if match.end == end]
         best = max(map(nxt, longest))
-        match = min((m for m in longest if nxt(m) == best), key=by_variable)
+        match = min((m for m in longest if nxt(m) == best), key=lambda m: [m.of(name) for name in names])
         chosen.append(match)
         dropped = max(start, _dropped(match, skip))
     return chosen

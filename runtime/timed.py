@@ -79,7 +79,7 @@ class Entries(NamedTuple):
 
 
 def new_entries(capacity: int, registers: int, times: np.dtype) -> Entries:
-    slots = 4 * capacity
+    slots = 1 << (4 * capacity - 1).bit_length()  # a power of two: places are found by masking
     entries = Entries(
         state=np.zeros((2, capacity), np.int32),
         length=np.zeros((2, capacity), np.int32),

@@ -1,7 +1,7 @@
 """The engine around runtime.timed: composed programs with registers, consumption, or a choice between starts.
 
-What must be chosen among the matches of a whole partition (AFTER MATCH SKIP, a strategy over a trailing absence) is held
-back until its end; for AFTER MATCH SKIP that is one set of matches for each start.
+What must be chosen among the matches of a whole partition (AFTER MATCH SKIP, a strategy over a trailing absence) is
+held back until its end; for AFTER MATCH SKIP that is one set of matches for each start.
 """
 
 from __future__ import annotations
@@ -257,7 +257,8 @@ class TimedEngine(CeaEngine):
             elif result == timed.NEEDS_ENTRIES:
                 self._entries = timed.grown_entries(live, 2 * int(counts[timed.WANTED_CODE]), self._rules.width)
             elif result == timed.CONSUMED:
-                self._move_start(self._composed.forgotten(int(counts[timed.START_STATE])))
+                if counts[timed.START_STATE] >= 0:
+                    self._move_start(self._composed.forgotten(int(counts[timed.START_STATE])))
             elif result == timed.KEY_ENDS:
                 yield from self._key_ends(keys[at])
                 if self._holds:
@@ -390,7 +391,10 @@ class TimedEngine(CeaEngine):
         if not self._program.ends_late:
             self._held = self._listed_best()
         skip = self._program.skip
-        winners = select.chosen(self._held, self._program.choose) if skip is None else select.skipped(self._held, skip)
+        if skip is None:
+            winners = select.chosen(self._held, self._program.choose)
+        else:
+            winners = select.skipped(self._held, skip, self._program.variables)
         if winners:
             yield self._as_matches(winners)
 
