@@ -223,4 +223,9 @@ def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
             changes[entry.name] = tuple(renumbered(part, n_event_guards) for part in value)
     if isinstance(node, nodes.Restrict):
         changes["sides"] = tuple((mask, n_event_guards - 2 - guard) for mask, guard in node.sides)
+    if isinstance(node, nodes.Greedy):
+        changes["asks"] = tuple(
+            tuple((clause, tuple((side, n_event_guards - 2 - guard) for side, guard in of)) for clause, of in asks)
+            for asks in node.asks
+        )
     return replace(node, **changes)  # type: ignore[type-var]

@@ -8,6 +8,7 @@ planner.cel, and stands for the automaton that [CEL] Theorem 6.2 or 7.2 builds f
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from runtime.arrays import IntArray
 
@@ -187,20 +188,32 @@ class NotAfter(Node):
     window: int
 
 
+class Follow(NamedTuple):
+    """What can come next: `contiguous` only at once; no match of an absence (index into vetoes) may lie between.
+
+    `inside`: the clauses that go on; any other is asked anew.
+    """
+
+    position: int
+    contiguous: bool
+    absences: tuple[int, ...]
+    inside: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Greedy(Node):
     """SKIP TILL NEXT MATCH: a run that can take an event must take it. A position automaton ([CEL] has none).
 
-    Position p takes an event that satisfies guard `guards[p]` (ALWAYS: any) and marks it `masks[p]`. `first`: the
-    positions that can begin, `last`: those that can end. `follow[p]`: (position, contiguous, absences) of what can come
-    next, where absences are indices into `vetoes`: no match of them may lie between. `clauses`: ORs of
-    (mask of the variable, guard); each holds if one of its sides holds of every event of its variable.
+    Position p takes an event that satisfies guard `guards[p]` and marks it `masks[p]`. `first`: the positions that can
+    begin, `last`: those that can end. `clauses`: of each OR of conditions, the number of its sides; one of them must
+    hold of every event that it speaks of. `asks[p]`: (clause, (side, guard) …) what they ask of the event of p.
     """
 
     guards: tuple[int, ...]
     masks: tuple[int, ...]
     first: tuple[int, ...]
     last: frozenset[int]
-    follow: tuple[tuple[tuple[int, bool, tuple[int, ...]], ...], ...]
-    vetoes: tuple[Node, ...]
-    clauses: tuple[tuple[tuple[int, int], ...], ...]
+    follow: tuple[tuple[Follow, ...], ...]
+    vetoes: tuple[Node, ...] = ()
+    clauses: tuple[int, ...] = ()
+    asks: tuple[tuple[tuple[int, tuple[tuple[int, int], ...]], ...], ...] = ()
