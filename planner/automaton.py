@@ -90,6 +90,17 @@ def trim(automaton: Automaton) -> Automaton:
     )
 
 
+def side_by_side(automata: Iterable[Automaton]) -> Automaton:
+    """Several automata as one, none of whose parts reaches another."""
+    n, transitions, initial, final = 0, [], [], []
+    for part in automata:
+        transitions += [t._replace(source=t.source + n, target=t.target + n) for t in part.transitions]
+        initial += [q + n for q in part.initial]
+        final += [q + n for q in part.final]
+        n += part.n_states
+    return Automaton(n, tuple(transitions), tuple(initial), tuple(final))
+
+
 def relabel(automaton: Automaton, visible: frozenset[str]) -> Automaton:
     """Labels cut down to the visible variables; what differed only in others becomes one transition."""
     transitions = dict.fromkeys(t._replace(label=t.label & visible) for t in automaton.transitions)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from planner import cel
 from planner.compose import push_filters
 from planner.errors import PlanError
+from planner.greedy import gathered
 from planner.query import Skip, Window
 
 REGISTERS = (cel.Within, cel.NotBefore, cel.NotAfter)
@@ -21,8 +22,9 @@ REGISTERS = (cel.Within, cel.NotBefore, cel.NotAfter)
 class Choice:
     """What a composed program is made from. `window`: what the engine itself cuts by. `first`: one run for each start.
 
-    `clause`: the strategy of the query (ALL: none). `late`: a strategy (ALL: none) that chooses at the end of the partition. `ends_late`: some matches become known only
-    after their last event.
+    `clause`: the strategy of the query (ALL: none). `late`: a strategy (ALL: none) that chooses at the end of the
+    partition. `ends_late`: some matches become known only after their last event. `greedy`: SKIP TILL NEXT MATCH, which
+    finds matches in another way and leaves nothing to choose.
     """
 
     formula: cel.Formula
@@ -31,32 +33,37 @@ class Choice:
     clause: str = "ALL"
     late: str = "ALL"
     ends_late: bool = False
-    consume: bool = False
+    consume: str = "NONE"
     skip: Skip | None = None
+    greedy: bool = False
 
     @property
     def timed(self) -> bool:
         """Does it need runtime.timed?"""
-        return self.first or self.consume or contains(self.formula, REGISTERS) or self.late != "ALL"
+        return self.first or self.consume != "NONE" or contains(self.formula, REGISTERS) or self.late != "ALL"
 
 
 def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
     """Window, strategy, consumption and skipping around a formula (semantics, "Selection strategies" and after)."""
     check_vetoes_before(formula)
     formula = push_filters(settled(formula))
-    if window is None and strategy == "ALL" and skip is None and isinstance(formula, cel.Within):
-        formula, window = formula.inner, formula.window
+    if window is None and strategy == "ALL" and skip is None:
+        match formula:
+            case cel.Within(inner, own):
+                formula, window = inner, own
     ends_late = contains(formula, (cel.NotAfter,))
-    eats = consume != "NONE"
     if strategy == "STRICT":
         formula, strategy = cel.Strategy("STRICT", formula), "ALL"
+    if strategy == "NEXT_MATCH":
+        held = None if ends_late else window
+        return Choice(gathered(formula), held, ends_late=ends_late, consume=consume, greedy=True)
     if ends_late:  # NotAfter holds the window itself
-        return Choice(formula, None, late=strategy, ends_late=True, consume=eats, skip=skip)
+        return Choice(formula, None, late=strategy, ends_late=True, consume=consume, skip=skip)
     if skip is not None:
         return Choice(_within(formula, window), None, first=True, skip=skip)
     if strategy != "ALL":
-        return Choice(_within(formula, window), None, clause=strategy, consume=eats)
-    return Choice(formula, window, consume=eats)
+        return Choice(_within(formula, window), None, clause=strategy, consume=consume)
+    return Choice(formula, window, consume=consume)
 
 
 def settled(formula: cel.Formula) -> cel.Formula:

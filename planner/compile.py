@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner import cel
-from planner.automaton import Automaton, relabel, trim
+from planner.automaton import Automaton, distinct_guards, relabel, trim
 from planner.cea import to_cea
 from planner.choice import choice
 from planner.compose import is_flat
-from planner.lower import lower, lower_composed
+from planner.lower import Lowered, lower, lower_composed
 from planner.query import Skip, Window
 from runtime.program import Program
 
@@ -34,6 +34,19 @@ def compile_formula(
 ) -> Program:
     """The program that finds the formula's complex events inside the window, as strategy, consumption and skip say."""
     variables = visible_variables(formula) if visible is None else tuple(visible)
+    return lowered(formula, window, variables, strategy, consume, skip).program
+
+
+def lowered(
+    formula: cel.Formula,
+    window: Window | None,
+    variables: tuple[str, ...],
+    strategy: str = "ALL",
+    consume: str = "NONE",
+    skip: Skip | None = None,
+) -> Lowered:
+    """The program with its guards and automata: flat where the formula is, else composed where it runs."""
     if strategy == "ALL" and consume == "NONE" and skip is None and is_flat(formula):
-        return lower(automaton_of(formula, variables), window, variables)
+        automaton = automaton_of(formula, variables)
+        return Lowered(lower(automaton, window, variables), distinct_guards(automaton.transitions), automaton)
     return lower_composed(choice(formula, window, strategy, consume, skip), variables)

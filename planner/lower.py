@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from planner import cel
-from planner.automaton import Automaton, Guard, distinct_guards
+from planner.automaton import Automaton, Guard, distinct_guards, side_by_side
 from planner.cel import Predicate
 from planner.choice import Choice, contains
 from planner.compose import Composer, masks, renumbered
+from planner.greedy import greedy_node
 from planner.query import Window
 from runtime import nodes
 from runtime import program as rt
@@ -38,10 +40,18 @@ def lower(automaton: Automaton, window: Window | None, variables: tuple[str, ...
     )
 
 
-def lower_composed(choice: Choice, variables: tuple[str, ...]) -> rt.Program:
+class Lowered(NamedTuple):
+    """A program, what each bit of its symbol stands for, and its flat automata, side by side."""
+
+    program: rt.Program
+    guards: tuple[Guard, ...]
+    automaton: Automaton
+
+
+def lower_composed(choice: Choice, variables: tuple[str, ...]) -> Lowered:
     """The program of a formula whose automaton is composed where it runs. Event guards come before those of filters."""
     composer = Composer()
-    tree = composer.node(choice.formula)
+    tree = greedy_node(choice.formula, composer) if choice.greedy else composer.node(choice.formula)
     if choice.first:
         tree = nodes.First(tree)
     if choice.clause != "ALL":
@@ -52,7 +62,7 @@ def lower_composed(choice: Choice, variables: tuple[str, ...]) -> rt.Program:
     keep = visible | (nodes.BEGIN | nodes.END if contains(choice.formula, (cel.Project,)) else 0)
     kept = sorted({mask & keep for mask in masks(tree)} | {0})
     names = {name: 1 << (nodes.FIRST_VARIABLE + i) for name, i in composer.variables.items() if name in variables}
-    return rt.Program(
+    program = rt.Program(
         n_states=0,
         transitions=np.zeros((0, 4), np.int64),
         initial=(),
@@ -61,17 +71,18 @@ def lower_composed(choice: Choice, variables: tuple[str, ...]) -> rt.Program:
         labels=tuple(frozenset(name for name, bit in names.items() if mask & bit) for mask in kept),
         variables=variables,
         window=lower_window(choice.window),
-        rule="timed" if choice.timed else "composed",
+        rule="any" if choice.consume == "ANY" else "timed" if choice.timed else "composed",
         machine=renumbered(tree, len(guards)),
         masks=tuple(kept),
         keep=keep,
         inner_windows=tuple(w for w in map(lower_window, composer.windows) if w is not None),
         n_event_guards=len(guards),
-        consume=choice.consume,
+        consume=choice.consume != "NONE",
         skip=None if choice.skip is None else rt.Skip(choice.skip.to, choice.skip.mark),
         choose=choice.late,
         ends_late=choice.ends_late,
     )
+    return Lowered(program, (*guards, *filters), side_by_side(composer.automata))
 
 
 def lower_window(window: Window | None) -> rt.Window | None:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.automaton import Automaton, Guard, distinct_guards, own_type, show_guard
+from planner import cel
+from planner.automaton import Automaton, Guard, own_type, show_guard
 from planner.cel import Predicate
-from planner.compile import automaton_of
-from planner.lower import lower
+from planner.choice import contains
+from planner.compile import lowered
+from planner.compose import is_flat
 from planner.query import Query
 from planner.sql import literal, quote
 from runtime.program import WORD_BITS, Program, symbol_words
@@ -31,7 +33,8 @@ MAX_SPAN = 100_000  # positions; a match that can span more is not worth cutting
 class PhysicalPlan:
     """The plan of a query. `layout` is keys, slices, ranges or single; `drops`: rows without a guard never leave Spark.
 
-    `guards`: what each bit of the symbol demands, as Spark SQL. `span`: the greatest number of positions that a match
+    `guards`: what each bit of the symbol demands, as Spark SQL; a row that satisfies none of the first `n_event_guards`
+    can neither be part of a match nor prevent one. `span`: the greatest number of positions that a match
     covers, if it is bounded. `type_column`: the TYPE column, if every guard demands one value of it, so that no
     other values need be told apart; `type_in_symbol`: the symbol of every row that is kept says that value, and sorts
     like it. `reasons`: why it is so, for EXPLAIN.
@@ -41,6 +44,7 @@ class PhysicalPlan:
     automaton: Automaton
     program: Program
     guards: tuple[str, ...]
+    n_event_guards: int
     layout: str
     drops: bool
     span: int | None
@@ -52,32 +56,37 @@ class PhysicalPlan:
     def __str__(self) -> str:
         lines = [f"layout: {self.layout}", f"rows dropped before the shuffle: {'yes' if self.drops else 'none'}"]
         lines += [f"  {reason}" for reason in self.reasons]
-        lines.append(f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}")
+        composed = "" if self.program.machine is None else " in its flat parts, composed where it runs"
+        size = f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}"
+        lines += [size + composed, f"engine: {self.program.rule}"]
         lines += [f"condition {i} (bit {i} of the symbol): {guard}" for i, guard in enumerate(self.guards)]
         return "\n".join(lines)
 
 
 def plan(query: Query) -> PhysicalPlan:
     """Choose how to run a query. Raises PlanError if its automaton is too large."""
-    automaton = automaton_of(query.formula, query.marks)
-    program = lower(automaton, query.window, query.marks)
-    guards = distinct_guards(automaton.transitions)
-    sees_positions = observes_positions(automaton, query)
+    made = lowered(query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip)
+    program, automaton = made.program, made.automaton
+    events = made.guards[: program.n_event_guards]
+    sees_positions = observes_positions(automaton, query) if program.machine is None else sees_gaps(query)
     span = position_span(automaton, query)
     layout, slice_size, why = _layout(query, sees_positions, span)
-    conditions = tuple(guard_sql(guard, query) for guard in guards)
-    drops, why_drop = _drops(guards, conditions, sees_positions, layout)
+    conditions = tuple(guard_sql(guard, query) for guard in made.guards)
+    drops, why_drop = _drops(events, conditions[: len(events)], sees_positions, layout)
     return PhysicalPlan(
         query=query,
         automaton=automaton,
         program=program,
         guards=conditions,
+        n_event_guards=len(events),
         layout=layout,
         drops=drops,
         span=span,
         slice_size=slice_size,
-        type_column=only_type_column(guards, query),
-        type_in_symbol=drops and len({own_type(guard) for guard in guards}) == len(guards) <= WORD_BITS,
+        type_column=only_type_column(events, query),
+        type_in_symbol=program.machine is None
+        and drops
+        and len({own_type(guard) for guard in events}) == len(events) <= WORD_BITS,
         reasons=(why, why_drop),
     )
 
@@ -124,13 +133,52 @@ def observes_positions(automaton: Automaton, query: Query) -> bool:
     return bool(goes_on - waits)
 
 
+def consumption(query: Query) -> str:
+    """CONSUME BY ANY is CONSUME BY PARTITION where there is one partition."""
+    return query.consume if query.partition_by or query.consume == "NONE" else "PARTITION"
+
+
+def sees_gaps(query: Query) -> bool:
+    """As observes_positions, for a formula whose automaton is composed: does anything in it count or touch rows?"""
+    return (
+        (query.window is not None and query.window.kind == "events")
+        or query.strategy == "STRICT"
+        or _gaps(query.formula)
+    )
+
+
+def _gaps(formula: cel.Formula) -> bool:
+    match formula:
+        case cel.Contiguous() | cel.ContiguousIteration() | cel.Start() | cel.Strategy("STRICT"):
+            return True
+        case cel.Repeat(_, _, _, contiguous) if contiguous:
+            return True
+        case cel.Within(_, window) | cel.NotBefore(_, _, window) | cel.NotAfter(_, _, window):
+            if window.kind == "events":
+                return True
+    return any(map(_gaps, cel.children(formula)))
+
+
+def can_be_sliced(query: Query) -> bool:
+    """Is a match decided by the rows of its window before its end alone?
+
+    Not where the stream's beginning counts (START), where matches compete or are consumed, or where one becomes known
+    only later.
+    """
+    if query.consume != "NONE" or query.skip is not None or query.strategy not in ("ALL", "STRICT", "NEXT_MATCH"):
+        return False
+    return not query.timeouts and not contains(query.formula, (cel.Start, cel.Strategy, cel.NotAfter))
+
+
 def position_span(automaton: Automaton, query: Query) -> int | None:
     """The most positions that a match can cover, or None if that is unbounded, or too many to cut the order by.
 
     A window of n events bounds it by n; a pattern without any skipping after its first event by its longest path.
     """
     by_window = int(query.window.size) if query.window is not None and query.window.kind == "events" else None
-    by_path = _longest_path(automaton)
+    if not can_be_sliced(query):
+        return None
+    by_path = _longest_path(automaton) if is_flat(query.formula) else None
     known = [n for n in (by_window, by_path) if n is not None]
     return min(known) if known and min(known) <= MAX_SPAN else None
 
@@ -168,9 +216,11 @@ def _longest_path(automaton: Automaton) -> int | None:
 
 def _layout(query: Query, sees_positions: bool, span: int | None) -> tuple[str, int | None, str]:
     window = query.window
+    if query.consume == "ANY" and query.partition_by:
+        return "single", None, "CONSUME BY ANY: what one key consumes is lost to all, so one task reads all in order"
     if query.partition_by:
         return "keys", None, f"PARTITION BY {', '.join(query.partition_by)}: each key's rows meet in one task"
-    if window is not None and window.kind == "time" and isinstance(window.size, int):
+    if window is not None and window.kind == "time" and isinstance(window.size, int) and can_be_sliced(query):
         size = max(1, SLICE_WINDOWS * window.size)
         if size < 1 << 62:
             return "slices", size, f"no PARTITION BY, a window of time: slices of {SLICE_WINDOWS} windows, in parallel"
@@ -183,6 +233,8 @@ def _layout(query: Query, sees_positions: bool, span: int | None) -> tuple[str, 
                 f"positions matter, and a match spans at most {span}: numbered, then cut, in parallel",
             )
         return "ranges", None, "positions matter, over an unbounded span: numbered in parallel, matched in one task"
+    if window is not None and window.kind == "time" and isinstance(window.size, int):
+        return "single", None, "no PARTITION BY, and matches depend on more than their own window: matched in one task"
     return "single", None, "no PARTITION BY and no window of whole time units: matched in one task"
 
 
@@ -239,4 +291,5 @@ def drop_sql(plan: PhysicalPlan) -> str | None:
     if not plan.drops:
         return None
     time = quote(plan.query.order_by[0].column)
-    return " OR ".join([*(f"({guard})" for guard in plan.guards), f"{time} IS NULL"])
+    guards = plan.guards[: plan.n_event_guards]
+    return " OR ".join([*(f"({guard})" for guard in guards), f"{time} IS NULL"])

@@ -96,6 +96,11 @@ class Composed:
         """Do runs in this state have a match that the end of the stream makes known?"""
         return any(self._machine.at_end(value) for value in self.members[state].values)
 
+    def begin(self, state: int) -> int:
+        """The number of the register of a run's first event, or -1."""
+        found = [self._machine.begin(value) for value in self.members[state].values]
+        return max((register.number for register in found if register is not None), default=-1)
+
     def row(self, state: int, symbol: tuple[int, ...]) -> ComposedRow:
         """The moves of a state on a symbol (one int per word), in the order of their labels."""
         held = self.members[state]

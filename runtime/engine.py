@@ -11,6 +11,7 @@ from typing import Protocol
 
 from runtime.arrays import AnyArray, IntArray
 from runtime.cea_engine import CeaEngine
+from runtime.consume_any import ConsumeAnyEngine
 from runtime.errors import InternalError
 from runtime.matches import Matches
 from runtime.program import Program, check_version
@@ -63,7 +64,12 @@ class Engine(Protocol):
     def restore(self, data: bytes) -> None: ...
 
 
-ENGINES: dict[str, Callable[[Program], Engine]] = {"plain": CeaEngine, "composed": CeaEngine, "timed": TimedEngine}
+ENGINES: dict[str, Callable[[Program], Engine]] = {
+    "plain": CeaEngine,
+    "composed": CeaEngine,
+    "timed": TimedEngine,
+    "any": ConsumeAnyEngine,
+}
 
 
 def engine_for(program: Program) -> Engine:

@@ -77,6 +77,10 @@ class Machine:
         """Has a run with this value a match that becomes known when the stream ends?"""
         return False
 
+    def begin(self, value: Value) -> Reg | None:
+        """The register of a run's first event, where every start has a run of its own."""
+        return None
+
 
 # ---------------------------------------------------------------- registers and sets of values
 
@@ -398,7 +402,7 @@ class EitherMachine(Machine):
 
 
 class BothMachine(Machine):
-    """The product whose sides mark alike, BEGIN included, and end together. What marks types for the planner differs."""
+    """The product whose sides mark alike, BEGIN included, and end together; the planner's own marks may differ."""
 
     def __init__(self, node: nodes.Both) -> None:
         self._left, self._right = machine_of(node.left), machine_of(node.right)
@@ -629,6 +633,10 @@ class FirstMachine(Machine):
                 moves.append(Move(mask, (left, after, register or NOW) if left else None, accept))
         return moves
 
+    def begin(self, value: Value) -> Reg | None:
+        register: Reg | None = value[2]
+        return register
+
 
 class WithinMachine(Machine):
     """A value is (inner value, register of its beginning or None)."""
@@ -727,6 +735,12 @@ class NotAfterMachine(Machine):
         return value[0] == "wait"
 
 
+def _greedy(node: nodes.Greedy) -> Machine:
+    from runtime.greedy import GreedyMachine  # it builds on this module
+
+    return GreedyMachine(node)
+
+
 MACHINES: dict[type[nodes.Node], Callable[[Any], Machine]] = {
     nodes.Flat: FlatMachine,
     nodes.Bind: BindMachine,
@@ -745,6 +759,7 @@ MACHINES: dict[type[nodes.Node], Callable[[Any], Machine]] = {
     nodes.Within: WithinMachine,
     nodes.NotBefore: NotBeforeMachine,
     nodes.NotAfter: NotAfterMachine,
+    nodes.Greedy: _greedy,
 }
 
 

@@ -8,6 +8,7 @@ stream, holding only the rows that a live run can still mention.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,9 @@ def _first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]
 
 
 def _clocks(task: Task, rows: pa.Table) -> AnyArray:
-    """What the window is measured in; positions serve where there is no window of time."""
-    window = task.program.window
-    if window is None or window.kind != "time":
+    """What windows are measured in; positions serve where there is no window of time."""
+    windows = [w for w in (task.program.window, *task.program.inner_windows) if w is not None]
+    if not any(window.kind == "time" for window in windows):
         return np.zeros(rows.num_rows, np.int64)
     return as_clock(rows.column(task.order[0].name))
 
@@ -80,7 +81,7 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
         first, rest = as_clock(rows.column(task.position)), ()
     else:
         first, rest = _first_codes(task, rows)
-    order = sorted_rows(rows, keys, first, rest)
+    order = sorted_rows(rows, None if task.interleaved else keys, first, rest)
     keys = None if keys is None else keys[order]
     positions: IntArray | None = None if task.position is None else first[order]
     clocks = _clocks(task, rows)[order]
@@ -90,11 +91,11 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     symbols = _symbols(task, rows)[order]
     engine = engine_for(task.program)
     if task.count_only:
-        yield engine.count(symbols, clocks, positions, keys, mute)
+        yield engine.count(symbols, clocks, positions, keys, mute) + sum(matches.n for matches in engine.flush())
         return
     builder = RowBuilder(task)
     rows = _compact(task, rows)
-    for matches in engine.feed(symbols, clocks, positions, keys, order, mute):
+    for matches in chain(engine.feed(symbols, clocks, positions, keys, order, mute), engine.flush()):
         yield builder.batch(matches, rows)
 
 
@@ -135,6 +136,8 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
         if held.num_rows > most:
             held, base = _forget(engine, held, base)
             most = max(4 * STREAM_ROWS, 2 * held.num_rows)
+    for matches in engine.flush():
+        yield matches.n if task.count_only or held is None else builder.batch(matches, held, base)
 
 
 def _forget(engine: Engine, held: pa.Table, base: int) -> tuple[pa.Table, int]:

@@ -21,6 +21,7 @@ class RowBuilder:
         self._task = task
         program = task.program
         matrix = program.label_matrix()
+        self._held: AnyArray = np.asarray(matrix.any(axis=1))
         self._bound = [matrix[:, program.variables.index(v.mark)] for v in task.variables]
 
     def batch(self, matches: Matches, rows: pa.Table, base: int = 0) -> pa.RecordBatch:
@@ -37,13 +38,20 @@ class RowBuilder:
                 columns.append(_taken(rows, task.order[0].name, at))
         if task.size is not None:
             names.append(task.size)
-            columns.append(pa.array(np.diff(matches.offsets).astype(np.int32)))
+            columns.append(pa.array(self._sizes(matches)))
         for variable, bound in zip(task.variables, self._bound, strict=True):
             names.append(variable.name)
             columns.append(self._variable(variable, bound, matches, index, rows))
         if not columns:  # nothing is asked for but that there is a match
             names, columns = [EMPTY], [pa.array(np.zeros(matches.n, np.int8))]
         return pa.RecordBatch.from_arrays(columns, names)
+
+    def _sizes(self, matches: Matches) -> AnyArray:
+        """int32: the events of each match that some variable holds."""
+        if self._held.all():
+            return np.diff(matches.offsets).astype(np.int32)
+        match_of = np.repeat(np.arange(matches.n), np.diff(matches.offsets))
+        return np.bincount(match_of[self._held[matches.labels]], minlength=matches.n).astype(np.int32)
 
     def _variable(
         self, variable: OutputVariable, bound: AnyArray, matches: Matches, index: IntArray, rows: pa.Table

@@ -50,6 +50,7 @@ class Rules(NamedTuple):
     from_: AnyArray  # int32[edges, registers]
     registers: AnyArray  # int32[states]
     code: AnyArray  # int64[states]
+    begin: AnyArray  # int32[states]: the register of a run's first event, or -1
     hash_state: AnyArray  # int32[slots], -1 where free
     hash_code: AnyArray  # int64[slots]
     hash_next: AnyArray  # int32[slots]
@@ -107,7 +108,7 @@ def grown_entries(old: Entries, capacity: int, registers: int) -> Entries:
 
 
 class Roots(NamedTuple):
-    """As runtime.ecs.Roots; `begin` is the position of the oldest register, for those who choose between starts."""
+    """As runtime.ecs.Roots; `begin` is the position of the match's first event, where each start has its own run."""
 
     node: AnyArray
     clock: AnyArray
@@ -323,8 +324,8 @@ def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, 
                 continue  # a NaN clock begins nothing
         else:
             row, merged, start, begin = rules.row_of[live.state[old, k], klass], np.int64(-1), clock, position
-            if rules.registers[live.state[old, k]] > 0:
-                begin = live.position[old, k, 0]
+            if rules.begin[live.state[old, k]] >= 0:
+                begin = live.position[old, k, rules.begin[live.state[old, k]]]
             if rules.report[row]:
                 merged = np.int64(merge(arena, live, old, k))
                 n_roots = add_root(roots, n_roots, merged, arena.start[merged], key, begin, position)
@@ -389,7 +390,7 @@ def has_registers(rules, live):
     counts = live.counts
     if counts[START_STATE] >= 0 and rules.registers[counts[START_STATE]] > 0:
         return True
-    for k in range(counts[N_LIVE]):
+    for k in range(counts[N_LIVE]):  # noqa: SIM110, numba has no generators in any()
         if rules.registers[live.state[counts[SIDE], k]] > 0:
             return True
     return False

@@ -44,6 +44,7 @@ class RuleBuilder:
             from_=np.zeros((16, 1), np.int32),
             registers=np.zeros(8, np.int32),
             code=np.zeros(8, np.int64),
+            begin=np.full(8, -1, np.int32),
             hash_state=np.full(16, -1, np.int32),
             hash_code=np.zeros(16, np.int64),
             hash_next=np.zeros(16, np.int32),
@@ -62,7 +63,10 @@ class RuleBuilder:
             wider = np.full((max(states, 2 * len(members)), max(classes, 2 * n_classes)), -1, np.int32)
             wider[:states, :classes] = rules.row_of
             rules = rules._replace(
-                row_of=wider, registers=grown(rules.registers, len(wider)), code=grown(rules.code, len(wider))
+                row_of=wider,
+                registers=grown(rules.registers, len(wider)),
+                code=grown(rules.code, len(wider)),
+                begin=grown(rules.begin, len(wider)),
             )
         for number in range(self._n_known, len(members)):
             closed = members[number].closed
@@ -74,6 +78,7 @@ class RuleBuilder:
                     hint="Use fewer windows inside the pattern, or repeat less under them.",
                 )
             rules.registers[number] = len(closed)
+            rules.begin[number] = self._composed.begin(number)
             rules.code[number] = sum(bits << (r * self._n_windows) for r, bits in enumerate(closed))
         self._n_known = len(members)
         most = int(rules.registers.max(initial=0))
@@ -158,6 +163,7 @@ class TimedEngine(CeaEngine):
         self._held: list[select.Match] = []
         self._numbers: list[tuple[IntArray, IntArray]] = []  # (positions, rows) of this key's events, where held
         self._time = np.dtype(np.int64)
+        self._timed_roots: timed.Roots = self._new_timed_roots(FIRST_ROOTS)
 
     # ------------------------------------------------------------ the contract
 
@@ -194,15 +200,6 @@ class TimedEngine(CeaEngine):
             self._end_of_key()
             yield from self._output(ended=True)
             self._forget_key()
-
-    def count_flush(self) -> int:
-        """As flush, but only their number."""
-        if self._entries is None or not self._borders:
-            return 0
-        self._end_of_key()
-        n = sum(found.n for found in self._output(ended=True)) if self._holds else self._count_roots()
-        self._forget_key()
-        return n
 
     def least_row(self) -> int:
         """See Engine.least_row. Compacts the arena. O(nodes)."""
@@ -257,8 +254,7 @@ class TimedEngine(CeaEngine):
             elif result == timed.NEEDS_ENTRIES:
                 self._entries = timed.grown_entries(live, 2 * int(counts[timed.WANTED_CODE]), self._rules.width)
             elif result == timed.CONSUMED:
-                if counts[timed.START_STATE] >= 0:
-                    self._move_start(self._composed.forgotten(int(counts[timed.START_STATE])))
+                self.drop_runs()
             elif result == timed.KEY_ENDS:
                 yield from self._key_ends(keys[at])
                 if self._holds:
@@ -329,6 +325,15 @@ class TimedEngine(CeaEngine):
             self._entries = timed.grown_entries(self._entries, capacity, self._rules.width)
         return self._entries
 
+    def drop_runs(self) -> None:
+        """All partial matches are consumed."""
+        if self._entries is None:
+            return
+        counts = self._entries.counts
+        counts[timed.N_LIVE] = 0
+        if counts[timed.START_STATE] >= 0:
+            self._move_start(self._composed.forgotten(int(counts[timed.START_STATE])))
+
     def _move_start(self, target: Target) -> None:
         """The run that has not begun goes to another state, its registers with it."""
         live = self._entries
@@ -343,14 +348,15 @@ class TimedEngine(CeaEngine):
     def _end_of_key(self) -> None:
         """Roots for what waits for the window to close: time has passed."""
         live = self._entries
-        assert live is not None and self._arena is not None
+        assert live is not None
+        assert self._arena is not None
         counts, side = live.counts, live.counts[timed.SIDE]
         if not self._program.ends_late:
             return
         while counts[timed.N_ROOTS] + counts[timed.N_LIVE] > len(self._timed_roots.node):
             old = self._timed_roots
             self._timed_roots = timed.Roots._make(grown(column, 2 * len(column)) for column in old)
-        while self._arena.size[0] + counts[timed.N_LIVE] * timed.LIST_LENGTH > len(self._arena.row):
+        while self._arena.size[0] + counts[timed.N_LIVE] * cea.LIST_LENGTH > len(self._arena.row):
             self._arena = ecs.grown_arena(self._arena, 2 * len(self._arena.row))
         for k in range(counts[timed.N_LIVE]):
             if self._composed.at_end(int(live.state[side, k])):
@@ -363,7 +369,8 @@ class TimedEngine(CeaEngine):
     def _forget_key(self) -> None:
         """Make ready for the next key."""
         live = self._entries
-        assert live is not None and self._arena is not None
+        assert live is not None
+        assert self._arena is not None
         counts = live.counts
         counts[timed.N_LIVE] = counts[timed.N_ROOTS] = counts[timed.START_STATE] = 0
         counts[timed.LAST_POSITION] = -1
@@ -456,7 +463,8 @@ class TimedEngine(CeaEngine):
     def _compact(self, now: Any) -> int:
         """Drop every node that no entry, and no match held back, reaches. Returns the least row still mentioned."""
         live, arena = self._entries, self._arena
-        assert live is not None and arena is not None
+        assert live is not None
+        assert arena is not None
         counts, side = live.counts, live.counts[timed.SIDE]
         kept = 0
         for k in range(counts[timed.N_LIVE]):

@@ -42,6 +42,7 @@ from planner.query import (
 )  # fmt: skip
 from planner.sql import literal, quote
 from runtime.partition import COUNT_COLUMN
+from runtime.program import symbol_words
 from runtime.rows import EMPTY
 from runtime.task import OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
@@ -96,8 +97,13 @@ class Batch:
                 rows, n = self._numbered(self._rows(), n)
             case _:
                 n, rows = 1, self._rows().repartition(1)
-        presorted = self._spark_sorts(n)
+        # What is interleaved is numbered by key here, and so must be held as a whole.
+        presorted = self._spark_sorts(n) and not self._interleaved
         return self._matched(self._sorted(rows) if presorted else rows, presorted)
+
+    @property
+    def _interleaved(self) -> bool:
+        return self.plan.program.rule == "any"
 
     def _rows(self, *more: str) -> DataFrame:
         """The rows that can matter, with the columns that the engine, the order and RETURN need, and `more`."""
@@ -119,8 +125,11 @@ class Batch:
 
     def _relevant(self) -> str:
         """Does a row satisfy any condition, by its symbol?"""
-        mask = -1 if self.symbol_bits is None else (1 << self.symbol_bits) - 1
-        return " OR ".join(f"({name} & {mask}) <> 0" for name, _ in self.symbols)
+        masks = []
+        for (name, _), word in zip(self.symbols, symbol_words(len(self.plan.guards)), strict=True):
+            bits = len(range(word.start, min(word.stop, self.plan.n_event_guards)))
+            masks.append(f"({name} & {(1 << bits) - 1}L) <> 0")
+        return " OR ".join(masks)
 
     def _needed(self) -> list[str]:
         """Columns of the sources that cross over, in schema order."""
@@ -245,6 +254,7 @@ class Batch:
             count_only=self.count_only,
             slices=slices,
             position=POSITION_COLUMN if plan.layout == "ranges" else None,
+            interleaved=self._interleaved,
         )
 
     def _match_schema(self, task: Task) -> StructType:

@@ -1,0 +1,220 @@
+"""SKIP TILL NEXT MATCH: formula → position automaton, built as Glushkov does it (first, last, follow).
+
+The strategy is defined on the pattern as written: every atom, and every copy that a repetition makes of it, is a
+position. A position follows another if some match binds it right after that one; what lies on the way between the two
+(`:`, absences, the round of a loop) belongs to the pair. Conditions are asked of the events as they are taken, so a
+filter becomes part of the positions that it speaks of. An OR of conditions is not decided by one event: it becomes a
+clause, and a run remembers which of its sides can still hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from planner import cel
+from planner.automaton import NOTHING, TRUE, Automaton, Transition, trim
+from planner.cea import MAX_STATES
+from planner.compose import Composer
+from planner.errors import PlanError
+from planner.query import Window
+from runtime import nodes
+
+
+def gathered(formula: cel.Formula) -> cel.Formula:
+    """The absences before and after the whole put around it, before inside after; As and filters move inside them."""
+    before: dict[Window, tuple[cel.Formula, ...]] = {}
+    after: dict[Window, tuple[cel.Formula, ...]] = {}
+
+    def bare(part: cel.Formula) -> cel.Formula:
+        match part:
+            case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner):
+                return replace(part, inner=bare(inner))
+            case cel.NotBefore(vetoes, inner, window):
+                before[window] = before.get(window, ()) + vetoes
+                return bare(inner)
+            case cel.NotAfter(inner, vetoes, window):
+                after[window] = after.get(window, ()) + vetoes
+                return bare(inner)
+        return part
+
+    whole = bare(formula)
+    for window, vetoes in before.items():
+        whole = cel.NotBefore(vetoes, whole, window)
+    for window, vetoes in after.items():
+        whole = cel.NotAfter(whole, vetoes, window)
+    return whole
+
+
+def greedy_node(formula: cel.Formula, composer: Composer) -> nodes.Node:
+    """The node of a `gathered` formula: the runs, and the absences before and after, which filter what they find."""
+    match formula:
+        case cel.NotBefore(vetoes, inner, window):
+            watched = tuple(map(composer.node, vetoes))
+            return nodes.NotBefore(watched, greedy_node(inner, composer), composer.window(window))
+        case cel.NotAfter(inner, vetoes, window):
+            watched = tuple(map(composer.node, vetoes))
+            return nodes.NotAfter(greedy_node(inner, composer), watched, composer.window(window))
+    return _Builder(composer).node(formula)
+
+
+class Part(NamedTuple):
+    """The positions with which a part of the formula can begin and end, and do zero copies satisfy it?"""
+
+    first: tuple[int, ...]
+    last: tuple[int, ...]
+    may_be_empty: bool = False
+
+
+@dataclass
+class Position:
+    """One occurrence of an atom. `asks`: (clause, (side, guard) for each side that speaks of this event)."""
+
+    guard: frozenset[str | cel.Predicate]
+    marks: frozenset[str]
+    asks: list[tuple[int, tuple[tuple[int, int], ...]]] = field(default_factory=list)
+
+
+@dataclass
+class Edge:
+    """That `right` can come right after `left`. `inside`: the clauses both stand in, in one round of every loop."""
+
+    left: int
+    right: int
+    contiguous: bool
+    absences: tuple[int, ...]
+    inside: tuple[int, ...] = ()
+
+
+@dataclass
+class _Builder:
+    composer: Composer
+    positions: list[Position] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    clauses: list[int] = field(default_factory=list)  # of each, the number of its sides
+    vetoes: dict[cel.Formula, int] = field(default_factory=dict)
+
+    def node(self, formula: cel.Formula) -> nodes.Greedy:
+        whole = self.part(formula)
+        follow: list[dict[nodes.Follow, None]] = [{} for _ in self.positions]
+        for e in self.edges:
+            follow[e.left][nodes.Follow(e.right, e.contiguous, e.absences, e.inside)] = None
+        self.composer.automata.append(self.picture(whole))
+        guards = self.composer.guards
+        return nodes.Greedy(
+            guards=tuple(guards.setdefault(p.guard, len(guards)) for p in self.positions),
+            masks=tuple(self.composer.mask(p.marks) for p in self.positions),
+            first=whole.first,
+            last=frozenset(whole.last),
+            follow=tuple(map(tuple, follow)),
+            vetoes=tuple(map(self.composer.node, self.vetoes)),
+            clauses=tuple(self.clauses),
+            asks=tuple(tuple(p.asks) for p in self.positions),
+        )
+
+    def picture(self, whole: Part) -> Automaton:
+        """The way of the runs as an automaton: what they can take and skip, not what they must, nor absences.
+
+        State p + 1 has just taken position p. Where something contiguous can follow, it skips to a state of its own.
+        """
+        start, n = 0, len(self.positions) + 1
+        joints = sorted({e.left for e in self.edges if e.contiguous})
+        waits = {p: p + 1 for p in range(len(self.positions))} | {p: n + i for i, p in enumerate(joints)}
+        goes_on = sorted({e.left for e in self.edges if not e.contiguous})
+        found = [Transition(start, TRUE, NOTHING, start), *(self._taking(start, p) for p in whole.first)]
+        for p in goes_on:
+            found += [Transition(source, TRUE, NOTHING, waits[p]) for source in {p + 1, waits[p]}]
+        for e in self.edges:
+            sources = {e.left + 1} if e.contiguous else {e.left + 1, waits[e.left]}
+            found += [self._taking(source, e.right) for source in sources]
+        return trim(Automaton(n + len(joints), tuple(found), (start,), tuple(p + 1 for p in whole.last)))
+
+    def _taking(self, source: int, position: int) -> Transition:
+        taken = self.positions[position]
+        return Transition(source, taken.guard, taken.marks, position + 1)
+
+    def part(self, formula: cel.Formula) -> Part:
+        """Positions and edges of the formula, made anew by every call."""
+        match formula:
+            case cel.Event(type, marks):
+                return self.atom(frozenset() if type is None else frozenset({type}), marks)
+            case cel.As(inner, variable):
+                begin = len(self.positions)
+                made = self.part(inner)
+                for position in self.positions[begin:]:
+                    position.marks |= {variable}
+                return made
+            case cel.Filter(inner, variable, predicate) | cel.FilterAny(inner, ((variable, predicate),)):
+                begin = len(self.positions)
+                made = self.part(inner)
+                for position in self.positions[begin:]:
+                    if variable is None or variable in position.marks:
+                        position.guard |= {predicate}
+                return made
+            case cel.FilterAny(inner, sides):
+                return self.clause(inner, sides)
+            case cel.Sequence(left, right):
+                return self.joined(self.part(left), self.part(right))
+            case cel.Contiguous(left, right):
+                return self.joined(self.part(left), self.part(right), contiguous=True)
+            case cel.Absent(left, vetoes, right):
+                absences = tuple(self.vetoes.setdefault(veto, len(self.vetoes)) for veto in vetoes)
+                return self.joined(self.part(left), self.part(right), absences=absences)
+            case cel.Iteration(inner):
+                return self.looped(self.part(inner))
+            case cel.ContiguousIteration(inner):
+                return self.looped(self.part(inner), contiguous=True)
+            case cel.Repeat(inner, low, high, contiguous):
+                return self.repeated(inner, low, high, contiguous)
+            case cel.Or(left, right):
+                a, b = self.part(left), self.part(right)
+                return Part(a.first + b.first, a.last + b.last, a.may_be_empty or b.may_be_empty)
+        raise TypeError(f"not a formula for skip till next match: {formula!r}")
+
+    def atom(self, guard: frozenset[str | cel.Predicate], marks: frozenset[str]) -> Part:
+        if len(self.positions) == MAX_STATES:
+            raise PlanError(
+                "AUTOMATON_LIMIT",
+                found=f"more than {MAX_STATES}",
+                limit=MAX_STATES,
+                hint="Shorten the pattern or its repetitions.",
+            )
+        self.positions.append(Position(guard, marks))
+        one = (len(self.positions) - 1,)
+        return Part(one, one)
+
+    def clause(self, inner: cel.Formula, sides: tuple[tuple[str | None, cel.Predicate], ...]) -> Part:
+        """φ FILTER (P₁(x₁) OR …): every position says which sides speak of it, by the variables it has so far."""
+        number = len(self.clauses)
+        self.clauses.append(len(sides))
+        guards = [self.composer.side(*side)[1] for side in sides]
+        position, edge = len(self.positions), len(self.edges)
+        made = self.part(inner)
+        for p in self.positions[position:]:
+            spoken = [variable is None or variable in p.marks for variable, _ in sides]
+            p.asks.append((number, tuple((i, guard) for i, guard in enumerate(guards) if spoken[i])))
+        for e in self.edges[edge:]:
+            e.inside += (number,)
+        return made
+
+    def joined(self, a: Part, b: Part, contiguous: bool = False, absences: tuple[int, ...] = ()) -> Part:
+        self.edges += [Edge(p, q, contiguous, absences) for p in a.last for q in b.first]
+        return Part(
+            a.first + b.first if a.may_be_empty else a.first,
+            a.last + b.last if b.may_be_empty else b.last,
+            a.may_be_empty and b.may_be_empty,
+        )
+
+    def looped(self, a: Part, contiguous: bool = False) -> Part:
+        self.edges += [Edge(p, q, contiguous, ()) for p in a.last for q in a.first]
+        return a
+
+    def repeated(self, inner: cel.Formula, low: int, high: int | None, contiguous: bool) -> Part:
+        """φ{n,m} is φ ; (φ ; (…)?)? from the inside out, so that a copy is only ever joined to the next one."""
+        last = self.part(inner)
+        rest = self.looped(last, contiguous) if high is None else last
+        for copies in range((max(low, 1) if high is None else high) - 1, 0, -1):
+            rest = self.joined(
+                self.part(inner), rest._replace(may_be_empty=rest.may_be_empty or copies >= low), contiguous
+            )
+        return rest._replace(may_be_empty=rest.may_be_empty or low == 0)
