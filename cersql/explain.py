@@ -11,6 +11,8 @@ from cersql.syntax import Name, Text, TypeRef
 from planner import automaton, cel
 from planner.determinize import determinize
 from planner.query import Query
+from runtime import nodes
+from runtime.arrays import AnyArray
 from runtime.errors import Span
 from runtime.program import ALWAYS, SKIP, Program
 
@@ -32,7 +34,7 @@ def explain_stage(compiled: Compiled, stage: str | None) -> str:
         case "cel":
             return show_query(compiled.query, order_of_effect(compiled.syntax, compiled.query))
         case "automaton":
-            return automaton.show(compiled.plan.automaton)
+            return show_automaton(compiled)
         case "deterministic":
             return determinize(compiled.program)
         case "physical":
@@ -144,16 +146,55 @@ def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
     return changed(formula, lambda part: _visible(part, marks))
 
 
+def show_automaton(compiled: Compiled) -> str:
+    """The automaton; where it is composed, the flat ones one after the other, and how they are joined."""
+    flat = automaton.show(compiled.plan.automaton)
+    machine = compiled.program.machine
+    return flat if machine is None else f"{flat}\ncomposed where it runs:\n{show_node(machine, 1)}"
+
+
+def show_node(node: nodes.Node, depth: int = 0, transitions: bool = False) -> str:
+    """A composed program as a tree, one node a line: `Greatest NXT`, `Join contiguous`, `Flat 6 states`."""
+    head, parts = [type(node).__name__], []
+    if isinstance(node, nodes.Flat):
+        head.append(f"{len({*node.transitions[:, 0].tolist(), *node.transitions[:, 3].tolist()})} states")
+    for name, value in vars(node).items() if not isinstance(node, nodes.Flat) else ():
+        if isinstance(value, nodes.Node):
+            parts.append(show_node(value, depth + 1, transitions))
+        elif isinstance(value, tuple) and value and all(isinstance(part, nodes.Node) for part in value):
+            parts += [f"{'  ' * (depth + 1)}without:", *(show_node(part, depth + 2, transitions) for part in value)]
+        elif isinstance(value, bool):
+            head += [name] * value
+        elif isinstance(value, int | str) or value is None:
+            head.append(f"{name}={value}")
+    if transitions and isinstance(node, nodes.Flat):
+        parts += [f"{'  ' * (depth + 1)}{line}" for line in _transitions(node.transitions)]
+    return "\n".join(["  " * depth + " ".join(head), *parts])
+
+
 def show_program(program: Program) -> str:
     """The flat form: bits, labels and transitions by number."""
-    lines = [f"states {program.n_states}, initial {list(program.initial)}, final {list(program.final)}"]
+    lines = [f"rule {program.rule}"]
+    if program.machine is None:
+        lines = [f"states {program.n_states}, initial {list(program.initial)}, final {list(program.final)}"]
     lines += [f"bit {i}: {' & '.join(sorted(guard)) or 'TRUE'}" for i, guard in enumerate(program.guards)]
-    lines += [f"label {i}: {', '.join(sorted(label))}" for i, label in enumerate(program.labels)]
+    lines += [f"label {i}: {', '.join(sorted(label)) or '-'}" for i, label in enumerate(program.labels)]
     if program.window is not None:
         bound = "<" if program.window.strict else "<="
         lines.append(f"window: {program.window.kind} {bound} {program.window.size}")
-    for source, guard, label, target in program.transitions.tolist():
+    for i, window in enumerate(program.inner_windows):
+        lines.append(f"window {i} inside: {window.kind} {'<' if window.strict else '<='} {window.size}")
+    lines += _transitions(program.transitions)
+    if program.machine is not None:
+        lines.append(show_node(program.machine, transitions=True))
+    return "\n".join(lines)
+
+
+def _transitions(transitions: AnyArray) -> list[str]:
+    """One a line: `0 -> 1: bit 2, label 0`."""
+    lines = []
+    for source, guard, label, target in transitions.tolist():
         read = "any" if guard == ALWAYS else f"bit {guard}"
         mark = "skip" if label == SKIP else f"label {label}"
         lines.append(f"{source} -> {target}: {read}, {mark}")
-    return "\n".join(lines)
+    return lines

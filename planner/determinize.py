@@ -7,24 +7,24 @@ satisfy no guard or exactly one, and stops after `limit` states.
 
 from __future__ import annotations
 
+from runtime.composed import Untimed, subsets_of
 from runtime.program import WORD_BITS, Program
-from runtime.subsets import DEAD, Subsets
+from runtime.subsets import DEAD, SubsetTable
 
 
 def determinize(program: Program, limit: int = 64) -> str:
-    """One move a line, `{0,1} -[B / b]-> {1} accept`: what an event does that satisfies just this guard, or none."""
-    subsets = Subsets(program)
-    symbols = [(0,) * program.words]
-    for bit in range(len(program.guards)):
-        word, place = divmod(bit, WORD_BITS)
-        symbols.append(tuple(1 << place if w == word else 0 for w in range(program.words)))
-    lines, state = [], 0
+    """One move a line, `{0,1} -[B / b]-> {1} accept`: what an event does that satisfies just this guard, or none.
+
+    States of a composed program are numbered, s0 the beginning; windows inside it are taken to be open.
+    """
+    subsets = subsets_of(program)
+    symbols, lines, state = _symbols(program), list[str](), 0
     while state < len(subsets.members) and state < limit:
         for k, symbol in enumerate(symbols):
             row = subsets.row(state, symbol)
             read = "none" if k == 0 else " & ".join(sorted(program.guards[k - 1])) or "TRUE"
             for label, target, accept in row.moves:
-                marked = ", ".join(sorted(program.labels[label]))
+                marked = ", ".join(sorted(program.labels[label])) or "-"
                 move = f"{_name(subsets, state)} -[{read} / {marked}]-> {_name(subsets, target)}"
                 lines.append(move + (" accept" if accept else ""))
             if row.skip != state:
@@ -35,5 +35,28 @@ def determinize(program: Program, limit: int = 64) -> str:
     return "\n".join(lines)
 
 
-def _name(subsets: Subsets, state: int) -> str:
-    return "dead" if state == DEAD else "{" + ",".join(map(str, subsets.members[state])) + "}"
+def n_deterministic(program: Program, limit: int = 1024) -> int:
+    """How many states single guards reach, or `limit` if more."""
+    subsets, symbols, state = subsets_of(program), _symbols(program), 0
+    while state < len(subsets.members) < limit:
+        for symbol in symbols:
+            subsets.row(state, symbol)
+        state += 1
+    return min(len(subsets.members), limit)
+
+
+def _symbols(program: Program) -> list[tuple[int, ...]]:
+    """The symbols that satisfy no guard, and each guard alone."""
+    found = [(0,) * program.words]
+    for bit in range(len(program.guards)):
+        word, place = divmod(bit, WORD_BITS)
+        found.append(tuple(1 << place if w == word else 0 for w in range(program.words)))
+    return found
+
+
+def _name(subsets: SubsetTable, state: int) -> str:
+    if state == DEAD:
+        return "dead"
+    if isinstance(subsets, Untimed):
+        return f"s{state}"
+    return "{" + ",".join(map(str, subsets.members[state])) + "}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner import cel
-from planner.automaton import Automaton, Guard, distinct_guards, side_by_side
+from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
 from planner.cel import Predicate
 from planner.choice import Choice, contains
 from planner.compose import Composer, masks, renumbered
@@ -82,7 +82,7 @@ def lower_composed(choice: Choice, variables: tuple[str, ...]) -> Lowered:
         choose=choice.late,
         ends_late=choice.ends_late,
     )
-    return Lowered(program, (*guards, *filters), side_by_side(composer.automata))
+    return Lowered(program, (*guards, *filters), side_by_side(relabel(part, frozenset(variables)) for part in composer.automata))
 
 
 def lower_window(window: Window | None) -> rt.Window | None:

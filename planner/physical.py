@@ -19,6 +19,7 @@ from planner.cel import Predicate
 from planner.choice import contains
 from planner.compile import lowered
 from planner.compose import is_flat
+from planner.determinize import n_deterministic
 from planner.query import Query
 from planner.sql import literal, quote
 from runtime.program import WORD_BITS, Program, symbol_words
@@ -58,7 +59,8 @@ class PhysicalPlan:
         lines += [f"  {reason}" for reason in self.reasons]
         composed = "" if self.program.machine is None else " in its flat parts, composed where it runs"
         size = f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}"
-        lines += [size + composed, f"engine: {self.program.rule}"]
+        known = n_deterministic(self.program)
+        lines += [size + composed, f"deterministic states, for one condition at a time: {known}"]
         lines += [f"condition {i} (bit {i} of the symbol): {guard}" for i, guard in enumerate(self.guards)]
         return "\n".join(lines)
 

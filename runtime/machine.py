@@ -741,12 +741,6 @@ def _greedy(node: nodes.Greedy) -> Machine:
     return GreedyMachine(node)
 
 
-def _greedy(node: nodes.Greedy) -> Machine:
-    from runtime.greedy import GreedyMachine  # it builds on this module
-
-    return GreedyMachine(node)
-
-
 MACHINES: dict[type[nodes.Node], Callable[[Any], Machine]] = {
     nodes.Flat: FlatMachine,
     nodes.Bind: BindMachine,
@@ -765,7 +759,6 @@ MACHINES: dict[type[nodes.Node], Callable[[Any], Machine]] = {
     nodes.Within: WithinMachine,
     nodes.NotBefore: NotBeforeMachine,
     nodes.NotAfter: NotAfterMachine,
-    nodes.Greedy: _greedy,
     nodes.Greedy: _greedy,
 }
 
