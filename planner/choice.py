@@ -76,6 +76,16 @@ def settled(formula: cel.Formula) -> cel.Formula:
     return formula
 
 
+def absence_outside(formula: cel.Formula) -> cel.Formula:
+    """The absence after the match as the outermost operator; what stands around it does not change what it asks."""
+    match formula:
+        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project() | cel.NotBefore():
+            inner = absence_outside(formula.inner)
+            if isinstance(inner, cel.NotAfter):
+                return replace(inner, inner=replace(formula, inner=inner.inner))
+    return formula
+
+
 def check_vetoes_before(formula: cel.Formula) -> None:
     """START and strategies ask where a search begins; before a match that would be wherever its window begins.
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from planner import cel
 from planner.automaton import Automaton, distinct_guards, relabel, trim
 from planner.cea import to_cea
-from planner.choice import choice
-from planner.compose import is_flat
-from planner.lower import Lowered, lower, lower_composed
+from planner.choice import choice, settled
+from planner.compose import is_flat, push_filters
+from planner.errors import PlanError
+from planner.lower import Lowered, Watched, lower, lower_composed, with_timeouts
 from planner.query import Skip, Window
 from runtime.program import Program
 
@@ -31,10 +32,11 @@ def compile_formula(
     strategy: str = "ALL",
     consume: str = "NONE",
     skip: Skip | None = None,
+    timeouts: bool = False,
 ) -> Program:
     """The program that finds the formula's complex events inside the window, as strategy, consumption and skip say."""
     variables = visible_variables(formula) if visible is None else tuple(visible)
-    return lowered(formula, window, variables, strategy, consume, skip).program
+    return lowered(formula, window, variables, strategy, consume, skip, timeouts).program
 
 
 def lowered(
@@ -44,9 +46,21 @@ def lowered(
     strategy: str = "ALL",
     consume: str = "NONE",
     skip: Skip | None = None,
+    timeouts: bool = False,
 ) -> Lowered:
-    """The program with its guards and automata: flat where the formula is, else composed where it runs."""
+    """The program with its guards and automata: flat where the formula is, else composed where it runs.
+
+    `timeouts`: with a second program that watches how far each start comes; `variables` are then in their order of
+    appearance. PlanError TIMEOUTS where it is not built.
+    """
+    watched = None
+    if timeouts:
+        if strategy == "NEXT_MATCH" or consume == "ANY":
+            found = "SKIP TILL NEXT MATCH" if strategy == "NEXT_MATCH" else "CONSUME BY ANY"
+            raise PlanError("TIMEOUTS", found=found, hint="Leave one of the two out.")
+        watched = Watched(push_filters(settled(formula)), window)
     if strategy == "ALL" and consume == "NONE" and skip is None and is_flat(formula):
         automaton = automaton_of(formula, variables)
-        return Lowered(lower(automaton, window, variables), distinct_guards(automaton.transitions), automaton)
-    return lower_composed(choice(formula, window, strategy, consume, skip), variables)
+        made = Lowered(lower(automaton, window, variables), distinct_guards(automaton.transitions), automaton)
+        return made if watched is None else with_timeouts(made, watched)
+    return lower_composed(choice(formula, window, strategy, consume, skip), variables, watched)

@@ -11,4 +11,5 @@ class PlanError(CersqlError):
     conditions = {
         "ABSENCE_BEFORE": Condition("0A000", "{found} inside an absence before the match is not supported."),
         "AUTOMATON_LIMIT": Condition("54000", "The pattern needs {found} states, the limit is {limit}."),
+        "TIMEOUTS": Condition("0A000", "WITH TIMEOUTS beside {found} is not supported."),
     }

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from planner import cel
 from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
 from planner.cel import Predicate
-from planner.choice import Choice, contains
+from planner.choice import Choice, absence_outside, contains
 from planner.compose import Composer, masks, renumbered
 from planner.greedy import greedy_node
 from planner.query import Window
@@ -48,7 +49,14 @@ class Lowered(NamedTuple):
     automaton: Automaton
 
 
-def lower_composed(choice: Choice, variables: tuple[str, ...]) -> Lowered:
+class Watched(NamedTuple):
+    """WITH TIMEOUTS: the formula and window whose runs are watched, whatever is chosen among its matches."""
+
+    formula: cel.Formula
+    window: Window | None
+
+
+def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched | None = None) -> Lowered:
     """The program of a formula whose automaton is composed where it runs. Event guards come before those of filters."""
     composer = Composer()
     tree = greedy_node(choice.formula, composer) if choice.greedy else composer.node(choice.formula)
@@ -56,13 +64,36 @@ def lower_composed(choice: Choice, variables: tuple[str, ...]) -> Lowered:
         tree = nodes.First(tree)
     if choice.clause != "ALL":
         tree = nodes.Greatest(choice.clause, tree, clause=True)
+    automata = tuple(relabel(part, frozenset(variables)) for part in composer.automata)
+    watch = None if watched is None else watching(watched, composer)
+    program = _composed(
+        composer,
+        tree,
+        variables,
+        projects=contains(choice.formula, (cel.Project,)),
+        window=lower_window(choice.window),
+        rule="any" if choice.consume == "ANY" else "timed" if choice.timed else "composed",
+        consume=choice.consume != "NONE",
+        skip=None if choice.skip is None else rt.Skip(choice.skip.to, choice.skip.mark),
+        choose=choice.late,
+        ends_late=choice.ends_late,
+    )
+    if watch is not None:
+        program = _with_timeouts(program, watch, composer)
+    return Lowered(program, (*composer.guards, *composer.filters), side_by_side(automata))
+
+
+def _composed(
+    composer: Composer, tree: nodes.Node, variables: tuple[str, ...], projects: bool, **more: Any
+) -> rt.Program:
+    """The program of a tree, once the composer has met all that any tree of the query asks for."""
     guards, filters = tuple(composer.guards), tuple(composer.filters)
     visible = composer.mask(frozenset(variables))
     # Where projection can leave an event without a variable, matches also differ by their first and last events.
-    keep = visible | (nodes.BEGIN | nodes.END if contains(choice.formula, (cel.Project,)) else 0)
+    keep = visible | (nodes.BEGIN | nodes.END if projects else 0)
     kept = sorted({mask & keep for mask in masks(tree)} | {0})
     names = {name: 1 << (nodes.FIRST_VARIABLE + i) for name, i in composer.variables.items() if name in variables}
-    program = rt.Program(
+    return rt.Program(
         n_states=0,
         transitions=np.zeros((0, 4), np.int64),
         initial=(),
@@ -70,19 +101,68 @@ def lower_composed(choice: Choice, variables: tuple[str, ...]) -> Lowered:
         guards=tuple(_names(guard) for guard in (*guards, *filters)),
         labels=tuple(frozenset(name for name, bit in names.items() if mask & bit) for mask in kept),
         variables=variables,
-        window=lower_window(choice.window),
-        rule="any" if choice.consume == "ANY" else "timed" if choice.timed else "composed",
         machine=renumbered(tree, len(guards)),
         masks=tuple(kept),
         keep=keep,
         inner_windows=tuple(w for w in map(lower_window, composer.windows) if w is not None),
         n_event_guards=len(guards),
-        consume=choice.consume != "NONE",
-        skip=None if choice.skip is None else rt.Skip(choice.skip.to, choice.skip.mark),
-        choose=choice.late,
-        ends_late=choice.ends_late,
+        **more,
     )
-    return Lowered(program, (*guards, *filters), side_by_side(relabel(part, frozenset(variables)) for part in composer.automata))
+
+
+# ---------------------------------------------------------------- WITH TIMEOUTS
+
+
+class Watch(NamedTuple):
+    """What watches how far every start comes: the tree, and the window that the engine cuts by."""
+
+    tree: nodes.Node
+    window: Window | None
+    projects: bool
+    ends_late: bool
+
+
+def with_timeouts(made: Lowered, watched: Watched) -> Lowered:
+    """A flat program beside the composed one that watches it; they read the same symbols."""
+    composer = Composer(guards={guard: i for i, guard in enumerate(made.guards)})
+    program = _with_timeouts(made.program, watching(watched, composer), composer)
+    guards = (*composer.guards, *composer.filters)
+    return Lowered(replace(program, guards=tuple(map(_names, guards))), guards, made.automaton)
+
+
+def _with_timeouts(program: rt.Program, watch: Watch, composer: Composer) -> rt.Program:
+    made = _composed(
+        composer,
+        watch.tree,
+        program.variables,
+        projects=watch.projects,
+        window=lower_window(watch.window),
+        rule="timed",
+        ends_late=watch.ends_late,
+    )
+    more = tuple(label for label in dict.fromkeys(made.labels) if label not in program.labels)
+    return replace(program, labels=(*program.labels, *more), timeouts=made)
+
+
+def watching(watched: Watched, composer: Composer) -> Watch:
+    """One run for each start and state, NXT-best; a trailing absence has its window inside, and goes around that."""
+    formula, window = absence_outside(watched.formula), watched.window
+    projects = contains(formula, (cel.Project,))
+    if isinstance(formula, cel.NotAfter):
+        first = nodes.First(_shown(composer.node(formula.inner)), shows=True)
+        vetoes = tuple(map(composer.node, formula.vetoes))
+        return Watch(nodes.NotAfter(first, vetoes, composer.window(formula.window)), None, projects, ends_late=True)
+    return Watch(nodes.First(_shown(composer.node(formula)), shows=True), window, projects, ends_late=False)
+
+
+def _shown(node: nodes.Node) -> nodes.Node:
+    """An absence before the whole match shows the matches that it vetoes."""
+    match node:
+        case nodes.Bind() | nodes.Restrict() | nodes.Keep():
+            return replace(node, inner=_shown(node.inner))
+        case nodes.NotBefore():
+            return replace(node, shows=True)
+    return node
 
 
 def lower_window(window: Window | None) -> rt.Window | None:

@@ -67,7 +67,9 @@ class PhysicalPlan:
 
 def plan(query: Query) -> PhysicalPlan:
     """Choose how to run a query. Raises PlanError if its automaton is too large."""
-    made = lowered(query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip)
+    made = lowered(
+        query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts
+    )
     program, automaton = made.program, made.automaton
     events = made.guards[: program.n_event_guards]
     sees_positions = observes_positions(automaton, query) if program.machine is None else sees_gaps(query)

@@ -16,6 +16,7 @@ from runtime.errors import InternalError
 from runtime.matches import Matches
 from runtime.program import Program, check_version
 from runtime.timed_engine import TimedEngine
+from runtime.timeouts import TimeoutsEngine
 
 
 class Engine(Protocol):
@@ -77,4 +78,5 @@ def engine_for(program: Program) -> Engine:
     check_version(program)
     if program.rule not in ENGINES:
         raise InternalError("INTERNAL", detail=f"no engine for the rule {program.rule!r}")
-    return ENGINES[program.rule](program)
+    engine = ENGINES[program.rule](program)
+    return engine if program.timeouts is None else TimeoutsEngine(program, engine)

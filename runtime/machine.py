@@ -605,7 +605,7 @@ class FirstMachine(Machine):
     """NXT among the runs of one start. (values, None, None) before it begins; then (values, Rivals, register)."""
 
     def __init__(self, node: nodes.First) -> None:
-        self._inner = machine_of(node.inner)
+        self._inner, self._shows = machine_of(node.inner), node.shows
 
     def initial(self) -> list[Value]:
         return [(undominated(self._inner.initial()), None, None)]
@@ -629,7 +629,7 @@ class FirstMachine(Machine):
             else:
                 left, accept = without(undominated(own.values), first.values), own.accept and not first.accept
                 after = Rivals(without(undominated(second.values), first.values), undominated(first.values))
-            if left or accept:
+            if left or accept or self._shows:
                 moves.append(Move(mask, (left, after, register or NOW) if left else None, accept))
         return moves
 
@@ -665,7 +665,7 @@ class NotBeforeMachine(Machine):
     """
 
     def __init__(self, node: nodes.NotBefore) -> None:
-        self._inner, self._window = machine_of(node.inner), node.window
+        self._inner, self._window, self._shows = machine_of(node.inner), node.window, node.shows
         self._vetoes = [WithinMachine(nodes.Within(veto, node.window)) for veto in node.vetoes]
         self._waiting = tuple(undominated(veto.initial()) for veto in self._vetoes)
 
@@ -681,7 +681,7 @@ class NotBeforeMachine(Machine):
                 moves.append(Move(mask, (target, *self._watch(watched, last, symbol)), False))
             else:
                 free = accept and not last
-                if target is not None or free:
+                if target is not None or free or (accept and self._shows):
                     moves.append(Move(mask, None if target is None else (target, None, last), free))
         return moves
 
@@ -725,14 +725,18 @@ class NotAfterMachine(Machine):
         moves = []
         for mask, target, accept in self._inner.step(inner, symbol):
             since = NOW if mask & BEGIN else register
-            if target is not None:
-                moves.append(Move(mask, ("run", target, since), False))
+            if target is not None or not accept:  # the latter only where what is given up is shown
+                moves.append(Move(mask, None if target is None else ("run", target, since), False))
             if accept:
                 moves.append(Move(mask | END, ("wait", self._watches.initial, since), False))
         return moves
 
     def at_end(self, value: Value) -> bool:
         return value[0] == "wait"
+
+    def begin(self, value: Value) -> Reg | None:
+        register: Reg | None = value[2]
+        return register
 
 
 def _greedy(node: nodes.Greedy) -> Machine:

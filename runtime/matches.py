@@ -11,7 +11,8 @@ class Matches(NamedTuple):
     """n matches; the events of match k are offsets[k] … offsets[k+1], in stream order.
 
     `positions` are the rows that the caller gave (by default the positions in the key's stream), `labels` indices
-    into Program.labels, `key` the key of each match (0 where there are none).
+    into Program.labels, `key` the key of each match (0 where there are none). `timeout`: these are no matches, but how
+    far starts came whose windows closed without one (runtime.timeouts).
     """
 
     n: int
@@ -19,3 +20,4 @@ class Matches(NamedTuple):
     positions: IntArray
     labels: AnyArray
     key: IntArray
+    timeout: bool = False

@@ -157,9 +157,13 @@ class Greatest(Node):
 
 @dataclass(frozen=True, eq=False)
 class First(Node):
-    """NXT among the matches of one start and one end, for AFTER MATCH SKIP: every start has a run of its own."""
+    """NXT among the matches of one start and one end, for AFTER MATCH SKIP: every start has a run of its own.
+
+    `shows`: a move of a run that is given up then leads nowhere, instead of being left out (WITH TIMEOUTS).
+    """
 
     inner: Node
+    shows: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,11 +176,12 @@ class Within(Node):
 
 @dataclass(frozen=True, eq=False)
 class NotBefore(Node):
-    """NOT ψ ; φ."""
+    """NOT ψ ; φ. `shows`: a match that is vetoed makes a move that leads nowhere (WITH TIMEOUTS)."""
 
     vetoes: tuple[Node, ...]
     inner: Node
     window: int
+    shows: bool = False
 
 
 @dataclass(frozen=True, eq=False)

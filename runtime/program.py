@@ -63,6 +63,8 @@ class Program:
     consumption, or a choice between starts): it is `machine`, whose moves bear masks; masks[i] is the mask of label i,
     `keep` the bits of a mask that tell matches apart, and only the first `n_event_guards` guards can make an event part
     of a match or of a veto. `choose`: the strategy that is left to the end of the partition, ALL for none.
+    `timeouts`: the program that watches, over the same symbols, how far each start comes (runtime.timeouts); all its
+    labels are among `labels`.
     """
 
     n_states: int
@@ -83,6 +85,7 @@ class Program:
     skip: Skip | None = None
     choose: str = "ALL"
     ends_late: bool = False
+    timeouts: Program | None = None
     max_subsets: int = 65_536
     format: int = FORMAT
     package: str = field(default_factory=package_version)
@@ -97,6 +100,11 @@ class Program:
         return np.array(
             [[variable in label for variable in self.variables] for label in self.labels], dtype=bool
         ).reshape(len(self.labels), len(self.variables))
+
+    def ranks(self) -> IntArray:
+        """int64[n_labels]: the least index of a variable that the user can see in each label; -1 where it has none."""
+        shown = [(i, variable) for i, variable in enumerate(self.variables) if not variable.startswith("@")]
+        return np.array([min((i for i, v in shown if v in label), default=-1) for label in self.labels], np.int64)
 
 
 def check_version(program: Program) -> None:

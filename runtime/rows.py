@@ -23,6 +23,7 @@ class RowBuilder:
         matrix = program.label_matrix()
         self._held: AnyArray = np.asarray(matrix.any(axis=1))
         self._bound = [matrix[:, program.variables.index(v.mark)] for v in task.variables]
+        self._ranks = program.ranks()
 
     def batch(self, matches: Matches, rows: pa.Table, base: int = 0) -> pa.RecordBatch:
         """The rows of a chunk of matches. `rows` holds the input from row number `base` on."""
@@ -39,6 +40,12 @@ class RowBuilder:
         if task.size is not None:
             names.append(task.size)
             columns.append(pa.array(self._sizes(matches)))
+        if task.status is not None:
+            names.append(task.status)
+            columns.append(pa.array(["timeout" if matches.timeout else "match"] * matches.n, pa.string()))
+        if task.reached is not None:
+            names.append(task.reached)
+            columns.append(self._reached(matches))
         for variable, bound in zip(task.variables, self._bound, strict=True):
             names.append(variable.name)
             columns.append(self._variable(variable, bound, matches, index, rows))
@@ -52,6 +59,13 @@ class RowBuilder:
             return np.diff(matches.offsets).astype(np.int32)
         match_of = np.repeat(np.arange(matches.n), np.diff(matches.offsets))
         return np.bincount(match_of[self._held[matches.labels]], minlength=matches.n).astype(np.int32)
+
+    def _reached(self, matches: Matches) -> pa.Array:
+        """The name of the variable that the last event of each match bears, of those the first in their order."""
+        ranks = self._ranks[matches.labels]
+        last = np.where(ranks >= 0, np.arange(len(ranks)), -1)
+        at = np.maximum.reduceat(last, matches.offsets[:-1]) if matches.n else last
+        return pa.array(self._task.names, pa.string()).take(pa.array(ranks[at], mask=at < 0))
 
     def _variable(
         self, variable: OutputVariable, bound: AnyArray, matches: Matches, index: IntArray, rows: pa.Table

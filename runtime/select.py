@@ -64,11 +64,11 @@ def skipped(matches: Iterable[Match], skip: Skip, variables: Iterable[str]) -> l
         best = max(map(nxt, longest))
         match = min((m for m in longest if nxt(m) == best), key=lambda m: [m.of(name) for name in names])
         chosen.append(match)
-        dropped = max(start, _dropped(match, skip))
+        dropped = max(start, last_dropped(match, skip))
     return chosen
 
 
-def _dropped(match: Match, skip: Skip) -> int:
+def last_dropped(match: Match, skip: Skip) -> int:
     """The last position at which no further match may begin."""
     if skip.to == "PAST LAST ROW":
         return match.end

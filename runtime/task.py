@@ -46,7 +46,8 @@ class Task:
     and ties, and the partition is read in a stream; otherwise it is sorted here. `count_only`: one row, the number of
     matches. `position`: a column that numbers the rows of the whole stream, so that gaps show what was dropped.
     `symbol_bits`: if not None, only so many low bits of the single symbol column are the symbol; those above
-    it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY).
+    it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY). `status`, `reached`: the
+    columns of WITH TIMEOUTS; `names`: for the latter, what the user calls each of Program.variables.
     """
 
     program: Program
@@ -66,3 +67,6 @@ class Task:
     position: str | None = None
     symbol_bits: int | None = None
     interleaved: bool = False
+    status: str | None = None
+    reached: str | None = None
+    names: tuple[str, ...] = ()

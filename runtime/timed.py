@@ -305,8 +305,8 @@ def add_root(roots, n_roots, node, clock, key, begin, end):
 
 
 @njit(cache=True)
-def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, strict, key, report):
-    """One event: all moves of all entries and of the start."""
+def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, strict, key, report, log):
+    """One event: all moves of all entries and of the start. `log`: moves that end no match are roots that end at -1."""
     counts = live.counts
     old = counts[SIDE]
     new = 1 - old
@@ -339,6 +339,8 @@ def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, 
             node = extend(arena, row_id, rules.label[e], merged, start)
             if rules.accept[e] and report:
                 n_roots = add_root(roots, n_roots, node, clock, key, begin, position)
+            elif log:
+                n_roots = add_root(roots, n_roots, node, clock, key, begin, np.int64(-1))
             target = rules.target[e]
             if target >= 0:
                 at = find_or_add(rules, live, old, k, target, rules.from_[e], now, position, new, n_new)
@@ -399,13 +401,14 @@ def has_registers(rules, live):
 @njit(cache=True)
 def step_kernel(
     arena, rules, windows, live, roots, begin, classes, positions, rows, clocks, times, keys, mute, width, strict,
-    borders, consume,
+    borders, consume, log,
 ):  # fmt: skip
     """Read events begin … until something is missing. Returns (result, event at which to go on).
 
     As runtime.cea.step_kernel; `clocks` is what `width` (the window of the whole match) is measured in, `times` what
     the windows inside are, unless by position. `borders`: stop (KEY_ENDS) before the first event of a new key.
-    `consume`: stop (CONSUMED) after an event that ends matches; its entries are dropped. O(entries) per event.
+    `consume`: stop (CONSUMED) after an event that ends matches; its entries are dropped. `log`: see `fire`.
+    O(entries) per event.
     """
     counts = live.counts
     keyed = len(keys) > 0
@@ -439,7 +442,7 @@ def step_kernel(
         report = not gap and (len(mute) == 0 or not mute[i])
         n_roots = counts[N_ROOTS]
         at = position - 1 if gap else position
-        fire(arena, rules, live, roots, step, rows[i], clocks[i], times[i], at, width, strict, counts[KEY], report)
+        fire(arena, rules, live, roots, step, rows[i], clocks[i], times[i], at, width, strict, counts[KEY], report, log)
         counts[LAST_POSITION] = at
         if not gap:
             i += 1

@@ -159,6 +159,7 @@ class TimedEngine(CeaEngine):
         self._windows: timed.InnerWindows | None = None
         self._holds = program.skip is not None or program.choose != "ALL"
         self._borders = self._holds or program.ends_late
+        self._logs = False  # does the kernel log every move (runtime.timeouts)?
         self._best: dict[int, list[tuple[int, int]]] = {}  # by start: (end, node) of its longest matches
         self._held: list[select.Match] = []
         self._numbers: list[tuple[IntArray, IntArray]] = []  # (positions, rows) of this key's events, where held
@@ -243,7 +244,7 @@ class TimedEngine(CeaEngine):
             result, at = timed.step_kernel(
                 arena, self._rules.rules, self._windows, live, self._timed_roots, at,
                 classes, positions, numbers, clocks, times, keys, mute, self._width, self._strict,
-                self._borders, self._program.consume,
+                self._borders, self._program.consume, self._logs,
             )  # fmt: skip
             counts = live.counts
             if result == timed.NEEDS_ROW:
@@ -364,6 +365,9 @@ class TimedEngine(CeaEngine):
                 n = counts[timed.N_ROOTS]
                 roots = self._timed_roots
                 roots.node[n], roots.clock[n], roots.key[n] = node, self._arena.start[node], counts[timed.KEY]
+                register = self._rules.rules.begin[live.state[side, k]]
+                roots.begin[n] = live.position[side, k, register] if register >= 0 else 0
+                roots.end[n] = counts[timed.LAST_POSITION]
                 counts[timed.N_ROOTS] = n + 1
 
     def _forget_key(self) -> None:

@@ -32,9 +32,11 @@ from pyspark.sql.types import (
 from planner.physical import PhysicalPlan, drop_sql, packed_symbol_sql, symbol_sql, type_rank_sql
 from planner.query import (
     END_COLUMN,
+    REACHED_COLUMN,
     SIZE_COLUMN,
     SOURCE_COLUMN,
     START_COLUMN,
+    STATUS_COLUMN,
     Output,
     Query,
     key_column,
@@ -255,6 +257,9 @@ class Batch:
             slices=slices,
             position=POSITION_COLUMN if plan.layout == "ranges" else None,
             interleaved=self._interleaved,
+            status=STATUS_COLUMN if self._wants(STATUS_COLUMN) else None,
+            reached=REACHED_COLUMN if self._wants(REACHED_COLUMN) else None,
+            names=tuple({v.mark: v.name for v in query.variables}[mark] for mark in plan.program.variables),
         )
 
     def _match_schema(self, task: Task) -> StructType:
@@ -264,6 +269,7 @@ class Batch:
         fields += [StructField(name, time) for name in (task.start, task.end) if name is not None]
         if task.size is not None:
             fields.append(StructField(task.size, IntegerType()))
+        fields += [StructField(name, StringType()) for name in (task.status, task.reached) if name is not None]
         for variable in task.variables:
             inner = [StructField(name, self.types[name]) for name in variable.fields]
             struct = StructType(inner or [StructField(EMPTY, ByteType())])
