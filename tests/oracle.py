@@ -467,3 +467,157 @@ def evaluate_partitioned(
     if skip is not None:
         kept = {key: list(after_match(matches, skip)) for key, matches in kept.items()}
     return {key: set(map(as_match, matches)) for key, matches in kept.items()}
+
+
+# ---------------------------------------------------------------- WITH TIMEOUTS
+
+
+class Begun:
+    """The partial runs of a formula: what of a match an automaton has seen, and can in principle go on with.
+
+    `of(φ, i, j)` are those (s, e, μ) that began when the search started at i, have read event j and not ended, where e
+    is the last event taken; that a later event will satisfy what it must is taken for granted. Not for START, AND,
+    strategies.
+    """
+
+    def __init__(self, meaning: Meaning) -> None:
+        self.meaning = meaning
+        self.known: dict[tuple[cel.Formula, int, int], frozenset[Complex]] = {}
+
+    def of(self, formula: cel.Formula, i: int, j: int) -> frozenset[Complex]:
+        key = formula, i, j
+        if key not in self.known:
+            self.known[key] = frozenset(self.definition(formula, i, j))
+        return self.known[key]
+
+    def definition(self, formula: cel.Formula, i: int, j: int) -> Iterator[Complex]:
+        """For each operator, where in it the run may be."""
+        stream, meaning = self.meaning.stream, self.meaning
+        match formula:
+            case cel.Event():
+                return
+            case cel.As(inner, variable):
+                for s, e, mu in self.of(inner, i, j):
+                    yield s, e, mu | {(variable, position) for _, position in mu}
+            case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
+                yield from self.of(left, i, j)
+                yield from self.behind(formula, left, right, i, j)
+                if cel.may_be_empty(left):
+                    yield from self.of(right, i, j)
+            case cel.Iteration(inner) | cel.ContiguousIteration(inner):
+                yield from self.of(inner, i, j)
+                yield from self.behind(formula, inner, formula, i, j)
+            case cel.Repeat(inner, low, high, _):
+                yield from self.of(inner, i, j)
+                if high is None or high > 1:
+                    fewer = replace(formula, low=max(low - 1, 1), high=high and high - 1)
+                    yield from self.behind(formula, inner, fewer, i, j)
+            case cel.Or(left, right):
+                yield from self.of(left, i, j) | self.of(right, i, j)
+            case cel.All(left, right):
+                sides = []
+                for side in (left, right):
+                    ended = frozenset[Complex]().union(*(meaning.of(side, i, k) for k in range(i, j + 1)))
+                    sides.append((self.of(side, i, j), ended))
+                (a, ended_a), (b, ended_b) = sides
+                yield from a | b  # the other has not begun
+                yield from ended_a | ended_b
+                yield from [*join(a, b), *join(a, ended_b), *join(ended_a, b)]
+            case cel.Unless(inner, veto):
+                yield from (c for c in self.of(inner, i, j) if not meaning.occurs([veto], c[0], j))
+            case cel.Project(inner, keep):
+                for s, e, mu in self.of(inner, i, j):
+                    yield s, e, frozenset((variable, position) for variable, position in mu if variable in keep)
+            case cel.Within(inner, window):
+                yield from (c for c in self.of(inner, i, j) if fits(window, c[0], j, stream))
+            case cel.Filter(inner, variable, predicate):
+                yield from (c for c in self.of(inner, i, j) if holds(predicate, variable, c[2], stream))
+            case cel.FilterAny(inner, sides_):
+                for c in self.of(inner, i, j):
+                    if any(holds(predicate, variable, c[2], stream) for variable, predicate in sides_):
+                        yield c
+            case _:
+                raise TypeError(f"partial runs are not defined here for {formula!r}")
+
+    def behind(self, operator: cel.Formula, left: cel.Formula, right: cel.Formula, i: int, j: int) -> Iterator[Complex]:
+        """The left side has ended: the right side has not begun yet, or has."""
+        vetoes = operator.vetoes if isinstance(operator, cel.Absent) else ()
+        contiguous = isinstance(operator, cel.Contiguous | cel.ContiguousIteration)
+        contiguous = contiguous or (isinstance(operator, cel.Repeat) and operator.contiguous)
+        for k in range(i, j + 1):
+            before = self.meaning.of(left, i, k)
+            if (k == j or not contiguous) and not self.meaning.occurs(vetoes, k + 1, j):
+                yield from before
+            if k < j:
+                after = self.meaning.next_to(operator, k + 1, self.of(right, k + 1, j))
+                yield from join(before, [c for c in after if not self.meaning.occurs(vetoes, k + 1, c[0] - 1)])
+
+
+def without_absences(formula: cel.Formula) -> cel.Formula:
+    """The formula without the absences before and after the whole."""
+    match formula:
+        case cel.NotBefore(_, inner, _) | cel.NotAfter(inner, _, _):
+            return without_absences(inner)
+        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project():
+            return replace(formula, inner=without_absences(formula.inner))
+    return formula
+
+
+def reached(complex_event: Complex, order: Sequence[str]) -> int:
+    """The rank of a run: of its last event with a variable, the least index in `order` of those; -1 without any."""
+    shown = [(position, order.index(variable)) for variable, position in complex_event[2] if variable in order]
+    last = max((position for position, _ in shown), default=None)
+    return min((index for position, index in shown if position == last), default=-1)
+
+
+def timeouts(
+    formula: cel.Formula,
+    stream: Sequence[Event],
+    order: Sequence[str],
+    window: Window | None = None,
+    limit: int | None = None,
+    strategy: str = "ALL",
+    consume: str = "NONE",
+    skip: Skip | None = None,
+) -> dict[int, tuple[int, set[Match]]]:
+    """WITH TIMEOUTS over one stream that has ended: for each start that timed out the rank of its furthest run, and the
+    runs that may be shown (which differ by their variables alone). The ends of these are not meant.
+
+    A start is where a run begins. It times out if no match, before any strategy, begins there. `order` has the
+    variables as they appear in the pattern.
+    """
+    meaning = Meaning(stream, limit)
+    begun, whole = Begun(meaning), without_absences(formula)
+    runs: dict[int, set[Complex]] = {}
+    for j in range(len(stream)):
+        for c in begun.of(whole, 0, j) | meaning.of(whole, 0, j):
+            if fits(window, c[0], c[1], stream):
+                runs.setdefault(c[0], set()).add(c)
+    matched = {c[0] for found in answers(formula, meaning, window) for c in found}
+    gone = matched | dropped(
+        evaluate(formula, stream, window, limit, strategy, consume, skip), stream, window, skip, consume
+    )
+    found = {}
+    for start in runs.keys() - gone:
+        rank = max(reached(c, order) for c in runs[start])
+        best = select("NXT", [c for c in runs[start] if reached(c, order) == rank])
+        found[start] = rank, {as_match((s, s, mu)) for s, _, mu in best}
+    return found
+
+
+def dropped(
+    chosen: Iterable[Match], stream: Sequence[Event], window: Window | None, skip: Skip | None, consume: str
+) -> set[int]:
+    """The starts that CONSUME BY PARTITION or AFTER MATCH SKIP dropped, by the matches that were given."""
+    gone: set[int] = set()
+    if consume == "PARTITION":
+        for s in range(len(stream)):
+            ends = [e for _, e, _ in chosen if e >= s]
+            if ends and fits(window, s, min(ends), stream):
+                gone.add(s)
+    if skip is not None:
+        for s, e, mu in chosen:
+            held = dict(mu).get(skip.mark or "", frozenset({s}))
+            point = {"PAST LAST ROW": e + 1, "TO NEXT ROW": s, "TO FIRST": min(held), "TO LAST": max(held)}[skip.to]
+            gone |= set(range(s + 1, point))
+    return gone

@@ -1,0 +1,59 @@
+"""WITH TIMEOUTS through spark.sql: all columns, their types, HAVING, LIMIT and COUNT, in both ways of sorting."""
+
+from __future__ import annotations
+
+import pytest
+import sparks
+from pyspark.sql import SparkSession
+
+ROWS = "(0, 'A', 1), (1, 'B', 1), (2, 'A', 2), (3, 'C', 1), (4, 'A', 1), (5, 'B', 1), (6, 'B', 1), (7, 'A', NULL)"
+PATTERN = "PATTERN A a ; B+ b ; C c PARTITION BY k ORDER BY ts WITHIN 5"
+TIMEOUTS = [
+    # k, from, to, status, reached, a, b, c
+    (1, 0, 3, "match", "c", 0, [1], 3),
+    (1, 4, 6, "timeout", "b", 4, [5, 6], None),
+    (2, 2, 2, "timeout", "a", 2, [], None),
+    (None, 7, 7, "timeout", "a", 7, [], None),
+]
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    session = sparks.taught(spark)
+    session.sql(f"SELECT ts, type, k FROM VALUES {ROWS} AS e(ts, type, k)").createOrReplaceTempView("events")
+    return session
+
+
+@pytest.mark.parametrize("sort", ["worker", "spark"])
+def test_all_columns(session: SparkSession, sort: str) -> None:
+    with sparks.settings(session, cersql__sort=sort):
+        df = session.sql(f"FROM events {PATTERN} RETURN * WITH TIMEOUTS")
+        rows = df.collect()
+    assert df.columns == ["k", "match_start", "match_end", "match_status", "match_reached", "a", "b", "c"]
+    assert [df.schema[name].dataType.simpleString() for name in ("match_status", "match_reached")] == ["string"] * 2
+    found = [
+        (r.k, r.match_start, r.match_end, r.match_status, r.match_reached, r.a.ts, [b.ts for b in r.b], r.c and r.c.ts)
+        for r in rows
+    ]
+    assert sorted(found, key=lambda row: (row[0] is None, row[0] or 0, row[1])) == TIMEOUTS
+
+
+def test_what_is_done_with_them(session: SparkSession) -> None:
+    """HAVING, LIMIT and COUNT see matches and timeouts alike."""
+    text = f"FROM events {PATTERN} RETURN a.ts AS a, c.ts AS c, match_reached AS reached WITH TIMEOUTS"
+    assert session.sql(text).count() == 4
+    assert session.sql(f"SELECT count(*) FROM ({text})").collect()[0][0] == 4
+    kept = session.sql(f"{text} HAVING match_status = 'timeout' AND match_reached <> 'a'").collect()
+    assert [tuple(row) for row in kept] == [(4, None, "b")]
+    assert len(session.sql(f"{text} LIMIT 2").collect()) == 2
+
+
+def test_without_keys_and_with_a_choice(session: SparkSession) -> None:
+    """One task; a start that was skipped gives no row, and neither does one whose absence held."""
+    text = (
+        "FROM events PATTERN {} ORDER BY ts WITHIN 5 {} RETURN match_start, match_status, match_reached WITH TIMEOUTS"
+    )
+    skipped = session.sql(text.format("A a ; C c", "AFTER MATCH SKIP PAST LAST ROW")).collect()
+    assert sorted(map(tuple, skipped)) == [(0, "match", "c"), (4, "timeout", "a"), (7, "timeout", "a")]
+    absent = session.sql(text.format("SEQ(A a, B b, !C)", "SEMANTICS NXT")).collect()
+    assert sorted(map(tuple, absent)) == [(0, "match", "b"), (2, "match", "b"), (7, "timeout", "a")]

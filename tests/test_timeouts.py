@@ -1,0 +1,290 @@
+"""WITH TIMEOUTS: starts whose window closed without a match, and how far they came, as the oracle says."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from itertools import pairwise
+
+import harness
+import oracle
+import pytest
+import strategies
+from harness import Options, Rows
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import Row
+
+from planner import cel
+from planner.compile import compile_formula
+from planner.errors import PlanError
+from planner.query import Skip
+from runtime.engine import engine_for
+from runtime.program import Program
+
+LIMIT = 2000  # complex events of the oracle; larger examples are left out
+DEFINED = ("seq", "seq", "contiguous", "or", "loop", "repeat", "as", "filter", "filter any", "absent", "all", "unless",
+           "project", "within")  # fmt: skip
+
+A, B, C, D = (cel.Event(name, frozenset({name})) for name in "ABCD")
+Shown = tuple[int, str | None, oracle.Match]  # (start, match_reached, the run: its start twice, and its variables)
+
+
+def seq(*parts: cel.Formula) -> cel.Formula:
+    first, *others = parts
+    for part in others:
+        first = cel.Sequence(first, part)
+    return first
+
+
+def order_of(formula: cel.Formula) -> tuple[str, ...]:
+    """The variables; by name, which in these tests is some order like another."""
+    return tuple(sorted(v for v in cel.variables(formula) if not v.startswith("@")))
+
+
+def compiled(formula: cel.Formula, window: cel.Window | None = None, options: Options = harness.PLAIN) -> Program:
+    return compile_formula(formula, window, order_of(formula), timeouts=True, **options.given())
+
+
+def run(
+    program: Program, rows: Rows, cuts: Iterable[int] = (), restore: bool = False
+) -> tuple[harness.Found, dict[Hashable, list[Shown]]]:
+    """The matches, and the timeouts, by key."""
+    engine, batches = engine_for(program), []
+    for start, stop in pairwise([0, *sorted(cuts), len(rows)]):
+        batches += engine.feed(*rows.cut(start, stop))
+        if restore:
+            state, engine = engine.snapshot(), engine_for(program)
+            engine.restore(state)
+    batches += engine.flush()
+    matches = harness.decode(program, rows, [batch for batch in batches if not batch.timeout])
+    runs = harness.decode(program, rows, [batch for batch in batches if batch.timeout])
+    ranks = program.ranks()
+    shown: dict[Hashable, list[Shown]] = {key: [] for key in runs}
+    for batch in batches:
+        for k in range(batch.n if batch.timeout else 0):
+            own = ranks[batch.labels[batch.offsets[k] : batch.offsets[k + 1]]]
+            rank = own[own >= 0][-1] if (own >= 0).any() else -1
+            key = rows.names[int(batch.key[k])] if rows.keys is not None else None
+            start, _, mu = runs[key][len(shown[key])]
+            shown[key].append((start, program.variables[rank] if rank >= 0 else None, (start, start, mu)))
+    return matches, shown
+
+
+def check(
+    formula: cel.Formula,
+    events: list[oracle.Event],
+    window: cel.Window | None = None,
+    options: Options = harness.PLAIN,
+    keyed: bool = False,
+    seed: int = 0,
+) -> dict[Hashable, list[Shown]]:
+    """Engine and oracle agree, however the stream is fed. Gives the timeouts."""
+    order = order_of(formula)
+    parts = oracle.split(events) if keyed else {None: events}
+    expected = {key: oracle.timeouts(formula, part, order, window, LIMIT, **options.given())
+                for key, part in parts.items()}  # fmt: skip
+    own = harness.expected_matches(formula, events, window, keyed, LIMIT, options)
+    program = compiled(formula, window, options)
+    rows, sparse = (harness.rows_of(program, events, keyed, drop) for drop in (False, True))
+    ways = {
+        "whole": run(program, rows),
+        "one row at a time": run(program, rows, range(1, len(rows))),
+        "cut and restored": run(program, rows, harness.random_cuts(seed, len(rows)), restore=True),
+        "dropped, cut and restored": run(program, sparse, harness.random_cuts(seed + 1, len(sparse)), restore=True),
+    }
+    for way, (matches, shown) in ways.items():
+        assert harness.unique(matches) == own, harness.difference(way, harness.unique(matches), own)
+        for key, wanted in expected.items():
+            found = shown.get(key, [])
+            starts = [start for start, _, _ in found]
+            assert starts == sorted(wanted), f"{way}, key {key!r}: starts {starts}, not {sorted(wanted)}"
+            for start, name, match in found:
+                rank, allowed = wanted[start]
+                reached = order[rank] if rank >= 0 else None
+                assert name == reached, f"{way}, key {key!r}, start {start}: reached {name}, not {reached}"
+                assert match in allowed, f"{way}, key {key!r}, start {start}: {match} is none of {allowed}"
+    total = sum(map(len, own.values())) + sum(map(len, expected.values()))
+    assert harness.count(program, rows) == total
+    return ways["whole"][1]
+
+
+def stream(text: str) -> list[oracle.Event]:
+    """`A AB .`: an A, an event of both types, an event of no type; at the times 0, 1, 2."""
+    return [oracle.Event(frozenset(word.strip(".")), time) for time, word in enumerate(text.split())]
+
+
+def timeouts(
+    formula: cel.Formula, text: str, window: cel.Window | None = None, options: Options = harness.PLAIN
+) -> list[tuple[str | None, list[int]]]:
+    """(match_reached, positions) of each timeout, by start."""
+    shown = check(formula, stream(text), window, options).get(None, [])
+    return [(name, sorted({start, *(p for _, held in mu for p in held)})) for start, name, (_, _, mu) in shown]
+
+
+def time(size: int, strict: bool = False) -> cel.Window:
+    return cel.Window("time", size, strict)
+
+
+# ---------------------------------------------------------------- by hand
+
+
+def test_a_sequence_in_a_window() -> None:
+    abc = seq(A, B, C)
+    assert timeouts(abc, "A B . C", time(3)) == []
+    assert timeouts(abc, "A B . C", time(3, strict=True)) == [("B", [0, 1])]
+    assert timeouts(abc, "A B . . C", time(3)) == [("B", [0, 1])]
+    assert timeouts(abc, "A . . . B", time(3)) == [("A", [0])]
+    assert timeouts(abc, "A B C", cel.Window("events", 3)) == []
+    assert timeouts(abc, "A B . C", cel.Window("events", 3)) == [("B", [0, 1])]
+    assert timeouts(abc, ". B C") == []
+
+
+def test_the_end_closes_every_window() -> None:
+    assert timeouts(seq(A, B, C), "A A B") == [("B", [0, 2]), ("B", [1, 2])]
+    assert timeouts(seq(A, B, C), "A B C A") == [("A", [3])]
+    assert timeouts(A, "A A") == []
+
+
+def test_the_furthest_run_is_the_one_with_the_greatest_rank() -> None:
+    """C after the first B only, or the run through the earliest B where it makes no difference."""
+    assert timeouts(seq(A, B, C, D), "A B B C B") == [("C", [0, 1, 3])]
+    assert timeouts(seq(A, cel.Contiguous(B, C), D), "A B B C B") == [("C", [0, 2, 3])]
+    # B and C lead to the same state; the run through B would win there, but the one through C came further
+    assert timeouts(seq(A, cel.Or(B, C), D), "A B C") == [("C", [0, 2])]
+
+
+def test_loops_show_all_that_they_took() -> None:
+    assert timeouts(seq(A, cel.Iteration(B), C), "A B . B B") == [("B", [0, 1, 3, 4])]
+    assert timeouts(seq(A, cel.Repeat(B, 3, 3), C), "A B B") == [("B", [0, 1, 2])]
+    assert timeouts(cel.Repeat(A, 3, 3), "A A A A") == [("A", [2, 3]), ("A", [3])]
+    assert timeouts(seq(A, cel.Iteration(B), C), "A B B B", time(2)) == [("B", [0, 1, 2])]
+
+
+def test_contiguous_parts_time_out_where_they_stopped() -> None:
+    assert timeouts(cel.Contiguous(A, B), "A . B A") == [("A", [0]), ("A", [3])]
+
+
+def test_a_trailing_absence() -> None:
+    """A match that is vetoed times out, with all its variables; one that survives does not."""
+    formula = cel.NotAfter(seq(A, B), (C,), time(3))
+    assert timeouts(formula, "A B . C A B", time(3)) == [("B", [0, 1])]
+    assert timeouts(formula, "A B . . C", time(3)) == []
+    assert timeouts(formula, "A B C B", time(3)) == []  # the second match survives
+    assert timeouts(cel.As(formula, "x"), "A . . . B", time(3)) == [("A", [0])]
+    assert timeouts(cel.NotAfter(A, (B,), time(1)), "A B A", time(1)) == [("A", [0])]
+
+
+def test_an_absence_before() -> None:
+    formula = cel.NotBefore((C,), seq(A, B), time(2))
+    assert timeouts(formula, "C A B", time(2)) == [("B", [1, 2])]
+    assert timeouts(formula, "C . A B", time(2)) == []
+    assert timeouts(cel.NotBefore((C,), A, time(2)), "C A . A", time(2)) == [("A", [1])]
+
+
+def test_an_absence_between_ends_the_run() -> None:
+    assert timeouts(cel.Absent(seq(A, B), (D,), C), "A B D C") == [("B", [0, 1])]
+    assert timeouts(cel.Unless(seq(A, B, C), D), "A D B C A B") == [("A", [0]), ("B", [4, 5])]
+
+
+def test_strategies_do_not_matter() -> None:
+    """Only what no match begins at times out, whichever match is chosen."""
+    for strategy in ("NXT", "LAST", "MAX", "STRICT"):
+        assert timeouts(seq(A, B), "A A . B A", options=Options(strategy)) == [("A", [4])]
+
+
+def test_consumption() -> None:
+    consume = Options(consume="PARTITION")
+    assert timeouts(seq(A, B), "A B A", options=consume) == [("A", [2])]
+    both = cel.Or(seq(A, B), seq(C, D))
+    assert timeouts(both, "A C B . D", options=consume) == []  # the C was consumed
+    assert timeouts(both, "A C B . D", time(2), consume) == []
+    assert timeouts(both, "C A . B", time(2), consume) == [("C", [0])]  # its window had closed before
+    assert timeouts(both, "C A B", cel.Window("events", 2), consume) == [("C", [0])]
+
+
+def test_skipping() -> None:
+    abc, past = cel.Or(seq(A, B), seq(C, D)), Options(skip=Skip("PAST LAST ROW"))
+    assert timeouts(abc, "A C B C", options=past) == [("C", [3])]
+    assert timeouts(abc, "A C B C", options=Options(skip=Skip("TO NEXT ROW"))) == [("C", [1]), ("C", [3])]
+    assert timeouts(abc, "A C B C", options=Options(skip=Skip("TO LAST", "B"))) == [("C", [3])]
+
+
+def test_projection() -> None:
+    """A start whose event has no variable is a start all the same."""
+    formula = cel.Project(seq(A, B, C), frozenset({"B", "C"}))
+    assert timeouts(formula, "A . A B") == [("B", [0, 3]), ("B", [2, 3])]
+    assert timeouts(formula, "A B C A") == [(None, [3])]
+    # the start's own event is compared only where it has a variable
+    either = seq(cel.All(A, cel.Event("A", frozenset({"x"}))), B)
+    assert timeouts(cel.Project(either, frozenset({"A"})), "A A A") == [("A", [0]), ("A", [1]), ("A", [2])]
+
+
+def test_each_key_has_its_own() -> None:
+    kinds = [("A", 1), ("A", 2), ("B", 1), ("A", None), ("C", 1), ("B", 2), ("C", None)]
+    events = [oracle.Event(frozenset({kind}), time, key) for time, (kind, key) in enumerate(kinds)]
+    for options in (harness.PLAIN, Options("NXT"), Options(consume="PARTITION"), Options(skip=Skip("PAST LAST ROW"))):
+        shown = check(seq(A, B, C), events, options=options, keyed=True)
+        assert {key: [(start, name) for start, name, _ in found] for key, found in shown.items()} == {
+            2: [(0, "B")],
+            None: [(0, "A")],
+        }
+
+
+def test_a_long_loop_and_many_starts() -> None:
+    """More moves than the log holds at once."""
+    program = compiled(seq(cel.Iteration(A), B))
+    rows = harness.rows_of(program, stream("A " * 700))
+    _, shown = run(program, rows)
+    assert [(start, name) for start, name, _ in shown[None]] == [(n, "A") for n in range(700)]
+    assert all(len(dict(mu)["A"]) == 700 - start for start, _, (_, _, mu) in shown[None])
+    assert run(program, rows, [350], restore=True)[1] == shown
+
+
+def test_what_is_refused() -> None:
+    for options in (Options("NEXT_MATCH"), Options(consume="ANY")):
+        with pytest.raises(PlanError) as raised:
+            compiled(seq(A, B), None, options)
+        assert raised.value.condition == "TIMEOUTS"
+
+
+# ---------------------------------------------------------------- against the oracle
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
+    formula = draw(strategies.all_formulas(draw(st.integers(1, 3)), DEFINED))
+    window = strategies.clause_of(formula) or draw(st.one_of(st.none(), strategies.small_windows()))
+    trailing = any(isinstance(part, cel.NotAfter) for part in strategies.subformulas(formula))
+    kind = draw(st.sampled_from(("plain", "plain", "strategy", "consume", "skip")))
+    options = harness.PLAIN
+    if kind == "strategy":
+        options = Options(draw(st.sampled_from(strategies.RULES)))
+    elif kind == "consume" and not trailing:
+        options = Options(draw(st.sampled_from(("ALL", "NXT"))), "PARTITION")
+    elif kind == "skip":
+        to = draw(st.sampled_from(("PAST LAST ROW", "TO NEXT ROW", "TO FIRST", "TO LAST")))
+        mark = draw(st.sampled_from(order_of(formula))) if to in ("TO FIRST", "TO LAST") else None
+        options = Options(skip=Skip(to, mark))
+    return formula, window, options
+
+
+@strategies.examples(150)
+@given(asked(), strategies.busy_streams(max_size=7), st.integers(0, 2**16))
+def test_random_formulas(asked: tuple[cel.Formula, cel.Window | None, Options], rows: list[Row], seed: int) -> None:
+    formula, window, options = asked
+    try:
+        check(formula, [row.event() for row in rows], window, options, seed=seed)
+    except oracle.TooLarge:
+        return
+
+
+@strategies.examples(50)
+@given(asked(), strategies.busy_streams(max_size=8, keys=(1, 2, None)), st.integers(0, 2**16))
+def test_random_formulas_by_key(
+    asked: tuple[cel.Formula, cel.Window | None, Options], rows: list[Row], seed: int
+) -> None:
+    formula, window, options = asked
+    try:
+        check(formula, [row.event() for row in rows], window, options, keyed=True, seed=seed)
+    except oracle.TooLarge:
+        return
