@@ -15,6 +15,7 @@ from cersql.parse import parse
 from cersql.scope import Names
 from planner.physical import PhysicalPlan, plan
 from planner.query import Column, Query, Source
+from runtime.errors import CersqlError
 from runtime.program import Program
 
 if TYPE_CHECKING:
@@ -78,7 +79,15 @@ def compile(text: str, schemas: Mapping[str, Mapping[str, str]], *, order_by: st
     """
     tree = parse(text)
     query = bind(tree, SchemaCatalog(schemas), order_by=order_by)
-    return Compiled(tree, query, plan(query))
+    return Compiled(tree, query, _planned(tree, query))
+
+
+def _planned(tree: syntax.Query, query: Query) -> PhysicalPlan:
+    """The physical plan; what cannot be planned is said at the pattern."""
+    try:
+        return plan(query)
+    except CersqlError as error:
+        raise error.at(tree.text, tree.clause("PATTERN")) from None
 
 
 def session(app_name: str = "cersql", config: Mapping[str, str] | None = None) -> SparkSession:
@@ -140,7 +149,7 @@ def _compile(
     query = bind(tree, catalog, columns, order_by)
     for warning in query.warnings:
         logger.warning("%s", warning)
-    return Compiled(tree, query, plan(query)), catalog
+    return Compiled(tree, query, _planned(tree, query)), catalog
 
 
 def _run(

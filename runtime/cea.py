@@ -293,15 +293,12 @@ def step_kernel(arena, table, live, roots, begin, classes, positions, rows, cloc
             counts[LAST_POSITION] = position
             i += 1
             continue
-        if counts[N_LIVE] == 0:
-            start = counts[START_STATE]
-            row = np.int32(-1) if start < 0 else table.row_of[start, klass]
-            if start < 0 or (row >= 0 and table.quiet[row]):
-                counts[LAST_POSITION] = position  # nothing is under way, and nothing begins here
-                i += 1
-                continue
         # Events of class 0 that came in between take effect first; then this event is looked at again.
         gap = not quiet and position != counts[LAST_POSITION] + 1
+        if not gap and is_quiet(table, live, klass):
+            counts[LAST_POSITION] = position
+            i += 1
+            continue
         step = np.int32(0) if gap else klass
         result = lacks(arena, table, live, roots, step)
         if result != DONE:

@@ -76,10 +76,13 @@ class Entries(NamedTuple):
     stamp: AnyArray  # int64[2 ** k]: … valid where it is the serial number of the event
     start_clock: AnyArray  # as the times, [registers]: of the run that has not begun
     start_position: AnyArray  # int64[registers]
+    is_open: AnyArray  # bool[windows]: is it open for any register …
+    oldest_clock: AnyArray  # as the times, [windows]: … the oldest of which is this
+    oldest_position: AnyArray  # int64[windows]
     counts: AnyArray  # int64[10]
 
 
-def new_entries(capacity: int, registers: int, times: np.dtype) -> Entries:
+def new_entries(capacity: int, registers: int, windows: int, times: np.dtype) -> Entries:
     slots = 1 << (4 * capacity - 1).bit_length()  # a power of two: places are found by masking
     entries = Entries(
         state=np.zeros((2, capacity), np.int32),
@@ -91,6 +94,9 @@ def new_entries(capacity: int, registers: int, times: np.dtype) -> Entries:
         stamp=np.zeros(slots, np.int64),
         start_clock=np.zeros(registers, times),
         start_position=np.zeros(registers, np.int64),
+        is_open=np.zeros(windows, np.bool_),
+        oldest_clock=np.zeros(windows, times),
+        oldest_position=np.zeros(windows, np.int64),
         counts=np.zeros(10, np.int64),
     )
     entries.counts[LAST_POSITION] = -1
@@ -98,7 +104,7 @@ def new_entries(capacity: int, registers: int, times: np.dtype) -> Entries:
 
 
 def grown_entries(old: Entries, capacity: int, registers: int) -> Entries:
-    new = new_entries(capacity, registers, old.clock.dtype)
+    new = new_entries(capacity, registers, len(old.is_open), old.clock.dtype)
     n, r = old.state.shape[1], len(old.start_clock)
     new.state[:, :n], new.length[:, :n], new.nodes[:, :n] = old.state, old.length, old.nodes
     new.clock[:, :n, :r], new.position[:, :n, :r] = old.clock, old.position
@@ -163,7 +169,7 @@ def merge_entry(arena, live, side, k):
     return merge(arena, live, side, k)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def age_entries(rules, windows, live, now, position):
     """Send every entry, and the start, to the state that says which windows have closed. False: one is not known."""
     counts = live.counts
@@ -304,7 +310,7 @@ def add_root(roots, n_roots, node, clock, key, begin, end):
     return n_roots + 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, strict, key, report, log):
     """One event: all moves of all entries and of the start. `log`: moves that end no match are roots that end at -1."""
     counts = live.counts
@@ -388,17 +394,46 @@ def move_start(rules, live, row, now, position):
 
 
 @njit(cache=True, inline="always")
-def has_registers(rules, live):
+def note_oldest(rules, windows, live):
+    """Remember, for each window, the oldest register for which it is open: until it closes no state ages."""
     counts = live.counts
-    if counts[START_STATE] >= 0 and rules.registers[counts[START_STATE]] > 0:
-        return True
-    for k in range(counts[N_LIVE]):  # noqa: SIM110, numba has no generators in any()
-        if rules.registers[live.state[counts[SIDE], k]] > 0:
-            return True
-    return False
+    n_windows = len(windows.size)
+    for w in range(n_windows):
+        live.is_open[w] = False
+    for k in range(-1, counts[N_LIVE]):
+        state = np.int32(counts[START_STATE]) if k < 0 else live.state[counts[SIDE], k]
+        if state < 0:
+            continue
+        code = rules.code[state]
+        for r in range(rules.registers[state]):
+            for w in range(n_windows):
+                if (code >> (r * n_windows + w)) & 1:
+                    continue
+                if k < 0:
+                    clock, position = live.start_clock[r], live.start_position[r]
+                else:
+                    clock, position = live.clock[counts[SIDE], k, r], live.position[counts[SIDE], k, r]
+                if not live.is_open[w] or position < live.oldest_position[w]:
+                    live.is_open[w] = True
+                    live.oldest_clock[w] = clock
+                    live.oldest_position[w] = position
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
+def nothing_closes(windows, live, now, position):
+    """Are all windows that were open at the last event read still open?"""
+    for w in range(len(windows.size)):
+        if not live.is_open[w]:
+            continue
+        if windows.by_position[w]:
+            if position - live.oldest_position[w] > windows.size[w]:
+                return False
+        elif not inside(live.oldest_clock[w], now, windows.size[w], windows.strict[w]):
+            return False
+    return True
+
+
+@njit(cache=True, _nrt=False)
 def step_kernel(
     arena, rules, windows, live, roots, begin, classes, positions, rows, clocks, times, keys, mute, width, strict,
     borders, consume, log,
@@ -412,7 +447,8 @@ def step_kernel(
     """
     counts = live.counts
     keyed = len(keys) > 0
-    quiet = is_quiet(rules, live, 0) and not has_registers(rules, live)
+    quiet = is_quiet(rules, live, 0)
+    note_oldest(rules, windows, live)
     i = begin
     while i < len(classes):
         klass = classes[i]
@@ -427,14 +463,22 @@ def step_kernel(
             if counts[N_ROOTS] == 0:
                 arena.size[0] = 1
             quiet = is_quiet(rules, live, 0)
+            note_oldest(rules, windows, live)
+        if not nothing_closes(windows, live, times[i], position):
+            if not age_entries(rules, windows, live, times[i], position):
+                return NEEDS_STATE, i
+            quiet = is_quiet(rules, live, 0)
+            note_oldest(rules, windows, live)
         if quiet and klass == 0:
             counts[LAST_POSITION] = position
             i += 1
             continue
-        if not age_entries(rules, windows, live, times[i], position):
-            return NEEDS_STATE, i
         # Events of class 0 that came in between take effect first; then this event is looked at again.
         gap = position != counts[LAST_POSITION] + 1 and not quiet
+        if not gap and is_quiet(rules, live, klass):
+            counts[LAST_POSITION] = position
+            i += 1
+            continue
         step = np.int32(0) if gap else klass
         result = lacks(arena, rules, live, roots, step)
         if result != DONE:
@@ -449,5 +493,6 @@ def step_kernel(
         if consume and counts[N_ROOTS] > n_roots:
             counts[N_LIVE] = 0
             return CONSUMED, i
-        quiet = is_quiet(rules, live, 0) and not has_registers(rules, live)
+        quiet = is_quiet(rules, live, 0)
+        note_oldest(rules, windows, live)
     return DONE, len(classes)

@@ -291,7 +291,7 @@ class TimedEngine(CeaEngine):
         """Entries and windows, made when the first batch shows the type of the times."""
         if self._entries is None:
             self._time = times.dtype
-            self._entries = timed.new_entries(64, self._rules.width, self._time)
+            self._entries = timed.new_entries(64, self._rules.width, len(self._program.inner_windows), self._time)
             self._windows = self._inner_windows()
         return self._entries
 

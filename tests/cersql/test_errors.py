@@ -138,7 +138,7 @@ def test_all_conditions_are_here() -> None:
     assert {case[1] for case in PARSE} == set(ParseError.conditions)
     # FROM_BESIDE_DATAFRAME takes a DataFrame: test_sources.
     assert {case[1] for case in BIND} | {"FROM_BESIDE_DATAFRAME"} == set(BindError.conditions)
-    assert set(PlanError.conditions) == {"AUTOMATON_LIMIT"}  # below
+    assert set(PlanError.conditions) == {"AUTOMATON_LIMIT"} | set(PLAN)  # below
 
 
 def test_automaton_limit_names_both_numbers() -> None:
@@ -148,6 +148,21 @@ def test_automaton_limit_names_both_numbers() -> None:
     assert raised.value.condition == "AUTOMATON_LIMIT"
     assert "needs more than 5 states, the limit is 5" in raised.value.message
     assert "Shorten" in (raised.value.hint or "")
+
+
+PLAN = {
+    "ABSENCE_BEFORE": "FROM t PATTERN SEQ(!(NXT(A ; B)), C c) ORDER BY ts WITHIN 5 SECONDS RETURN *",
+    "TIMEOUTS": "FROM t PATTERN A a ; B b ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN * WITH TIMEOUTS",
+}
+
+
+@pytest.mark.parametrize("condition", PLAN)
+def test_what_cannot_be_planned_is_said_at_the_pattern(condition: str) -> None:
+    text = PLAN[condition]
+    with pytest.raises(PlanError) as raised:
+        cersql.compile(text, {name: dict(columns) for name, columns in SCHEMAS.items()})
+    check_place(raised.value, text, text.index("PATTERN"), condition)
+    assert raised.value.hint
 
 
 def test_place_in_a_longer_text() -> None:

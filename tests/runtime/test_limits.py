@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.cel import Event, Iteration, Sequence
+from planner.cel import Event, Iteration, Sequence, Window, Within
 from planner.compile import compile_formula
-from runtime import symbols
+from runtime import symbols, timed_engine
 from runtime.engine import engine_for
 from runtime.errors import ExecutionError, InternalError
 from runtime.program import FORMAT, Program, package_version
@@ -41,6 +41,16 @@ def test_state_limit_while_running() -> None:
     engine = engine_for(replace(program(), max_subsets=1))
     events = np.array([1, 1, 2], np.int64), np.arange(3, dtype=np.int64)
     assert error_of(lambda: list(engine.feed(*events))).condition == "STATE_LIMIT"
+
+
+def test_register_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timed_engine, "CODE_BITS", 1)
+    inner = Within(Sequence(A, B), Window("time", 5))
+    engine = engine_for(compile_formula(Sequence(Within(Sequence(A, inner), Window("time", 9)), A)))
+    events = np.array([1, 1, 2], np.int64), np.arange(3, dtype=np.int64)
+    error = error_of(lambda: list(engine.feed(*events)))
+    assert error.condition == "REGISTER_LIMIT"
+    assert error.message == "A state must remember 1 beginnings of windows inside the pattern, the limit is 0."
 
 
 @pytest.mark.parametrize(("guards", "words"), [(3, 1), (20, 1), (70, 2)])
