@@ -225,7 +225,10 @@ def all_formulas(draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY
     if after:
         around.append(lambda inner: cel.NotAfter(inner, draw(vetoes), window))
     if before:
-        around.append(lambda inner: cel.NotBefore(draw(vetoes), inner, window))
+        # START and strategies inside an absence before the match are an error (ABSENCE_BEFORE).
+        plain = [name for name in allowed if name not in ("start", "strategy")]
+        earlier = st.lists(parts(1, plain, solid=True), min_size=1, max_size=2).map(tuple)
+        around.append(lambda inner: cel.NotBefore(draw(earlier), inner, window))
     for wrap in draw(st.permutations(around)):
         made = wrap(made)
     outside = draw(st.sampled_from(("", "", "as", "filter", "project")))

@@ -23,8 +23,8 @@ from planner import cel
 from planner.query import Skip
 from runtime.engine import engine_for
 
-SAMPLE = 400  # formulas with 4 operators in the usual run
-PAIRS, ABSENCES, ASKED = 500, 80, 120  # of the others
+SAMPLE = 200  # formulas with 4 operators in the usual run
+PAIRS, ABSENCES, ASKED = 120, 24, 40  # of the others
 CHUNKS = 8
 
 
@@ -267,17 +267,20 @@ def test_every_operator_alone() -> None:
             compare(formula)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_operators_around_operators_sampled(chunk: int) -> None:
     for formula in some(exhaustive.pairs(), PAIRS)[chunk::CHUNKS]:
         compare(formula)
 
 
+@pytest.mark.slow
 def test_absences_sampled() -> None:
     for formula in some(exhaustive.absences(), ABSENCES):
         compare(formula, strategies.clause_of(formula))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_strategies_consumption_and_skips_sampled(chunk: int) -> None:
     compare_all(some(asked(), ASKED)[chunk::CHUNKS])

@@ -217,19 +217,19 @@ def agree(asked: strategies.Asked, rows: list[Row], seed: int, keyed: bool = Fal
 
 
 @given(asked(), strategies.streams(max_size=14), st.integers(0, 1 << 16))
-@strategies.examples(150)
+@strategies.examples(60)
 def test_engine_and_oracle_agree(asked: strategies.Asked, rows: list[Row], seed: int) -> None:
     agree(asked, rows, seed)
 
 
 @given(asked(), strategies.busy_streams(), st.integers(0, 1 << 16))
-@strategies.examples(200)
+@strategies.examples(60)
 def test_engine_and_oracle_agree_where_much_matches(asked: strategies.Asked, rows: list[Row], seed: int) -> None:
     agree(asked, rows, seed)
 
 
 @given(asked(), strategies.busy_streams(14, (0, 1, None)), st.integers(0, 1 << 16))
-@strategies.examples(50)
+@strategies.examples(20)
 def test_engine_and_oracle_agree_on_each_key(asked: strategies.Asked, rows: list[Row], seed: int) -> None:
     agree(asked, rows, seed, keyed=True)
 
