@@ -240,6 +240,17 @@ def test_a_long_loop_and_many_starts() -> None:
     assert run(program, rows, [350], restore=True)[1] == shown
 
 
+def test_many_starts_at_once() -> None:
+    """One event that moves more runs than the arena has room for at first."""
+    text = stream("A " * 3000 + "B . B A")
+    for options in (harness.PLAIN, Options(skip=Skip("TO NEXT ROW"))):
+        program = compiled(seq(A, B, C), None, options)
+        _, shown = run(program, harness.rows_of(program, text))
+        assert [name for _, name, _ in shown[None]] == ["B"] * 3000 + ["A"]
+    skipping = harness.compiled(seq(A, B), None, Options(skip=Skip("TO NEXT ROW")))
+    assert harness.count(skipping, harness.rows_of(skipping, text)) == 3000
+
+
 def test_what_is_refused() -> None:
     for options in (Options("NEXT_MATCH"), Options(consume="ANY")):
         with pytest.raises(PlanError) as raised:
