@@ -66,7 +66,9 @@ class _Binder:
         if query.having is not None:
             having.append(returns.having(query.having))
         self.conditions.reads.update(self.partition_by)
-        labelled = {*returns.used, *([chosen.skip.mark] if chosen.skip else [])}
+        # What PROJECT keeps tells matches apart, whether it is returned or not.
+        told = {mark for project in translator.projects for mark in project.keep}
+        labelled = {*returns.used, *told, *([chosen.skip.mark] if chosen.skip else [])}
         bound = Query(
             text=query.text,
             formula=formula,

@@ -212,14 +212,16 @@ class Translator:
         variables = cel.variables(inner)
         self._narrow(inner, {})
         narrowed: projection.Limits = {}
-        keep = set()
+        keep: set[str] = set()
         for target in projection.targets(self.conditions.text, part.targets):
             mark = self.scope.variable(target.name)
             mark = self.conditions.check_variable(mark, target.name, target.span, variables)
-            keep.add(mark)
+            # A type's name stands for its aliased events and its bare ones, which are a variable of their own.
+            marks = {mark, mark.removeprefix("@")} & variables
+            keep |= marks
             if target.columns is not None:
                 columns = frozenset(self.conditions.column(mark, *column) for column in target.columns)
-                narrowed[mark] = columns | (narrowed.get(mark) or frozenset())
+                narrowed |= {own: columns | (narrowed.get(own) or frozenset()) for own in marks}
         formula = cel.Project(inner, frozenset(keep))
         self.projects.append(formula)
         self.narrowed[id(formula)] = narrowed

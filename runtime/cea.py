@@ -9,8 +9,7 @@ an event costs O(states), whatever the number of partial matches; a window drops
 The run that has not begun is kept apart, with ⊥ as its only node. Of a flat automaton it is subset 0 at every event;
 what remembers something before the match begins (START, NXT, …) moves on, or dies.
 
-The helpers are inlined by force, and the kernel is compiled without numba's runtime (`_nrt=False`): it makes no array,
-and counting references for every array of every tuple took most of the time (up to 7 times the rest, in runtime.timed).
+The helpers are inlined by force, since a call would count references for every array of its tuples (see runtime.jit).
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from numba import njit
 
 from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, extend, inside, link, union
+from runtime.jit import kernel
 
 LIST_LENGTH = 16  # entries of a union list; a longer one is united at its end, which only costs delay
 
@@ -265,7 +265,7 @@ def fire(arena, table, live, roots, klass, row_id, now, width, strict, key, repo
     live.counts[SIDE] = new
 
 
-@njit(cache=True, _nrt=False)
+@kernel
 def step_kernel(arena, table, live, roots, begin, classes, positions, rows, clocks, keys, mute, width, strict):
     """Read events begin … until something is missing. Returns (result, event at which to go on).
 

@@ -20,6 +20,7 @@ from numba import njit
 from runtime.arrays import AnyArray
 from runtime.cea import LIST_LENGTH, insert, merge, prune
 from runtime.ecs import BOTTOM, extend, inside
+from runtime.jit import kernel
 
 # Results of step_kernel.
 DONE, NEEDS_ROW, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_STATE, KEY_ENDS, CONSUMED = range(8)
@@ -433,7 +434,7 @@ def nothing_closes(windows, live, now, position):
     return True
 
 
-@njit(cache=True, _nrt=False)
+@kernel
 def step_kernel(
     arena, rules, windows, live, roots, begin, classes, positions, rows, clocks, times, keys, mute, width, strict,
     borders, consume, log,

@@ -65,6 +65,7 @@ def formula(pattern: str, rest: str = "") -> str:
         ("PROJECT(x : A x ; B y)", "PROJECT x ( ; ( A / @A, x, B / @B, y ) )"),
         ("PROJECT(A, y : A ; B y)", "PROJECT A, y ( ; ( A / A, B / @B, y ) )"),
         ("PROJECT(H : H h1 ; H h2)", "PROJECT @H ( ; ( H / @H, h1, H / @H, h2 ) )"),
+        ("PROJECT(H : H ; H h2)", "PROJECT @H, H ( ; ( H / @H, H, H / @H, h2 ) )"),
         ("PROJECT(g : (A ; B) AS g)", "PROJECT g ( AS g ( ; ( A / A, B / B ) ) )"),
     ],
 )  # fmt: skip
