@@ -72,7 +72,8 @@ class Batch:
             raise SparkError("STREAM_NOT_SUPPORTED_YET", hint="Write the stream to a table, and match over that.")
         self.spark = self.source.sparkSession
         if _is_local(self.spark):
-            compile_kernels()  # the workers, on this same machine, would all do it at once
+            # The workers, on this same machine, would all do it at once.
+            compile_kernels(timed=plan.program.rule not in ("plain", "composed"))
         self.types: dict[str, DataType] = {f.name: f.dataType for f in self.source.schema.fields}
         self.symbols = symbol_sql(plan.guards)
         packed = packed_symbol_sql(plan)
