@@ -46,16 +46,17 @@ def last(match: Match) -> tuple[int, ...]:
     return match.support[::-1]
 
 
-def skipped(matches: Iterable[Match], skip: Skip, variables: Iterable[str]) -> list[Match]:
+def skipped(matches: Iterable[Match], skip: Skip, variables: Iterable[str], dropped: int = -1) -> list[Match]:
     """One match at a time: the least start, the greatest end, the NXT-greatest; then starts up to a point are dropped.
 
     Where matches have the same positions, the first by the positions of its variables, which are taken by name.
+    `dropped`: the last position at which no match may begin any more.
     """
     names = sorted(variables)
     by_start: dict[int, list[Match]] = defaultdict(list)
     for match in matches:
         by_start[match.begin].append(match)
-    chosen, dropped = [], -1
+    chosen = []
     for start in sorted(by_start):
         if start <= dropped:
             continue
@@ -64,20 +65,18 @@ def skipped(matches: Iterable[Match], skip: Skip, variables: Iterable[str]) -> l
         best = max(map(nxt, longest))
         match = min((m for m in longest if nxt(m) == best), key=lambda m: [m.of(name) for name in names])
         chosen.append(match)
-        dropped = max(start, last_dropped(match, skip))
+        dropped = last_dropped(match, skip)
     return chosen
 
 
 def last_dropped(match: Match, skip: Skip) -> int:
-    """The last position at which no further match may begin."""
+    """The last position at which no further match may begin: the match's own start at the least."""
     if skip.to == "PAST LAST ROW":
         return match.end
-    if skip.to == "TO NEXT ROW":
-        return match.begin
-    held = match.of(skip.variable or "")
+    held = match.of(skip.variable or "") if skip.to != "TO NEXT ROW" else []
     if not held:
         return match.begin
-    return (held[0] if skip.to == "TO FIRST" else held[-1]) - 1
+    return max(match.begin, (held[0] if skip.to == "TO FIRST" else held[-1]) - 1)
 
 
 def chosen(matches: Iterable[Match], strategy: str) -> list[Match]:

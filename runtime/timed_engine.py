@@ -7,6 +7,8 @@ held back until its end; for AFTER MATCH SKIP that is one set of matches for eac
 from __future__ import annotations
 
 import pickle
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +24,7 @@ from runtime.program import FORMAT, Program
 from runtime.subsets import DEAD
 
 CODE_BITS = 62
+FEW_STARTS, MANY_STARTS = 16, 4096  # whose matches are listed at a time, where later ones may be dropped
 
 
 class RuleBuilder:
@@ -400,17 +403,26 @@ class TimedEngine(CeaEngine):
             self._held += self._listed()
         else:
             self._keep_best()
-        if not ended:
-            return
-        if not self._program.ends_late:
-            self._held = self._listed_best()
-        skip = self._program.skip
-        if skip is None:
-            winners = select.chosen(self._held, self._program.choose)
-        else:
-            winners = select.skipped(self._held, skip, self._program.variables)
+        winners = self._winners() if ended else []
         if winners:
             yield self._as_matches(winners)
+
+    def _winners(self) -> list[select.Match]:
+        """What is chosen among all matches of the key."""
+        skip, variables = self._program.skip, self._program.variables
+        if skip is None:
+            return select.chosen(self._held, self._program.choose)
+        if self._program.ends_late:
+            return select.skipped(self._held, skip, variables)
+        # Matches are listed some starts at a time, since most starts may be dropped by those before them.
+        starts, at, dropped, some = sorted(self._best), 0, -1, FEW_STARTS
+        winners: list[select.Match] = []
+        while (at := bisect_right(starts, dropped, lo=at)) < len(starts):
+            found = select.skipped(self._listed_best(starts[at : at + some]), skip, variables, dropped)
+            winners += found
+            at, dropped = at + some, select.last_dropped(found[-1], skip)
+            some = min(2 * some, MANY_STARTS) if len(found) * 2 > some else FEW_STARTS
+        return winners
 
     def _count_roots(self) -> int:
         assert self._entries is not None
@@ -432,20 +444,25 @@ class TimedEngine(CeaEngine):
         """Of the roots of each start, those with the latest end."""
         assert self._entries is not None
         roots = self._timed_roots
-        for k in range(int(self._entries.counts[timed.N_ROOTS])):
-            start, end, node = int(roots.begin[k]), int(roots.end[k]), int(roots.node[k])
+        n = int(self._entries.counts[timed.N_ROOTS])
+        begin, end, node = roots.begin[:n], roots.end[:n], roots.node[:n]
+        order = np.lexsort((end, begin))
+        last = np.flatnonzero(np.diff(begin[order], append=-1) != 0)  # of each start, its latest end
+        latest = dict(zip(begin[order][last].tolist(), end[order][last].tolist(), strict=True))
+        kept = order[end[order] == np.repeat(end[order][last], np.diff(last, prepend=-1))]
+        fresh: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for k in kept.tolist():
+            fresh[int(begin[k])].append((int(end[k]), int(node[k])))
+        for start, group in fresh.items():
             held = self._best.get(start)
-            if held is None or held[0][0] < end:
-                self._best[start] = [(end, node)]
-            elif held[0][0] == end:
-                held.append((end, node))
+            if held is None or held[0][0] < latest[start]:
+                self._best[start] = group
+            elif held[0][0] == latest[start]:
+                held += group
 
-    def _listed_best(self) -> list[select.Match]:
-        """The longest matches of every start that is not skipped whatever is chosen before it."""
-        kept = [(start, node) for start, group in sorted(self._best.items()) for _, node in group]
-        if not kept:
-            return []
-        nodes = np.array([node for _, node in kept], np.int32)
+    def _listed_best(self, starts: list[int]) -> list[select.Match]:
+        """The longest matches of these starts."""
+        nodes = np.array([node for start in starts for _, node in self._best[start]], np.int32)
         assert self._arena is not None
         self._roots = ecs.Roots(nodes, self._arena.start[nodes], np.zeros(len(nodes), np.int64))
         self._live.counts[cea.N_ROOTS] = len(nodes)
