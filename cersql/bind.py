@@ -9,7 +9,9 @@ from functools import cached_property
 
 from cersql import advice, selection, syntax
 from cersql import sources as src
+from cersql.booleans import OrOf
 from cersql.conditions import Conditions
+from cersql.errors import BindError
 from cersql.formulas import MANY, occurrences
 from cersql.ordering import Clauses
 from cersql.returns import Returns
@@ -58,6 +60,8 @@ class _Binder:
         self._bind_unused_definitions()
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
+        if _chooses(chosen):
+            _refuse_on_match(translator.on_match)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
         returns = Returns(self.conditions, variables, self.partition_by, self.catalog.type_of, chosen.timeouts)
@@ -168,3 +172,20 @@ class _Binder:
 
     def _in_order(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(c.name for c in self.sources.columns if c.name in names)
+
+
+def _chooses(chosen: selection.Selection) -> bool:
+    """Does it matter to other matches whether a match is there? (STRICT, and the greedy runs, ask each for itself.)"""
+    alone = chosen.strategy in ("ALL", "STRICT", "NEXT_MATCH") and chosen.consume == "NONE"
+    return not alone or chosen.skip is not None or chosen.timeouts
+
+
+def _refuse_on_match(conditions: Iterable[OrOf]) -> None:
+    """WHERE acts before matches compete; what only the whole match can answer is computed after them."""
+    for clause in conditions:
+        for part, _ in clause:
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=part.span,
+                construct="A condition on the whole match in WHERE, where matches compete or are consumed,",
+                hint="If it is to act on the matches that are left, write HAVING.",
+            )  # fmt: skip

@@ -2,8 +2,8 @@
 
     python tests/bench/operators.py [--repeat 5] [--only NAME,…] [--millions 1]
 
-The engine alone, one core, the stream of workload.py in memory. Nothing is listed (`mute`), so that the figures are those
-of the automata: what listing costs is in run.py. Each row is measured in turns with its plain sequence.
+The engine alone, one core, the stream of workload.py in memory. Nothing is listed (`mute`), so that the figures are
+those of the automata: what listing costs is in run.py. Each row is measured in turns with its plain sequence.
 """
 
 from __future__ import annotations

@@ -130,3 +130,18 @@ def test_timeouts_errors() -> None:
         start + "COUNT(*) ‸WITH TIMEOUTS GROUP BY a.k", "CLAUSES_EXCLUDE", "WITH TIMEOUTS cannot stand beside GROUP"
     )
     check_error("FROM t PATTERN A match_status ORDER BY ts RETURN ‸* WITH TIMEOUTS", "COLUMN_CLASH", "match_status")
+
+
+WHOLE = "FROM t PATTERN A a ; B+ b WHERE a.v > 1 AND ‸COUNT(b) > 1"
+
+
+@pytest.mark.parametrize(
+    "clause", ["SEMANTICS NXT", "CONSUME BY PARTITION", "AFTER MATCH SKIP PAST LAST ROW", "SEMANTICS MAX"]
+)
+def test_a_condition_on_the_whole_match_where_matches_compete(clause: str) -> None:
+    check_error(f"{WHOLE} ORDER BY ts {clause} RETURN *", "NOT_SUPPORTED_YET", "HAVING")
+
+
+def test_a_condition_on_the_whole_match_where_each_is_asked_for_itself() -> None:
+    for clause in ("", "SEMANTICS STRICT", "SEMANTICS SKIP TILL NEXT MATCH"):
+        assert bound(f"{WHOLE.replace('‸', '')} ORDER BY ts {clause} RETURN *").having

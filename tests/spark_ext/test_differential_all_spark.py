@@ -1,0 +1,110 @@
+"""Random queries of all operators, strategies, consumption and skipping through spark.sql: what the oracle says.
+
+The streams, keys and layouts are those of test_differential_spark; the formulas are nested three deep.
+CERSQL_DIFFERENTIAL=50 runs that many rounds of queries.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import differential as plain
+import oracle
+import pytest
+import sparks
+import strategies
+from harness import Options
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+import cersql
+from cersql.errors import BindError
+
+QUERIES = 10  # a round is one Spark job
+SCHEMAS = {"events": {name: type.upper() for name, type in (part.split() for part in plain.SCHEMA.split(", "))}}
+
+
+@dataclass(frozen=True)
+class Trial(plain.Trial):
+    """A query with all that it can ask for."""
+
+    options: Options = strategies.PLAIN
+
+    def text(self) -> str:
+        return self.clothed(strategies.query_text(self.formula, self.window, keyed=False, options=self.options))
+
+
+def expected(trial: Trial, rows: list[plain.Row]) -> plain.Expected:
+    """As plain.expected. The query's strategy, consumption and skipping act in each partition by itself."""
+    parts: dict[Hashable, list[plain.Row]] = {}
+    for row in plain.in_order(trial, [row for row in rows if row["stream"] in trial.streams]):
+        parts.setdefault(tuple(plain.group(row[key]) for key in trial.keys), []).append(row)
+    found: plain.Expected = Counter()
+    for key, own in parts.items():
+        events = [strategies.Row(row["type"], row["v"], row["ts"], None).event() for row in own]
+        asked = trial.options.given()
+        for start, end, mu in oracle.evaluate(trial.formula, events, trial.window, plain.LIMIT, **asked):
+            held = frozenset((name, tuple(sorted(own[p]["id"] for p in positions))) for name, positions in mu)
+            found[(key, own[start]["ts"], own[end]["ts"], held)] += 1
+    return found
+
+
+@st.composite
+def trials(draw: st.DrawFn, rows: list[plain.Row]) -> tuple[Trial, plain.Expected] | None:
+    """A query that binds and that the oracle can afford, or None."""
+    asked = draw(strategies.queries())
+    chance = random.Random(draw(st.integers(0, 2**32)))
+    trial = Trial(
+        formula=asked.formula,
+        window=asked.window,
+        streams=tuple(range(plain.STREAMS)) if chance.random() < 0.6 else (chance.randrange(plain.STREAMS),),
+        key=chance.choice((None, None, *plain.KEYS)),
+        order=chance.choice(("ts", "ts, id", "ts, v NULLS LAST", "ts, k_double, id")),
+        slice_windows=chance.choice((1, 2, 64)),
+        sort=chance.choice(("auto", "worker", "spark")),
+        drop=chance.random() < 0.7,
+        options=asked.options,
+    )
+    try:
+        lines = trial.text().splitlines()
+        cersql.compile("\n".join(["FROM events", *lines[1:]]), SCHEMAS)
+        return trial, expected(trial, rows)
+    except (oracle.TooLarge, BindError):  # names that only a text has: one name in two negated parts, for example
+        return None
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    return sparks.taught(spark)
+
+
+def run(session: SparkSession, rows: list[plain.Row], drawn: list[tuple[Trial, plain.Expected]]) -> None:
+    sparks.view(session, "events", [tuple(row.values()) for row in rows], plain.SCHEMA)
+    found = sparks.together([plain.frame(session, trial) for trial, _ in drawn])
+    for (trial, want), own in zip(drawn, found, strict=True):
+        have = Counter(plain.shown(trial, row) for row in own)
+        assert have == want, plain.difference(trial, have, want, rows)
+
+
+@pytest.mark.parametrize("number", range(max(1, plain.ROUNDS // 2)))
+def test_spark_and_oracle_agree_on_all_operators(session: SparkSession, number: int) -> None:
+    rows = plain.draw_rows(random.Random(1000 + number))
+    drawn: list[tuple[Trial, plain.Expected]] = []
+
+    @seed(number)
+    @settings(
+        max_examples=4 * QUERIES, deadline=None, database=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(trials(rows))
+    def gather(one: tuple[Trial, plain.Expected] | None) -> None:
+        if one is not None and len(drawn) < QUERIES and (one[1] or len(drawn) < QUERIES // 3):
+            drawn.append(one)
+
+    gather()
+    assert len(drawn) == QUERIES
+    run(session, rows, drawn)
