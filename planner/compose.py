@@ -1,7 +1,7 @@
 """Formula → runtime.nodes: composed programs, for formulas whose automata are products or subset constructions.
 
 Maximal subformulas that planner.cea can build stay flat automata; what joins them becomes a node, of which
-runtime.machine makes the states that the data reaches.
+runtime.machines make the states that the data reaches.
 """
 
 from __future__ import annotations

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.errors import ExecutionError
-from runtime.machine import NOW, REPORT, Reg, Symbol, Value, machine_of, registers, renamed, undominated
+from runtime.machine import NOW, REPORT, Reg, Symbol, Value
+from runtime.machines import machine_of
 from runtime.program import Program
 from runtime.subsets import DEAD, Row, Subsets, SubsetTable
+from runtime.values import registers, renamed, undominated
 
 FRESH = -1
 Sources = tuple[int, ...]

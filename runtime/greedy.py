@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtime.machine import Machine, Move, Symbol, Value, Watch, machine_of
+from runtime.machine import Machine, Maker, Move, Symbol, Value
 from runtime.nodes import BEGIN, Follow, Greedy
+from runtime.values import Watch
 
 WAITING = "waiting"
 
@@ -21,9 +22,9 @@ WAITING = "waiting"
 class GreedyMachine(Machine):
     """One move for each follower that accepts the event; only if none does, the event is skipped."""
 
-    def __init__(self, node: Greedy) -> None:
+    def __init__(self, node: Greedy, make: Maker) -> None:
         self._node = node
-        self._watches = [Watch(machine_of(veto)) for veto in node.vetoes]
+        self._watches = [Watch(make(veto)) for veto in node.vetoes]
         self._ahead = [tuple(sorted({v for f in follow for v in f.absences})) for follow in node.follow]
         self._goes_on = [frozenset(clause for f in follow for clause in f.inside) for follow in node.follow]
         self._has_contiguous = [any(f.contiguous for f in follow) for follow in node.follow]

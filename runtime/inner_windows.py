@@ -1,0 +1,109 @@
+"""Windows inside the pattern, and absence before and after the match: what remembers when something began."""
+
+from __future__ import annotations
+
+from runtime import nodes
+from runtime.machine import NOW, REPORT, Machine, Maker, Move, Reg, Symbol, Value
+from runtime.nodes import BEGIN, END
+from runtime.values import Watches, undominated
+
+
+class WithinMachine(Machine):
+    """A value is (inner value, register of its beginning or None)."""
+
+    def __init__(self, node: nodes.Within, make: Maker) -> None:
+        self._inner, self._window = make(node.inner), node.window
+
+    def initial(self) -> list[Value]:
+        return [(value, None) for value in self._inner.initial()]
+
+    def step(self, value: Value, symbol: Symbol) -> list[Move]:
+        inner, register = value
+        if register is not None and symbol.closed(register, self._window):
+            return []
+        moves = []
+        for mask, target, accept in self._inner.step(inner, symbol):
+            since = NOW if mask & BEGIN else register
+            moves.append(Move(mask, None if target is None else (target, since), accept))
+        return moves
+
+
+class NotBeforeMachine(Machine):
+    """Before the match begins: (inner value, for each veto its runs with their registers, {latest start of a veto}).
+
+    Afterwards (inner value, None, {…}). The match may end once the last veto before it has left the window.
+    """
+
+    def __init__(self, node: nodes.NotBefore, make: Maker) -> None:
+        self._inner, self._window, self._shows = make(node.inner), node.window, node.shows
+        self._vetoes = [WithinMachine(nodes.Within(veto, node.window), make) for veto in node.vetoes]
+        self._waiting = tuple(undominated(veto.initial()) for veto in self._vetoes)
+
+    def initial(self) -> list[Value]:
+        return [(value, self._waiting, frozenset()) for value in self._inner.initial()]
+
+    def step(self, value: Value, symbol: Symbol) -> list[Move]:
+        inner, watched, seen = value
+        last = frozenset(register for register in seen if not symbol.closed(register, self._window))
+        moves = []
+        for mask, target, accept in self._inner.step(inner, symbol):
+            if watched is not None and not mask & BEGIN:
+                moves.append(Move(mask, (target, *self._watch(watched, last, symbol)), False))
+            else:
+                free = accept and not last
+                if target is not None or free or (accept and self._shows):
+                    moves.append(Move(mask, None if target is None else (target, None, last), free))
+        return moves
+
+    def _watch(
+        self, watched: tuple[frozenset[Value], ...], last: frozenset[Reg], symbol: Symbol
+    ) -> tuple[tuple[frozenset[Value], ...], frozenset[Reg]]:
+        """Each veto's runs after this event, and the latest start of one that has ended."""
+        after, starts = [], set(last)
+        for veto, values in zip(self._vetoes, watched, strict=True):
+            reached = set()
+            for value in values:
+                for mask, target, accept in veto.step(value, symbol):
+                    if target is not None:
+                        reached.add(target)
+                    if accept:
+                        starts.add(NOW if mask & BEGIN else value[1])
+            after.append(undominated(reached))
+        return tuple(after), frozenset([max(starts)] if starts else [])
+
+
+class NotAfterMachine(Machine):
+    """('run', inner value, register) until φ ends; then ('wait', watched sets, register) until the window closes."""
+
+    def __init__(self, node: nodes.NotAfter, make: Maker) -> None:
+        self._inner, self._window = make(node.inner), node.window
+        self._watches = Watches(make(veto) for veto in node.vetoes)
+
+    def initial(self) -> list[Value]:
+        return [("run", value, None) for value in self._inner.initial()]
+
+    def step(self, value: Value, symbol: Symbol) -> list[Move]:
+        kind, inner, register = value
+        closed = register is not None and symbol.closed(register, self._window)
+        if kind == "wait":
+            if closed:
+                return [Move(REPORT, None, True)]
+            after = self._watches.advance(inner, symbol)
+            return [] if after is None else [Move(0, ("wait", after, register), False)]
+        if closed:
+            return []
+        moves = []
+        for mask, target, accept in self._inner.step(inner, symbol):
+            since = NOW if mask & BEGIN else register
+            if target is not None or not accept:  # the latter only where what is given up is shown
+                moves.append(Move(mask, None if target is None else ("run", target, since), False))
+            if accept:
+                moves.append(Move(mask | END, ("wait", self._watches.initial, since), False))
+        return moves
+
+    def at_end(self, value: Value) -> bool:
+        return value[0] == "wait"
+
+    def begin(self, value: Value) -> Reg | None:
+        register: Reg | None = value[2]
+        return register

@@ -1,0 +1,132 @@
+"""Sets of values (runtime.machine): their registers, which of them suffice, where they go, and watching them.
+
+These are the subset constructions of [CEL] Theorems 6.2 and 7.2, one step at a time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from runtime.machine import Machine, Reg, Symbol, Value
+
+
+def registers(value: Value) -> set[Reg]:
+    """All registers that a value mentions."""
+    if isinstance(value, Reg):
+        return {value}
+    if isinstance(value, tuple | frozenset):
+        return set().union(*map(registers, value)) if value else set()
+    return set()
+
+
+def renamed(value: Value, names: dict[Reg, Reg]) -> Value:
+    if isinstance(value, Reg):
+        return names[value]
+    if isinstance(value, tuple):
+        parts = (renamed(part, names) for part in value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, frozenset):
+        return frozenset(renamed(part, names) for part in value)
+    return value
+
+
+def _shape(value: Value, found: list[int]) -> Hashable:
+    """The value without its registers, which are appended to `found`; sets stay as they are."""
+    if isinstance(value, Reg):
+        found.append(value.number)
+        return Reg
+    if isinstance(value, tuple):
+        return tuple(_shape(part, found) for part in value)
+    return value
+
+
+def undominated(values: Iterable[Value]) -> frozenset[Value]:
+    """Without values that another one equals but for later registers."""
+    by_shape: dict[Hashable, list[tuple[list[int], Value]]] = defaultdict(list)
+    for value in values:
+        vector: list[int] = []
+        by_shape[_shape(value, vector)].append((vector, value))
+    kept = set()
+    for group in by_shape.values():
+        for vector, value in group:
+            if not any(v != vector and all(a >= b for a, b in zip(v, vector, strict=True)) for v, _ in group):
+                kept.add(value)
+    return frozenset(kept)
+
+
+def without(values: Iterable[Value], rivals: Iterable[Value]) -> frozenset[Value]:
+    """The values that no rival equals or dominates."""
+    held: dict[Hashable, list[list[int]]] = defaultdict(list)
+    for rival in rivals:
+        vector: list[int] = []
+        held[_shape(rival, vector)].append(vector)
+    kept = []
+    for value in values:
+        own: list[int] = []
+        others = held.get(_shape(value, own), ())
+        if not any(all(a >= b for a, b in zip(v, own, strict=True)) for v in others):
+            kept.append(value)
+    return frozenset(kept)
+
+
+class Reached(NamedTuple):
+    """Where a set of values goes: the next values, and whether one of the moves accepts."""
+
+    values: set[Value]
+    accept: bool
+
+
+def spread(machine: Machine, values: Iterable[Value], symbol: Symbol) -> dict[int, Reached]:
+    """Δ of [CEL] Theorem 7.2: what a set of values reaches, by mask."""
+    reached: dict[int, Reached] = {}
+    for value in values:
+        for mask, target, accept in machine.step(value, symbol):
+            old = reached.get(mask)
+            if old is None:
+                old = reached[mask] = Reached(set(), False)
+            if target is not None:
+                old.values.add(target)
+            if accept and not old.accept:
+                reached[mask] = Reached(old.values, True)
+    return reached
+
+
+def merged(parts: Iterable[Reached]) -> Reached:
+    values: set[Value] = set()
+    accept = False
+    for part in parts:
+        values |= part.values
+        accept = accept or part.accept
+    return Reached(values, accept)
+
+
+class Watch:
+    """The deterministic automaton of π_∅(ψ): has a match of ψ been seen since the watch began? ([CEL] 6.2, UNLESS.)"""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.initial = undominated(machine.initial())
+
+    def advance(self, values: frozenset[Value], symbol: Symbol) -> frozenset[Value] | None:
+        """The next set, or None once a match has ended."""
+        reached = merged(spread(self._machine, values, symbol).values())
+        return None if reached.accept else undominated(reached.values)
+
+
+class Watches:
+    """Several at once; a state is a tuple of sets."""
+
+    def __init__(self, machines: Iterable[Machine]) -> None:
+        self._watches = [Watch(machine) for machine in machines]
+        self.initial = tuple(watch.initial for watch in self._watches)
+
+    def advance(self, values: tuple[frozenset[Value], ...], symbol: Symbol) -> tuple[frozenset[Value], ...] | None:
+        found = []
+        for watch, held in zip(self._watches, values, strict=True):
+            after = watch.advance(held, symbol)
+            if after is None:
+                return None
+            found.append(after)
+        return tuple(found)
