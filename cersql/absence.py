@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cersql.errors import BindError
-from cersql.syntax import Chain, Negation, Pattern
+from cersql.syntax import Alias, Chain, FilterPart, Negation, Pattern, Project
 
 Vetoes = tuple[Negation, ...]
 
@@ -69,8 +69,23 @@ def at_edge(part: Pattern, edge: str) -> BindError:
     )  # fmt: skip
 
 
-def without_window(part: Pattern, edge: str) -> BindError:
-    return BindError("ABSENCE_WITHOUT_WINDOW", span=part.span, edge=edge, hint="Write WITHIN 10 MINUTES, for example.")
+def check_windowed(part: Pattern, window: str) -> None:
+    """Raises for `(A ; !B WITHIN w)`: how far such a '!' looks is what the clause says."""
+    while isinstance(part, Alias | FilterPart | Project):
+        part = part.inner
+    found = cut(part) if isinstance(part, Chain) and not part.contiguous else None
+    for edge, vetoes in (("start", found.leading), ("end", found.trailing)) if found else ():
+        if vetoes:
+            error = at_edge(vetoes[0], edge)
+            error.hint = (
+                f"{error.hint} There its window is the clause, outside all parentheses: PATTERN (…) WITHIN {window}."
+            )
+            raise error
+
+
+def without_window(part: Pattern, edge: str, hint: str | None) -> BindError:
+    way = "back" if edge == "start" else "ahead"
+    return BindError("ABSENCE_WITHOUT_WINDOW", span=part.span, edge=edge, way=way, hint=hint)
 
 
 def beside_nothing(part: Pattern, side: str) -> BindError:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from cersql import syntax
 from cersql.formulas import always, own_types, shown_marks, size, walk
-from cersql.scope import PatternNames
+from cersql.scope import PatternNames, fold_case
 from planner import cel
-from planner.query import Query
+from planner.query import SOURCE_COLUMN, Query
 
 
 def warnings(query: syntax.Query, bound: Query, names: PatternNames, used: frozenset[str] | None) -> Iterator[str]:
@@ -18,6 +18,7 @@ def warnings(query: syntax.Query, bound: Query, names: PatternNames, used: froze
     yield from _window_over_one_event(bound)
     for node in walk(bound.formula):
         yield from _never(node)
+    yield from _alias_as_type(query, bound)
     yield from _unused(names, used)
 
 
@@ -72,6 +73,26 @@ def _never(node: cel.Formula) -> Iterator[str]:
                 )
         case cel.Unless(inner, cel.Event(type)) if type is None or type in always(inner, own_types):
             yield f"UNLESS {type or 'ANY'} is never true here: the match itself has an event that it excludes."
+
+
+def _alias_as_type(query: syntax.Query, bound: Query) -> Iterator[str]:
+    """`FROM (…) AS e PATTERN S s ; E x`: E is the source, so every row of it, where the TYPE column says S and E."""
+    every = {i: "TRUE" if len(bound.sources) == 1 else f"{SOURCE_COLUMN} = {i}" for i in range(len(bound.sources))}
+    of_column = any(sql not in every.values() for _, sql in bound.types) and not query.definitions
+    for i, source in enumerate(bound.sources):
+        written = i < len(query.sources) and query.sources[i].type_column is not None
+        if source.type_column is None or not (written or of_column):
+            continue
+        for type, sql in bound.types:
+            if sql != every[i] or fold_case(type) != fold_case(source.alias):
+                continue
+            instead = f"give the source another alias, for example {source.alias}_rows"
+            if source.relation is None:
+                instead = "make the DataFrame a view of another name, and write FROM"
+            yield (
+                f"{type} is the name of the source here, so it matches every row of it, whatever {source.type_column} "
+                f"says. If the type is meant, {instead}."
+            )
 
 
 def _unused(names: PatternNames, used: frozenset[str] | None) -> Iterator[str]:

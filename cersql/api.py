@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cersql import syntax
+from cersql import bare_words, syntax
 from cersql.bind import bind
 from cersql.explain import explain_stage
 from cersql.parse import parse
+from cersql.schemas import Schema, columns_of
+from cersql.schemas import check as check_schemas
 from cersql.scope import Names
 from planner.physical import PhysicalPlan, plan
 from planner.query import Column, Query, Source
@@ -46,17 +48,18 @@ class Compiled:
 
 
 class SchemaCatalog:
-    """A catalog of plain schemas: table → column → Spark type."""
+    """A catalog of plain schemas: table → column → Spark type, or table → DDL."""
 
-    def __init__(self, schemas: Mapping[str, Mapping[str, str]], case_sensitive: bool = False) -> None:
+    def __init__(self, schemas: Mapping[str, Schema], case_sensitive: bool = False) -> None:
+        check_schemas(schemas)
         self._schemas = schemas
         self.case_sensitive = case_sensitive
 
     def relation(self, statement: str) -> tuple[Column, ...] | None:
         name = statement.removeprefix("SELECT * FROM ").replace("`", "")
-        for known, columns in self._schemas.items():
+        for known, schema in self._schemas.items():
             if name in Names([known], self.case_sensitive):
-                return tuple(Column(column, type.lower()) for column, type in columns.items())
+                return columns_of(known, schema)
         return None
 
     def tables(self) -> list[str]:
@@ -72,13 +75,19 @@ class SchemaCatalog:
         return next((c.type for c in columns if expression.strip().strip("`") == c.name), "double")
 
 
-def compile(text: str, schemas: Mapping[str, Mapping[str, str]], *, order_by: str | None = None) -> Compiled:
-    """Parse, bind and plan a query against plain schemas, `{"trades": {"ts": "timestamp", …}}`, without any Spark.
+def compile(text: str, schemas: Mapping[str, Schema], *, order_by: str | None = None) -> Compiled:
+    """Parse, bind and plan a query against plain schemas, without any Spark: `{"trades": {"ts": "timestamp", …}}` or
+    `{"trades": "ts TIMESTAMP, …"}`.
 
     Raises CersqlError (ParseError, BindError, PlanError). Spark's own objections to an expression need a session.
     """
+    catalog = SchemaCatalog(schemas)
     tree = parse(text)
-    query = bind(tree, SchemaCatalog(schemas), order_by=order_by)
+    query = bind(tree, catalog, order_by=order_by)
+    try:
+        bare_words.check(tree, query, catalog.case_sensitive)
+    except CersqlError as error:
+        raise error.at(text) from None
     return Compiled(tree, query, _planned(tree, query))
 
 

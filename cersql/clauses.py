@@ -148,8 +148,9 @@ def _check_key(toks: Sequence[Token], index: int, key: tuple[str, int], clause: 
     after = toks[index + 1].upper if index + 1 < len(toks) else ""
     ends = index + 1 == len(toks) or key_at(toks, index + 1) is not None
     is_operand = before in ("PATTERN", ";", "->", ":") or key[0] not in ("WHERE", "HAVING", "RETURN")
+    wrong_start = [("WITHIN", "<="), *(("PATTERN", mark) for mark in (";", "->", ":") if clause != "PATTERN")]
     is_name = (
-        (after in _NEVER_FIRST and (key[0], after) != ("WITHIN", "<="))
+        (after in _NEVER_FIRST and (key[0], after) not in wrong_start)
         or (before == "AS" and clause != "DEFINE")
         or (before == "," and ends)
         or (clause == "PATTERN" and is_operand and after in ("OR", "UNLESS", "AS", "AND"))

@@ -54,6 +54,7 @@ class Conditions:
     all_columns_of: Callable[[str], tuple[str, ...]]  # the columns of a mark
     constant_columns: tuple[str, ...]  # the same for every event of a match: the partition columns
     limits: Limits = field(default_factory=dict)  # what PROJECT has left of them, where we are
+    dropped: set[str] = field(default_factory=set)  # the marks that some PROJECT so far did not keep
     reads: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
 
@@ -175,7 +176,10 @@ class Conditions:
                     "NEGATED_VARIABLE", span=span, name=written,
                     hint="What must not happen can have conditions in WHERE, and is nowhere else.",
                 )  # fmt: skip
-            raise unknown_variable(written, span, self.scope.shown(in_scope))
+            error = unknown_variable(written, span, self.scope.shown(in_scope))
+            if mark in self.dropped:
+                error.hint = f"PROJECT drops {written}; to keep it, name it before the ':'. {error.hint}"
+            raise error
         self.named.add(mark)
         return mark
 
@@ -184,7 +188,10 @@ class Conditions:
         known = self.columns_of(mark)
         own = Names(known, self.scope.case_sensitive).get(name)
         if own is None:
-            raise unknown_column(name, span, display(mark), known)
+            error = unknown_column(name, span, display(mark), known)
+            if name in Names(self.all_columns_of(mark), self.scope.case_sensitive):
+                error.hint = f"PROJECT keeps only some columns of {display(mark)}. It has: {', '.join(known)}."
+            raise error
         return own
 
     def _shown(self, node: Node) -> str:

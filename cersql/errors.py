@@ -52,6 +52,7 @@ class BindError(CersqlError):
         "DEFINED_TWICE": Condition("42710", "{name} is defined twice."),
         "UNKNOWN_VARIABLE": Condition("42703", "There is no variable {name} here."),
         "UNKNOWN_COLUMN": Condition("42703", "{name} is not a column of {owner}."),
+        "BARE_WORD": Condition("42703", "{name} is neither a variable, a column nor a function without arguments."),
         "UNQUALIFIED_COLUMN": Condition("42702", "The column {name} can have another value in each event of a match."),
         "AMBIGUOUS_VARIABLE": Condition("42702", "{name} could be the variable {alias} or all events of type {type}."),
         "ALIAS_IS_TYPE": Condition("42712", "The variable {name} looks like the event type {type}."),
@@ -73,7 +74,7 @@ class BindError(CersqlError):
             "42601", "A '!' at the {edge} of a sequence stands only at the {edge} of the whole pattern."
         ),
         "ABSENCE_WITHOUT_WINDOW": Condition(
-            "42601", "A '!' at the {edge} of the pattern needs a window, or it would never end."
+            "42601", "A '!' at the {edge} of the pattern needs a window, which says how far {way} to look."
         ),
         "ABSENCE_BESIDE_NOTHING": Condition(
             "42601", "The part {side} this '!' may match nothing, so it is open where the '!' looks."
@@ -94,15 +95,25 @@ class BindError(CersqlError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that looks most like `name`, or None if none does."""
-    by_fold = {k.casefold(): k for k in known}
-    close = difflib.get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.6)
-    return by_fold[close[0]] if close else None
+    """The known name that looks most like `name`, or None if none does.
+
+    Of names that differ only in case it is the one written more like it, else the first.
+    """
+    candidates = list(known)
+    folded = list(dict.fromkeys(candidate.casefold() for candidate in candidates))
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    same = [candidate for candidate in candidates if close and candidate.casefold() == close[0]]
+    return max(same, key=lambda candidate: difflib.SequenceMatcher(None, name, candidate).ratio(), default=None)
 
 
-def suggestion(name: str, known: Iterable[str], what: str) -> str:
-    """`It has: a, b. Did you mean a?` — the list of what there is, and the nearest."""
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """`Did you mean a?`, or None if nothing is near."""
+    close = nearest(name, known)
+    return f"Did you mean {close}?" if close else None
+
+
+def suggestion(name: str, known: Iterable[str], what: str, others: Iterable[str] = ()) -> str:
+    """`It has: a, b. Did you mean a?` — the list of what there is, and the nearest; `others` can be meant too."""
     listed = list(known)
-    close = nearest(name, listed)
-    ending = f" Did you mean {close}?" if close else ""
-    return f"{what}: {', '.join(listed) if listed else '(none)'}.{ending}"
+    ending = did_you_mean(name, [*listed, *others])
+    return f"{what}: {', '.join(listed) if listed else '(none)'}.{f' {ending}' if ending else ''}"

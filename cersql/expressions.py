@@ -31,7 +31,7 @@ KEYWORDS = frozenset(
     "DISTINCT FROM ESCAPE DIV EXISTS COLLATE OVER".split()
 )
 # Words that take a unit as their first argument: timestampadd(MINUTE, 5, a.ts).
-_UNIT_FIRST = frozenset("TIMESTAMPADD TIMESTAMPDIFF DATEADD DATEDIFF DATE_ADD DATE_DIFF".split())
+UNIT_FIRST = frozenset("TIMESTAMPADD TIMESTAMPDIFF DATEADD DATEDIFF DATE_ADD DATE_DIFF".split())
 _QUERY = frozenset("SELECT WITH VALUES FROM TABLE".split())
 
 
@@ -240,7 +240,7 @@ class _Reader:
             or after in ("FROM", "=>")
             or (word == "TO" and before in UNITS)
             or (word in UNITS and before == "TO")
-            or (word in UNITS and before == "(" and self.peek(-2) in _UNIT_FIRST and after == ",")
+            or (word in UNITS and before == "(" and self.peek(-2) in UNIT_FIRST and after == ",")
         )
 
     def word(self, inert: bool = False) -> Word:

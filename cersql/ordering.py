@@ -60,12 +60,14 @@ class Clauses:
         if window.unit == "EVENTS":
             return self._events(window)
         size = microseconds(window.amount) if window.unit == "INTERVAL" else number(window.amount)
+        plain = "WITHIN 500, in that column's own unit"
+        is_number = type in (*WHOLE_TYPES, *FLOAT_TYPES) or type.startswith("decimal")
         if size <= 0:
-            raise _bad(window, "a window is greater than zero", "WITHIN 10 MINUTES")
+            raise _bad(window, "a window is greater than zero", plain if is_number else "WITHIN 10 MINUTES")
         clock = f"ORDER BY {order.column} is {type}"
         if window.unit == "INTERVAL" and type not in TIME_TYPES:
-            if type in (*WHOLE_TYPES, *FLOAT_TYPES) or type.startswith("decimal"):
-                raise _bad(window, f"{clock}, which has no minutes", "WITHIN 500, in that column's own unit")
+            if is_number:
+                raise _bad(window, f"{clock}, which has no minutes", plain)
             raise _bad(window, f"{clock}, not a time", "ORDER BY with a column of time, or WITHIN 100 EVENTS")
         if window.unit is None and type in TIME_TYPES:
             raise _bad(window, f"{clock}, which needs a duration", f"WITHIN {window.amount.value} SECONDS")

@@ -321,7 +321,8 @@ class PatternLexer:
         closing = self.toks[self.at + count] if self.at + count < len(self.toks) else self.ended
         if not count:
             raise self.unexpected(closing, "a duration like 10 MINUTES, a number or 100 EVENTS after WITHIN")
-        window = parse_window(self.text, self._slice(count), closing, self.end)
+        hint = "WITHIN stands last in its parentheses: ((A ; B WITHIN 10 MINUTES) ; C)."
+        window = parse_window(self.text, self._slice(count), closing, self.end, hint)
         self.at = start
         self.emit("WINDOW", count + 1, window)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cersql import formulas, syntax
 from cersql.conditions import Conditions
-from cersql.errors import BindError, suggestion
+from cersql.errors import BindError, did_you_mean, suggestion
 from cersql.lexer import Token, shown, strip_quotes, tokens
 from cersql.scope import children
 from planner import cel
@@ -68,7 +68,7 @@ def _strategy(clause: syntax.Text | None) -> str:
     name = " ".join(clause.value.upper().replace("_", " ").split())
     if name not in STRATEGIES:
         usual = [names[0] for names in _NAMES.values()]
-        hint = suggestion(name, usual, "There are")
+        hint = suggestion(name, usual, "There are", STRATEGIES)
         raise BindError("UNKNOWN_STRATEGY", span=clause.span, name=clause.value, hint=hint)
     return STRATEGIES[name]
 
@@ -80,7 +80,7 @@ def _consumer(clause: syntax.Text | None) -> str:
     if name not in _CONSUMERS:
         raise BindError(
             "BAD_CLAUSE", span=clause.span, found=clause.value, clause="CONSUME BY", expected="NONE, PARTITION or ANY",
-            hint=suggestion(name, _CONSUMERS, "There are"),
+            hint=did_you_mean(name, _CONSUMERS),
         )  # fmt: skip
     return name
 
@@ -105,6 +105,10 @@ def _skip(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> 
         raise _wrong(toks[at + 1], clause.span, "the next clause")
     name = strip_quotes(toks[at].text)
     mark = conditions.scope.variable(name)
+    if mark is None and not named and toks[at].upper in ("FIRST", "LAST"):
+        first = next(iter(conditions.scope.shown(cel.variables(formula))), "a")
+        hint = f"For example: AFTER MATCH {' '.join(words)} {first}."
+        raise _wrong(None, clause.span, f"the name of a variable after {toks[at].upper}", hint)
     mark = conditions.check_variable(mark, name, toks[at].span, cel.variables(formula))
     return Skip(f"TO {toks[2].upper}" if named else "TO LAST", mark)
 
@@ -121,11 +125,11 @@ def _bad(toks: Sequence[Token], span: Span, expected: Sequence[str]) -> BindErro
     return _wrong(toks[len(expected)], span, "the next clause")
 
 
-def _wrong(token: Token | None, span: Span, expected: str) -> BindError:
+def _wrong(token: Token | None, span: Span, expected: str, hint: str | None = None) -> BindError:
     at = token.span if token else Span(span.end, span.end)
     return BindError(
         "BAD_CLAUSE", span=at, found=shown(token, "its end"), clause="AFTER MATCH", expected=expected,
-        hint="For example: AFTER MATCH SKIP PAST LAST ROW.",
+        hint=hint or "For example: AFTER MATCH SKIP PAST LAST ROW.",
     )  # fmt: skip
 
 

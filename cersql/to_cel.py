@@ -20,6 +20,7 @@ from cersql.formulas import together as together
 from cersql.scope import Scope, display, own_alias
 from planner import cel
 from planner.sql import Sql
+from runtime.errors import Span
 
 WIDTH = 32
 _VETO = "@!"  # how the marks of placeholders begin
@@ -104,6 +105,7 @@ class Translator:
         return _joined(_NODES[part.operator], formulas)
 
     def _windowed(self, inner: syntax.Pattern, window: syntax.Window) -> cel.Formula:
+        absence.check_windowed(inner, self.conditions.text[window.span.start : window.span.end])
         formula = self._full(inner, self.pattern(inner), "WITHIN")
         bound = self.windows(window)
         assert bound is not None
@@ -124,7 +126,7 @@ class Translator:
             if found and not edge:
                 raise absence.at_edge(found[0], end)
             if found and self.windows(None) is None:
-                raise absence.without_window(found[0], end)
+                raise absence.without_window(found[0], end, self._window_to_write())
         leading = self._vetoes(cut.leading)  # in the order of the text
         parts, gaps = [], []
         for part, gap in zip(cut.parts, (*cut.gaps, cut.trailing), strict=True):
@@ -143,6 +145,16 @@ class Translator:
             assert window is not None
             formula = cel.NotAfter(formula, gaps[-1], window)
         return formula
+
+    def _window_to_write(self) -> str | None:
+        """A hint: a WITHIN that fits the clock."""
+        example = syntax.Text("INTERVAL 10 MINUTES", Span(0, 0))
+        try:
+            self.windows(syntax.Window(example, "INTERVAL", False, example.span))
+        except BindError as error:
+            if error.condition == "WINDOW_UNIT":
+                return error.hint
+        return "Write WITHIN 10 MINUTES, for example."
 
     def _vetoes(self, negations: absence.Vetoes) -> tuple[cel.Formula, ...]:
         return tuple(self._veto(negation.inner, "a '!'") for negation in negations)
@@ -222,6 +234,7 @@ class Translator:
             if target.columns is not None:
                 columns = frozenset(self.conditions.column(mark, *column) for column in target.columns)
                 narrowed |= {own: columns | (narrowed.get(own) or frozenset()) for own in marks}
+        self.conditions.dropped |= variables - keep
         formula = cel.Project(inner, frozenset(keep))
         self.projects.append(formula)
         self.narrowed[id(formula)] = narrowed

@@ -63,8 +63,8 @@ class _Reader:
         return Text(prefix + self.text[span.start : span.end], span)
 
 
-def parse_window(text: str, body: Sequence[Token], ended: Token | None, end: int) -> Window:
-    """`[<] amount [unit]`, the body of WITHIN (not empty)."""
+def parse_window(text: str, body: Sequence[Token], ended: Token | None, end: int, hint: str | None = None) -> Window:
+    """`[<] amount [unit]`, the body of WITHIN (not empty). `hint`: for what follows it all the same."""
     reader = _Reader(text, body, "WITHIN", ended, end)
     strict = reader.word == "<"
     if strict:
@@ -75,7 +75,7 @@ def parse_window(text: str, body: Sequence[Token], ended: Token | None, end: int
         )
     amount, unit = _amount(reader)
     if reader.token is not None:
-        raise reader.wrong("nothing more after it")
+        raise reader.wrong("nothing more after it", hint)
     return Window(amount, unit, strict, reader.since(0))
 
 

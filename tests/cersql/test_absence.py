@@ -90,7 +90,12 @@ def test_long_sequences() -> None:
         ("C UNLESS (A ; ‸!B)", "ABSENCE_AT_EDGE", ""),
         ("NXT(A ; ‸!B)", "ABSENCE_AT_EDGE", ""),
         ("START(‸!B ; A)", "ABSENCE_AT_EDGE", ""),
-        ("(A ; ‸!B WITHIN 5 EVENTS)", "ABSENCE_AT_EDGE", ""),
+        (
+            "(A ; ‸!B WITHIN 5 EVENTS)",
+            "ABSENCE_AT_EDGE",
+            "the clause, outside all parentheses: PATTERN (…) WITHIN 5 EVEN",
+        ),
+        ("((‸!B ; A) AS g WITHIN < 5 MINUTES) ; C", "ABSENCE_AT_EDGE", "PATTERN (…) WITHIN < 5 MINUTES."),
         ("((A ; ‸!B) AS g) ; C", "ABSENCE_AT_EDGE", ""),
         ("A ; !(B ; ‸!X) ; C", "ABSENCE_AT_EDGE", ""),
         ("‸!A", "ONLY_ABSENCE", ""),
@@ -110,7 +115,21 @@ def test_where_it_cannot_stand(marked: str, condition: str, fragment: str) -> No
 
 @pytest.mark.parametrize(("marked", "edge"), [("A ; ‸!B", "end"), ("‸!B ; A", "start"), ("(‸NOT B ; A) AS g", "start")])
 def test_without_a_window(marked: str, edge: str) -> None:
-    check_error(f"FROM t PATTERN {marked}{END}", "ABSENCE_WITHOUT_WINDOW", f"at the {edge}")
+    way = {"start": "back", "end": "ahead"}[edge]
+    error = check_error(
+        f"FROM t PATTERN {marked}{END}", "ABSENCE_WITHOUT_WINDOW", f"at the {edge}", f"how far {way} to"
+    )
+    assert error.hint == "Write WITHIN 10 MINUTES, for example."
+
+
+@pytest.mark.parametrize(
+    ("order", "hint"),
+    [("n", "Write WITHIN 500, in that"), ("x", "WITHIN 500"), ("day", "10 MINUTES"), ("s", "100 EVENTS")],
+)
+def test_the_window_that_is_proposed_fits_the_clock(order: str, hint: str) -> None:
+    for marked in ("ticks ; ‸!ticks x", "‸!ticks x ; ticks"):
+        text = f"FROM ticks PATTERN {marked} ORDER BY {order} RETURN *"
+        assert hint in (check_error(text, "ABSENCE_WITHOUT_WINDOW").hint or "")
 
 
 # ---------------------------------------------------------------- conditions

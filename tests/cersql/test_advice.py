@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from queries import bound
+from queries import SCHEMAS, bound
 
 
 def warnings(pattern: str, rest: str = "ORDER BY ts RETURN *") -> tuple[str, ...]:
@@ -33,6 +33,41 @@ def test_warning(pattern: str, rest: str, fragment: str) -> None:
     found = warnings(pattern, rest)
     assert len(found) == 1
     assert fragment in found[0]
+
+
+@pytest.mark.parametrize(
+    ("sources", "pattern", "type", "alias"),
+    [
+        ("(SELECT * FROM t) AS e TYPE type", "S s ; E x", "E", "e"),
+        ("t AS e", "S s ; E x", "E", "e"),  # the column that is taken without TYPE
+        ("t AS E TYPE type", "E x", "E", "E"),
+        ("t TYPE type", "A a ; !T ; B b", "T", "t"),
+        ("t AS a TYPE type, orders AS b", "A x ; B y", "A", "a"),
+    ],
+)
+def test_a_type_that_is_the_name_of_its_source(sources: str, pattern: str, type: str, alias: str) -> None:
+    statement = "SELECT * FROM t" if "SELECT" in sources else None
+    schemas = SCHEMAS if statement is None else {**SCHEMAS, statement: SCHEMAS["t"]}
+    text = f"FROM {sources} PATTERN {pattern} ORDER BY ts RETURN *"
+    (found,) = bound(text, schemas).warnings
+    assert found.startswith(f"{type} is the name of the source here, so it matches every row of it, whatever type says")
+    assert f"for example {alias}_rows" in found
+    if type != alias:
+        assert not bound(text, schemas, case_sensitive=True).warnings
+
+
+@pytest.mark.parametrize(
+    ("sources", "pattern"),
+    [
+        ("t AS e", "E x"),  # TYPE is not written, and nothing else is read from such a column
+        ("t AS e TYPE type DEFINE E AS v > 1", "E x"),
+        ("orders AS o, payments AS p", "O x ; P y"),
+        ("t AS e TYPE type", "S s"),
+        ("t AS o, orders AS p", "O x ; P y"),
+    ],
+)
+def test_a_source_that_is_meant(sources: str, pattern: str) -> None:
+    assert not bound(f"FROM {sources} PATTERN {pattern} ORDER BY ts RETURN *").warnings
 
 
 @pytest.mark.parametrize(

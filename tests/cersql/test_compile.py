@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
-from queries import SCHEMAS
+from queries import SCHEMAS, check_place
 
 import cersql
 
@@ -55,6 +56,81 @@ def test_ctes_stand_before_each_relation() -> None:
     tree = cersql.parse.parse("WITH q AS (SELECT 1) FROM t PATTERN A a ORDER BY ts RETURN *")
     query = cersql.bind.bind(tree, Catalog(SCHEMAS))
     assert query.sources[0].relation == "WITH q AS (SELECT 1) SELECT * FROM `t`"
+
+
+# ---------------------------------------------------------------- schemas
+
+
+def test_a_schema_may_be_ddl() -> None:
+    ddl = (
+        "ts TIMESTAMP NOT NULL, type: string, `odd, ``name` INT COMMENT 'a, b', v Decimal(10, 2), n LONG,\n"
+        "s STRUCT<f: INT, g: ARRAY<MAP<STRING, INT>>>, i INTERVAL DAY TO SECOND, d NUMERIC"
+    )
+    columns = cersql.compile("FROM t PATTERN A a ORDER BY ts RETURN *", {"t": ddl}).query.columns
+    assert {column.name: column.type for column in columns} == {
+        "ts": "timestamp", "type": "string", "odd, `name": "int", "v": "decimal(10,2)", "n": "bigint",
+        "s": "struct<f:int,g:array<map<string,int>>>", "i": "interval day to second", "d": "decimal(10,0)",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("schemas", "error", "fragment"),
+    [
+        ("t (id INT)", TypeError, "schemas is a str, expected {'trades': "),
+        ({"t": [("id", "int")]}, TypeError, "the schema of t is a list"),
+        ({"t": {"id": int}}, TypeError, "a column of t is 'id': <class 'int'>"),
+        ({"t": "id"}, ValueError, "'id' in the schema of t is no column with a type, expected {'trades'"),
+        ({"t": "id INT,"}, ValueError, "'' in the schema of t"),
+    ],
+)
+def test_what_is_no_schema(schemas: Any, error: type[Exception], fragment: str) -> None:
+    with pytest.raises(error) as raised:
+        cersql.compile("FROM t PATTERN A a ORDER BY id RETURN *", schemas)
+    assert fragment in str(raised.value)
+
+
+def test_types_have_other_names() -> None:
+    text = "FROM t DEFINE A AS n > 1 PATTERN A a ; A b ORDER BY n WITHIN 5 RETURN *"
+    for type in ("decimal", "INTEGER", "Numeric(5, 1)", "real"):
+        assert cersql.compile(text, {"t": {"n": type}}).program.window
+
+
+# ---------------------------------------------------------------- bare words
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "FROM t PATTERN A M+ WHERE M.v > 1 AND M.name = ‸passive WITHIN 5 MINUTES ORDER BY ts RETURN *",
+        "FROM t PATTERN A a WHERE a[v > 1 AND name = ‸passive] ORDER BY ts RETURN *",
+        "FROM t PATTERN A a FILTER a.name IN ('x', ‸passive) ORDER BY ts RETURN *",
+        "FROM t PATTERN A ; !B b ; C WHERE NOT b.name = ‸passive ORDER BY ts RETURN *",
+        "FROM t DEFINE A AS v > 1 AND ‸passive = name PATTERN A a ORDER BY ts RETURN *",
+        "FROM t PATTERN A a ORDER BY ts RETURN a.v, upper(‸passive)",
+        "FROM t PATTERN A a ORDER BY ts RETURN MAX(a.v + ‸passive)",
+        "FROM t PATTERN A a ORDER BY ts RETURN a.v HAVING COUNT(*) > ‸passive",
+    ],
+)
+def test_a_word_without_a_meaning_proposes_quotes(marked: str) -> None:
+    text = marked.replace("‸", "")
+    with pytest.raises(cersql.BindError) as raised:
+        cersql.compile(text, SCHEMAS)
+    check_place(raised.value, text, marked.index("‸"), "BARE_WORD", "passive is neither", "in quotes: 'passive'.")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "current_date", "K + a.v", "timestampadd(QUARTER, 1, a.ts)", "OVERLAY(a.name PLACING 'x' FROM 1)",
+        "a.v > 1 IS UNKNOWN", "a.v > 1 IS NOT UNKNOWN", "EXTRACT(week FROM a.ts)", "filter(a.arr, x -> x > 1)",
+        "CAST(a.v AS STRING)", "a.ts + INTERVAL 5 DAYS", "substring(a.name FROM 2 FOR 3)", "trim(BOTH FROM a.name)",
+        "CASE WHEN a.v > 1 THEN TRUE ELSE NULL END", "a.s.f", "DATE '2024-01-01'", "a.name COLLATE UNICODE",
+        "a.v > (SELECT max(other) FROM elsewhere)", "match_end", "a.end", "count(*)", "a.v BETWEEN 1 AND k",
+    ],
+)  # fmt: skip
+def test_words_that_have_one(expression: str) -> None:
+    text = f"FROM t PATTERN A a PARTITION BY k ORDER BY ts RETURN {expression} AS x"
+    assert cersql.compile(text, SCHEMAS)
 
 
 def test_no_spark_is_started_nor_imported() -> None:

@@ -113,7 +113,7 @@ BIND = [
     ("FROM t PATTERN SEQ(A a, !B b, C) WHERE a.v > 1 OR ‸b.v > 1" + END, "NEGATED_OR", "on b, which must not", "AND"),
     ("FROM t PATTERN A SEMANTICS ‸skip_till_nxt_match" + END, "UNKNOWN_STRATEGY", "skip_till_nxt", "SKIP TILL NEXT"),
     ("FROM t PATTERN ‸A UNLESS B SEMANTICS SKIP TILL NEXT MATCH" + END, "STRATEGY_PATTERN", "UNLESS cannot", "NXT"),
-    ("FROM t PATTERN A CONSUME BY ‸SOME" + END, "BAD_CLAUSE", "expected NONE, PARTITION or ANY", "There are"),
+    ("FROM t PATTERN A CONSUME BY ‸SOME" + END, "BAD_CLAUSE", "expected NONE, PARTITION or ANY", ""),
     (
         "FROM t PATTERN A SEMANTICS NXT ‸AFTER MATCH SKIP PAST LAST ROW" + END,
         "CLAUSES_EXCLUDE",
@@ -136,8 +136,8 @@ def test_condition(case: tuple[str, str, str, str]) -> None:
 
 def test_all_conditions_are_here() -> None:
     assert {case[1] for case in PARSE} == set(ParseError.conditions)
-    # FROM_BESIDE_DATAFRAME takes a DataFrame: test_sources.
-    assert {case[1] for case in BIND} | {"FROM_BESIDE_DATAFRAME"} == set(BindError.conditions)
+    # FROM_BESIDE_DATAFRAME takes a DataFrame: test_sources; BARE_WORD is of cersql.compile: test_compile.
+    assert {case[1] for case in BIND} | {"FROM_BESIDE_DATAFRAME", "BARE_WORD"} == set(BindError.conditions)
     assert set(PlanError.conditions) == {"AUTOMATON_LIMIT"} | set(PLAN)  # below
 
 
@@ -194,3 +194,9 @@ def test_nearest_and_suggestion() -> None:
     assert nearest("xyz", ["size", "price"]) is None
     assert suggestion("prise", ["size", "price"], "It has") == "It has: size, price. Did you mean price?"
     assert suggestion("x", [], "It has") == "It has: (none)."
+    assert suggestion("prise", ["size"], "It has", ["price"]) == "It has: size. Did you mean price?"
+
+
+def test_of_names_that_differ_in_case_the_one_written_like_it_is_nearest_else_the_first() -> None:
+    names = ["a", "b", "A", "B"]
+    assert (nearest("bb", names), nearest("BB", names), nearest("Bb", names)) == ("b", "B", "b")
