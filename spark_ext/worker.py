@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
+from runtime.errors import CersqlError
 from runtime.partition import run
 from runtime.task import Task
 
@@ -20,5 +22,9 @@ def renamed(
 
 
 def match_partition(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The matches of one partition."""
-    return run(task, batches)
+    """The matches of one partition. An error of ours reaches the user without this process's traceback."""
+    try:
+        yield from run(task, batches)
+    except CersqlError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # pyspark reads it while it reports, and then ends this process
+        raise

@@ -24,10 +24,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs Spark; leave the long tests out unless the -m expression names them."""
+    """Mark what needs Spark; leave the long tests out unless the -m expression names them.
+
+    Where tests run side by side, those of Spark stay together: one JVM uses all cores by itself.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.jvm)
+            if config.pluginmanager.hasplugin("xdist"):
+                item.add_marker(pytest.mark.xdist_group("spark"))
     if "exhaustive" in (config.getoption("markexpr") or ""):
         return
     long = [item for item in items if item.get_closest_marker("exhaustive")]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import sparks
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -137,3 +137,12 @@ def test_star_shows_keys_bounds_and_variables_in_order(session: SparkSession) ->
     df = session.sql("FROM numbers PATTERN B b ; C ; (A a OR B+ d) AS z PARTITION BY i, type ORDER BY ts RETURN *")
     assert df.columns == ["i", "type", "match_start", "match_end", "b", "C", "a", "d", "z"]
     assert [f.dataType.typeName() for f in df.schema[4:]] == ["struct", "struct", "struct", "array", "array"]
+
+
+def test_an_error_of_a_worker_comes_without_its_traceback(session: SparkSession) -> None:
+    session.range(70).createOrReplaceTempView("seventy")
+    with pytest.raises(PythonException) as raised:
+        session.sql("SELECT count(*) FROM (FROM seventy PATTERN x+ DEFINE x AS id >= 0 ORDER BY id RETURN *)").collect()
+    assert "[COUNT_OVERFLOW] There are more matches than a BIGINT can count." in str(raised.value)
+    assert "Traceback" not in str(raised.value)
+    assert "timed_engine.py" not in str(raised.value)
