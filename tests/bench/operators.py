@@ -1,6 +1,6 @@
-"""Every construction beside the plain sequence of its length: states built, events per second, ratio.
+"""Every construction beside the plain sequence of its atoms: states built, events per second, ratio.
 
-    python tests/bench/operators.py [--repeat 5] [--only NAME,…] [--millions 1]
+    python tests/bench/operators.py [--repeat 5] [--only 'NAME;…'] [--millions 1]
 
 The engine alone, one core, the stream of workload.py in memory. Nothing is listed (`mute`), so that the figures are
 those of the automata: what listing costs is in run.py. Each row is measured in turns with its plain sequence.
@@ -24,7 +24,7 @@ from runtime.program import Program
 ABC = "A a ; B b ; C c"
 PRICE = "a.price > 80 AND b.price > 80 AND c.price > 80"
 BRIEF, NONE = "WITHIN < 100 MILLISECONDS", ""
-# name: (pattern, clauses, plain pattern of the same length)
+# name: (pattern, clauses, plain sequence that reads the same types)
 QUERIES = {
     "plain": (ABC, NONE, ABC),
     "plain, window": (ABC, BRIEF, ABC),
@@ -37,10 +37,12 @@ QUERIES = {
     "UNLESS": ("(A a ; B b ; C c) UNLESS N0", NONE, ABC),
     "START": ("START(A a ; B b ; C c)", NONE, ABC),
     "PROJECT": ("PROJECT(a, c : A a ; B b ; C c)", NONE, ABC),
-    "! between": ("A a ; !N0 ; B b ; C c", NONE, ABC),
-    "! sub-pattern": ("A a ; !(N0 ; N1) ; B b ; C c", NONE, ABC),
-    "! first": ("!N0 ; A a ; B b ; C c", BRIEF, ABC),
-    "! last": ("A a ; B b ; C c ; !N0", BRIEF, ABC),
+    "! between": ("A a ; !N0 ; B b ; C c", NONE, "A a ; N0 n ; B b ; C c"),
+    "! sub-pattern": ("A a ; !(N0 ; N1) ; B b ; C c", NONE, "A a ; N0 n ; N1 m ; B b ; C c"),
+    "! first": ("!N0 ; A a ; B b ; C c", BRIEF, "N0 n ; A a ; B b ; C c"),
+    "! last": ("A a ; B b ; C c ; !N0", BRIEF, "A a ; B b ; C c ; N0 n"),
+    "! first, beside ABC": ("!N0 ; A a ; B b ; C c", BRIEF, ABC),
+    "! last, beside ABC": ("A a ; B b ; C c ; !N0", BRIEF, ABC),
     "STRICT": (ABC, "SEMANTICS STRICT", ABC),
     "NXT": (ABC, "SEMANTICS NXT", ABC),
     "LAST": (ABC, "SEMANTICS LAST", ABC),
@@ -94,7 +96,7 @@ def states(program: Program, read: np.ndarray, times: np.ndarray) -> int:
 
 def compare(table: dict[str, np.ndarray], times: np.ndarray, repeat: int, only: list[str]) -> None:
     mute = np.ones(len(times), np.bool_)
-    print(f"\n{'construction':16} {'states':>7} {'M events/s':>11} {'plain':>7} {'times slower':>13}")
+    print(f"\n{'construction':20} {'states':>7} {'M events/s':>11} {'plain':>7} {'times slower':>13}")
     for name, (pattern, clauses, plain) in QUERIES.items():
         if only and name not in only:
             continue
@@ -107,7 +109,7 @@ def compare(table: dict[str, np.ndarray], times: np.ndarray, repeat: int, only: 
         mine, plainly = median([a for a, _ in pairs]), median([b for _, b in pairs])
         n = len(times) / 1e6
         print(
-            f"{name:16} {states(own, read, times):7,} {n / mine:11.1f} {n / plainly:7.1f} {mine / plainly:13.2f}",
+            f"{name:20} {states(own, read, times):7,} {n / mine:11.1f} {n / plainly:7.1f} {mine / plainly:13.2f}",
             flush=True,
         )
 
@@ -115,7 +117,7 @@ def compare(table: dict[str, np.ndarray], times: np.ndarray, repeat: int, only: 
 def curve(table: dict[str, np.ndarray], times: np.ndarray, repeat: int) -> None:
     """Strategies and late absences under a window cost by live starts."""
     mute = np.ones(len(times), np.bool_)
-    print(f"\n{'M events/s':16} " + " ".join(f"{w:>7} ms" for w in WINDOWS))
+    print(f"\n{'M events/s':20} " + " ".join(f"{w:>7} ms" for w in WINDOWS))
     for name, extra in {"ALL": "", "NXT": "SEMANTICS NXT", "MAX": "SEMANTICS MAX", "! last": "!"}.items():
         pattern, clauses = (f"{ABC} ; !N0", "") if extra == "!" else (ABC, extra)
         rates = []
@@ -125,20 +127,20 @@ def curve(table: dict[str, np.ndarray], times: np.ndarray, repeat: int) -> None:
             once = partial(run, program, read, times, mute)
             once()
             rates.append(len(times) / 1e6 / median([seconds(once) for _ in range(repeat)]))
-        print(f"{name:16} " + " ".join(f"{rate:10.1f}" for rate in rates), flush=True)
+        print(f"{name:20} " + " ".join(f"{rate:10.1f}" for rate in rates), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--millions", type=int, default=1)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="names of constructions, with semicolons")
     args = parser.parse_args()
     path = stream(Path(__file__).parents[2] / ".bench", args.millions)
     file = pq.read_table(path, columns=["type", "price", "ts"])
     table = {name: file.column(name).to_numpy() for name in ("type", "price")}
     times = file.column("ts").cast("int64").to_numpy()
-    compare(table, times, args.repeat, [name for name in args.only.split(",") if name])
+    compare(table, times, args.repeat, [name for name in args.only.split(";") if name])
     if not args.only:
         curve(table, times, args.repeat)
 
