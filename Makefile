@@ -27,7 +27,7 @@ demo: java $(VENV)/.installed
 	@$(BIN)/cersql demo
 
 test: java $(VENV)/.installed-dev
-	$(PYTEST) -m "not exhaustive" -n $(JOBS) --dist loadgroup
+	$(PYTEST) -m "not exhaustive" -n $(JOBS) --dist loadfile
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

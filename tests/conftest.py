@@ -23,17 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite the files under tests/golden instead of comparing")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs Spark; leave the long tests out unless the -m expression names them.
-
-    Where tests run side by side, those of Spark stay together: one JVM uses all cores by itself.
-    """
+    """Mark what needs Spark; leave the long tests out unless the -m expression names them."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.jvm)
-            if config.pluginmanager.hasplugin("xdist"):
-                item.add_marker(pytest.mark.xdist_group("spark"))
     if "exhaustive" in (config.getoption("markexpr") or ""):
         return
     long = [item for item in items if item.get_closest_marker("exhaustive")]
