@@ -23,7 +23,7 @@ from planner import cel
 from planner.query import Skip
 from runtime.engine import engine_for
 
-SAMPLE = 200  # formulas with 4 operators in the usual run
+SAMPLE = 120  # formulas with 4 operators in the usual run
 PAIRS, ABSENCES, ASKED = 120, 24, 40  # of the others
 CHUNKS = 8
 
