@@ -323,6 +323,12 @@ def windows() -> st.SearchStrategy[oracle.Window | None]:
 # ---------------------------------------------------------------- a failure as a corpus entry
 
 
+def is_one_type(formula: cel.Formula) -> bool:
+    """A type, or a loop of one: what an alias takes the place of."""
+    loops = cel.Iteration | cel.ContiguousIteration | cel.Repeat
+    return isinstance(formula, cel.Event) or (isinstance(formula, loops) and is_one_type(formula.inner))
+
+
 def pattern_text(formula: cel.Formula) -> str:
     """The formula as cersql text. What has no text of its own is written as something that means the same."""
     match formula:
@@ -334,7 +340,7 @@ def pattern_text(formula: cel.Formula) -> str:
             for variable in variables[1:]:
                 text = f"({text}) AS {variable}"
             return f"({text})" if len(variables) > 1 else text
-        case cel.As(cel.Event() as inner, variable):  # `R AS x` would mark x alone
+        case cel.As(inner, variable) if is_one_type(inner):  # `R AS x` and `R+ AS x` would mark x alone
             return f"({pattern_text(inner)} OR {pattern_text(inner)}) AS {variable}"
         case cel.As(inner, variable):
             return f"({pattern_text(inner)}) AS {variable}"
