@@ -23,6 +23,8 @@ from planner import cel
 from planner.query import Skip
 from runtime.engine import engine_for
 
+pytestmark = pytest.mark.slow  # minutes together; `make test` runs them
+
 SAMPLE = 120  # formulas with 4 operators in the usual run
 PAIRS, ABSENCES, ASKED = 120, 24, 40  # of the others
 CHUNKS = 8

@@ -20,6 +20,8 @@ from strategies import Asked, Row
 
 from planner import cel
 
+pytestmark = pytest.mark.slow  # minutes together; `make test` runs them
+
 LIMIT = 120  # complex events in one set of the oracle; larger examples are cut short
 KEYS = (0, 1, None)
 

@@ -19,6 +19,8 @@ from test_exhaustive import full_codes, short_streams
 from planner import cel
 from planner.errors import PlanError
 
+pytestmark = pytest.mark.slow  # minutes together; `make test` runs them
+
 GREEDY = Options("NEXT_MATCH")
 LIMIT = 300  # runs of the oracle; larger examples are cut short
 

@@ -21,6 +21,8 @@ from planner.query import Skip
 from runtime.engine import engine_for
 from runtime.program import Program
 
+pytestmark = pytest.mark.slow  # minutes together; `make test` runs them
+
 LIMIT = 2000  # complex events of the oracle; larger examples are left out
 DEFINED = ("seq", "seq", "contiguous", "or", "loop", "repeat", "as", "filter", "filter any", "absent", "all", "unless",
            "project", "within")  # fmt: skip
