@@ -46,7 +46,7 @@ class Choice:
 def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
     """Window, strategy, consumption and skipping around a formula (semantics, "Selection strategies" and after)."""
     check_vetoes_before(formula)
-    formula = push_filters(settled(formula))
+    formula = push_filters(absence_outside(formula))
     if window is None and strategy == "ALL" and skip is None:
         match formula:
             case cel.Within(inner, own):
@@ -64,16 +64,6 @@ def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: 
     if strategy != "ALL":
         return Choice(_within(formula, window), None, clause=strategy, consume=consume)
     return Choice(formula, window, consume=consume)
-
-
-def settled(formula: cel.Formula) -> cel.Formula:
-    """An absence before the match inside one after it: what the former asks is known when the match ends."""
-    match formula:
-        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project() | cel.NotAfter():
-            return replace(formula, inner=settled(formula.inner))
-        case cel.NotBefore(vetoes, inner, window):
-            return _sunk(vetoes, settled(inner), window)
-    return formula
 
 
 def absence_outside(formula: cel.Formula) -> cel.Formula:
@@ -101,15 +91,6 @@ def check_vetoes_before(formula: cel.Formula) -> None:
                 )
     for part in cel.children(formula):
         check_vetoes_before(part)
-
-
-def _sunk(vetoes: tuple[cel.Formula, ...], formula: cel.Formula, window: Window) -> cel.Formula:
-    match formula:
-        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project() | cel.NotAfter() if contains(
-            formula, (cel.NotAfter,)
-        ):
-            return replace(formula, inner=_sunk(vetoes, formula.inner, window))
-    return cel.NotBefore(vetoes, formula, window)
 
 
 def _within(formula: cel.Formula, window: Window | None) -> cel.Formula:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from planner import cel
 from planner.automaton import Automaton, distinct_guards, relabel, trim
 from planner.cea import to_cea
-from planner.choice import choice, settled
+from planner.choice import absence_outside, choice
 from planner.compose import is_flat, push_filters
 from planner.errors import PlanError
 from planner.lower import Lowered, Watched, lower, lower_composed, with_timeouts
@@ -58,7 +58,7 @@ def lowered(
         if strategy == "NEXT_MATCH" or consume == "ANY":
             found = "SKIP TILL NEXT MATCH" if strategy == "NEXT_MATCH" else "CONSUME BY ANY"
             raise PlanError("TIMEOUTS", found=found, hint="Leave one of the two out.")
-        watched = Watched(push_filters(settled(formula)), window)
+        watched = Watched(push_filters(absence_outside(formula)), window)
     if strategy == "ALL" and consume == "NONE" and skip is None and is_flat(formula):
         automaton = automaton_of(formula, variables)
         made = Lowered(lower(automaton, window, variables), distinct_guards(automaton.transitions), automaton)

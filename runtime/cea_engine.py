@@ -163,7 +163,7 @@ class CeaEngine:
         mute = ALL_REPORT if mute is None else mute
         classes = self._classes.of(symbols)
         arena = self._ready(clocks)
-        at = 0
+        at, self._crowded = 0, -1
         while True:
             self._builder.fit(len(self._classes.symbols))
             self._fit_live()
@@ -180,12 +180,13 @@ class CeaEngine:
                 self._last_clock = clocks[-1]
                 return
             if result == cea.NEEDS_NODES:
-                arena = self._make_room(clocks[at])
+                arena = self._make_room(clocks[at], at)
             elif result == cea.NEEDS_ROOTS and at == self._stuck:
                 self._roots = self._new_roots(2 * len(self._roots.node))
             self._stuck = at if result == cea.NEEDS_ROOTS else -1
 
-    _stuck = -1
+    _stuck = -1  # the event before which there was no room for roots …
+    _crowded = -1  # … and for nodes
     _last_clock: Any = 0
 
     def _as_clock(self, times: AnyArray) -> AnyArray:
@@ -254,12 +255,14 @@ class CeaEngine:
             kept += 1
         counts[cea.N_LIVE] = kept
 
-    def _make_room(self, now: Any) -> ecs.Arena:
-        """Compact, and double the arena if more than half of it is alive (so that compacting is amortized O(1))."""
+    def _make_room(self, now: Any, at: int) -> ecs.Arena:
+        """Compact before event `at`, and double the arena if more than half of it is alive (so that compacting is
+        amortized O(1)), or if what compacting left was not enough for this one event of many live states."""
         assert self._arena is not None
         self._compact(now)
-        if 2 * self._arena.size[0] > len(self._arena.row) - 4096:
+        if at == self._crowded or 2 * self._arena.size[0] > len(self._arena.row) - 4096:
             self._arena = ecs.grown_arena(self._arena, 2 * len(self._arena.row))
+        self._crowded = at
         return self._arena
 
     # ------------------------------------------------------------ output

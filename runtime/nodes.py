@@ -1,4 +1,4 @@
-"""What a composed program is made of: a tree of operators over flat automata. Data only; runtime.machine runs it.
+"""What a composed program is made of: a tree of operators over flat automata. Data only; runtime.machines runs it.
 
 Variables are bits of a mask: BEGIN and END are the first two, the variables of the program follow. A guard is a bit of
 the symbol. Windows are numbers into Program.inner_windows. Each node is one line of the table of operators in

@@ -240,7 +240,7 @@ class TimedEngine(CeaEngine):
         if self._holds and (not len(keys) or keys[0] == live.counts[timed.KEY]):
             self._note(0, positions, rows, keys)
         numbers = positions if self._holds else rows
-        at, crowded = 0, -1
+        at, self._crowded = 0, -1
         while True:
             self._rules.fit(len(self._classes.symbols))
             live = self._fit_entries()
@@ -270,10 +270,7 @@ class TimedEngine(CeaEngine):
                     self._last_clock = clocks[-1]
                     return
                 if result == timed.NEEDS_NODES:
-                    arena = self._make_room(clocks[at])
-                    if at == crowded:  # what is alive is little, but one event of so many entries needs more
-                        arena = self._arena = ecs.grown_arena(arena, 4 * len(arena.row))
-                    crowded = at
+                    arena = self._make_room(clocks[at], at)
                 elif at == self._stuck:
                     self._timed_roots = self._new_timed_roots(2 * len(self._timed_roots.node))
                 self._stuck = at if result == timed.NEEDS_ROOTS else -1
