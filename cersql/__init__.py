@@ -22,8 +22,9 @@ for _package in (planner, runtime):
             "rename that file or folder, or change sys.path"
         )
 
-from cersql.api import Compiled, compile, enable, explain, match, session, sql  # noqa: E402
+from cersql.api import compile, enable, explain, match, patterns, serve, session, sql  # noqa: E402
 from cersql.errors import BindError, ParseError  # noqa: E402
+from cersql.planned import Compiled  # noqa: E402
 from planner.errors import PlanError  # noqa: E402
 from runtime.errors import CersqlError, ExecutionError, InternalError  # noqa: E402
 from runtime.program import package_version as _package_version  # noqa: E402
@@ -42,6 +43,8 @@ __all__ = [
     "enable",
     "explain",
     "match",
+    "patterns",
+    "serve",
     "session",
     "sql",
 ]

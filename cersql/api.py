@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cersql import bare_words, syntax
+from cersql import bare_words
 from cersql.bind import bind
-from cersql.explain import explain_stage
 from cersql.parse import parse
+from cersql.patterns import Patterns
+from cersql.planned import Compiled, plan_query, planned
 from cersql.schemas import Schema, columns_of
 from cersql.schemas import check as check_schemas
 from cersql.scope import Names
-from planner.physical import PhysicalPlan, plan
-from planner.query import Column, Query, Source
-from runtime.errors import CersqlError
-from runtime.program import Program
+from planner.query import Column, Source
+from runtime.errors import CersqlError, Span
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_ext.schema import SparkCatalog
-
-ORDER_SETTING = "cersql.orderBy"
-
-logger = logging.getLogger("cersql")
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A query at every stage of its way, without any Spark."""
-
-    syntax: syntax.Query
-    query: Query
-    plan: PhysicalPlan
-
-    @property
-    def program(self) -> Program:
-        return self.plan.program
-
-    def explain(self, stage: str | None = None) -> str:
-        """One stage (syntax, cel, automaton, deterministic, physical, program, dot, mermaid, svg), or the main ones."""
-        return explain_stage(self, stage)
+    from cersql.parameters import Arguments, Values
+    from spark_ext.thrift import ThriftServer
 
 
 class SchemaCatalog:
@@ -88,49 +64,74 @@ def compile(text: str, schemas: Mapping[str, Schema], *, order_by: str | None = 
         bare_words.check(tree, query, catalog.case_sensitive)
     except CersqlError as error:
         raise error.at(text) from None
-    return Compiled(tree, query, _planned(tree, query))
-
-
-def _planned(tree: syntax.Query, query: Query) -> PhysicalPlan:
-    """The physical plan; what cannot be planned is said at the pattern."""
-    try:
-        return plan(query)
-    except CersqlError as error:
-        raise error.at(tree.text, tree.clause("PATTERN")) from None
+    return Compiled(tree, query, planned(tree, query))
 
 
 def session(app_name: str = "cersql", config: Mapping[str, str] | None = None) -> SparkSession:
     """A SparkSession that speaks PATTERN: in `spark.sql`, in subqueries, in CREATE TEMPORARY PATTERN VIEW."""
     from spark_ext import session as hook
 
-    return hook.session(app_name, dict(config or {}), rewrite=_rewrite)
+    return hook.session(app_name, dict(config or {}), rewrite=_rewrite, refine=_refine)
 
 
 def enable(spark: SparkSession) -> SparkSession:
     """Teach the session you have, in place, and its later newSession()s. Returns it."""
     from spark_ext import session as hook
 
-    return hook.enable(spark, rewrite=_rewrite)
+    return hook.enable(spark, rewrite=_rewrite, refine=_refine)
 
 
-def sql(spark: SparkSession, text: str, *, order_by: str | None = None) -> DataFrame:
-    """Run a statement of ours, or any of Spark's, without touching the session."""
-    from cersql.statements import rewrite
-    from spark_ext.session import try_sql
+def sql(
+    spark: SparkSession,
+    text: str,
+    args: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    order_by: str | None = None,
+) -> DataFrame:
+    """Run a statement of ours, or any of Spark's, without touching the session. `args` are those of `spark.sql`."""
+    from cersql.commands import rewrite
+    from cersql.refining import refine
+    from spark_ext.arguments import of_values
+    from spark_ext.session import run_sql, try_sql
 
-    run = partial(_run, order_by=order_by)
-    plain = try_sql(spark, text)
+    def values() -> Arguments | None:
+        return of_values(spark, args) if args else None
+
+    fewer = refine(spark, text, values)
+    if not isinstance(fewer, str | None):
+        return fewer
+    text = fewer or text
+    plain = try_sql(spark, text, args)
     if plain is not None:
         return plain
-    ours = rewrite(spark, text, run, partial(_count, order_by=order_by), every=True)
+    ours = rewrite(spark, text, values, order_by=order_by, every=True)
     if ours is None or isinstance(ours, str):
-        return spark.sql(text if ours is None else ours)
+        left = args if isinstance(args, Mapping) or ours is None else None  # those in order are filled in by now
+        return run_sql(spark, text if ours is None else ours, left)
     return ours
 
 
-def match(df: DataFrame, text: str, *, order_by: str | None = None) -> DataFrame:
+def match(
+    df: DataFrame,
+    text: str,
+    args: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    order_by: str | None = None,
+) -> DataFrame:
     """Run a query whose source is the DataFrame: the text has no FROM."""
-    return _run(df.sparkSession, text, 0, len(text), given=df, order_by=order_by)
+    from cersql.parameters import check_no_markers, fill_markers
+    from spark_ext.arguments import of_values
+
+    whole = Span(0, len(text))
+    if not args:
+        check_no_markers(text, [whole])
+        return plan_query(df.sparkSession, text, whole, given=df, order_by=order_by).frame()
+    filled = fill_markers(text, [whole], of_values(df.sparkSession, args))
+    try:
+        query = Span(0, len(filled.text))
+        return plan_query(df.sparkSession, filled.text, query, given=df, order_by=order_by).frame()
+    except CersqlError as error:
+        raise filled.original(error.at(filled.text)) from None
 
 
 def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_by: str | None = None) -> str:
@@ -141,49 +142,43 @@ def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_b
     """
     from cersql.statements import first_query
 
-    query = first_query(text)
-    compiled, _ = _compile(spark, text, query.start, query.end, order_by=order_by)
-    return compiled.explain(stage)
+    return plan_query(spark, text, first_query(text), order_by=order_by).compiled.explain(stage)
 
 
-def _compile(
-    spark: SparkSession, text: str, start: int, end: int, given: DataFrame | None = None, order_by: str | None = None
-) -> tuple[Compiled, SparkCatalog]:
-    from spark_ext.schema import SparkCatalog
-
-    tree = parse(text, start=start, end=end)
-    catalog = SparkCatalog(spark, given)
-    columns = None if given is None else catalog.given_columns()
-    order_by = order_by or spark.conf.get(ORDER_SETTING, None)
-    query = bind(tree, catalog, columns, order_by)
-    for warning in query.warnings:
-        logger.warning("%s", warning)
-    return Compiled(tree, query, _planned(tree, query)), catalog
+def patterns(spark: SparkSession) -> Patterns:
+    """The pattern views and functions of a session: look at them, save them as a text file, load them from one."""
+    return Patterns(spark)
 
 
-def _run(
+def serve(
     spark: SparkSession,
-    text: str,
-    start: int,
-    end: int,
-    given: DataFrame | None = None,
-    order_by: str | None = None,
-) -> DataFrame:
-    from spark_ext.batch import result
+    *,
+    host: str = "127.0.0.1",
+    port: int = 10000,
+    settings: Mapping[str, str] | None = None,
+    shared: bool | None = None,
+) -> ThriftServer:
+    """Start a Thrift server in front of a session, which is taught if need be: for JDBC, beeline, PyHive, BI tools.
 
-    compiled, catalog = _compile(spark, text, start, end, given, order_by)
-    return result(compiled.plan, catalog)
+    The handle has `url`, `port` (0 takes a free one), `wait()` and `stop()`, which the end of a with block calls too.
+    `settings` are Hive's, such as `hive.server2.authentication`. All clients share the session; with `shared=False`,
+    or where spark.sql.hive.thriftServer.singleSession is set to false, each connection has its own, which sees tables
+    and global views. Raises CersqlError.
+    """
+    from spark_ext import thrift
+
+    return thrift.serve(enable(spark), host=host, port=port, settings=settings, shared=shared)
 
 
-def _count(spark: SparkSession, text: str, start: int, end: int, order_by: str | None = None) -> DataFrame | None:
-    from spark_ext.batch import count
-
-    compiled, catalog = _compile(spark, text, start, end, order_by=order_by)
-    return count(compiled.plan, catalog)
-
-
-def _rewrite(spark: SparkSession, text: str) -> str | DataFrame | None:
+def _rewrite(spark: SparkSession, text: str, values: Values) -> str | DataFrame | None:
     """What the parser hook calls with a text that Spark refuses."""
-    from cersql.statements import rewrite
+    from cersql.commands import rewrite
 
-    return rewrite(spark, text, _run, _count)
+    return rewrite(spark, text, values)
+
+
+def _refine(spark: SparkSession, text: str, values: Values) -> str | DataFrame | None:
+    """What the parser hook calls with a text that Spark accepted."""
+    from cersql.refining import refine
+
+    return refine(spark, text, values)

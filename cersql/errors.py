@@ -29,6 +29,7 @@ class ParseError(CersqlError):
         "RELUCTANT_LOOP": Condition("42601", "{found} would be a reluctant loop, and there are none."),
         "FOREIGN_SYNTAX": Condition("42601", "{found} is not written like this in a pattern."),
         "MATCH_RECOGNIZE_TEXT": Condition("0A000", "MATCH_RECOGNIZE is not supported yet."),
+        "DUPLICATE_PARAMETER": Condition("42734", "Two parameters are called {name}."),
         "BAD_INDEX": Condition("42601", "{index} is no index of an event."),
         "BAD_NUMBER": Condition("42601", "Found {found}, expected {expected}."),
         "BAD_WINDOW": Condition("42601", "Found {found} in {clause}, expected {expected}."),
@@ -89,6 +90,19 @@ class BindError(CersqlError):
         "STRATEGY_PATTERN": Condition("42601", "{construct} cannot stand in a pattern under SKIP TILL NEXT MATCH."),
         "BAD_CLAUSE": Condition("42601", "Found {found} in {clause}, expected {expected}."),
         "CLAUSES_EXCLUDE": Condition("42601", "{one} cannot stand beside {other}."),
+        "UNKNOWN_PATTERN": Condition("42704", "There is no {what} {name}."),
+        "UNKNOWN_PARAMETER": Condition("42703", "The pattern function {function} has no parameter {name}."),
+        "FUNCTION_ARGUMENTS": Condition(
+            "42605", "The call of the pattern function {function} does not fit: {problem}."
+        ),
+        "PARAMETER_NAME": Condition("42712", "The parameter {name} is called like {what} of the pattern."),
+        "PARAMETER_TYPE": Condition("42704", "{type} is no type that Spark knows."),
+        "UNUSED_PARAMETER": Condition("42703", "The pattern function {function} never uses its parameter {name}."),
+        "FUNCTION_WITH_SOURCE": Condition(
+            "42601", "A pattern function takes its rows from its TABLE argument, and this query has a FROM."
+        ),
+        "UNBOUND_PARAMETER": Condition("42P02", "The parameter {name} has no value."),
+        "ARGUMENT_COUNT": Condition("07001", "args has {found} values, and the text has {expected} parameters '?'."),
         "NO_TIMEOUTS": Condition("42703", "{name} is a column of results WITH TIMEOUTS only."),
         "NOT_SUPPORTED_YET": Condition("0A000", "{construct} is not supported yet."),
     }

@@ -17,7 +17,7 @@ from runtime.errors import Span
 from runtime.program import ALWAYS, SKIP, Program
 
 if TYPE_CHECKING:
-    from cersql.api import Compiled
+    from cersql.planned import Compiled
 
 STAGES = ("syntax", "cel", "automaton", "deterministic", "physical", "program")
 DRAWINGS = ("dot", "mermaid", "svg")

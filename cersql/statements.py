@@ -1,45 +1,34 @@
-"""What Spark's parser refused: find our parts in it, and leave the rest byte for byte.
+"""What Spark's parser refused: find our parts in it, by tokens alone.
 
-`find` is text in, places out, by tokens alone (a parser for all of Spark's SQL would be a second Spark, and sqlglot's
-renders statements otherwise than they were written):
+A parser for all of Spark's SQL would be a second Spark, and sqlglot's renders statements otherwise than they were
+written. So `find` is text in, places out; cersql/commands.py carries out what it finds:
 
-    Whole        PATTERN … RETURN …, in any order of clauses      the result is the query's DataFrame
-    CreateView   CREATE [OR REPLACE] PATTERN VIEW v AS query      a temporary view of that DataFrame
-    Embedded     SELECT … FROM (PATTERN …) …, EXPLAIN PATTERN …   each query becomes SELECT * FROM a private view
-    Counted      SELECT count(*) FROM (PATTERN …)                 the workers count, and send no rows
-
-`rewrite` does that with a session. It is what the parser hook calls.
+    Whole            PATTERN … RETURN …, in any order of clauses
+    Embedded         SELECT … FROM (PATTERN …) …, INSERT INTO t PATTERN …
+    Counted          SELECT count(*) FROM (PATTERN …)
+    Explain          EXPLAIN [FORMATTED] and one of these
+    CreateView       CREATE [OR REPLACE] [GLOBAL] [TEMPORARY] PATTERN VIEW v AS query
+    CreateFunction   CREATE [OR REPLACE] [TEMPORARY] PATTERN FUNCTION f [(x INT DEFAULT 1, …)] AS query without FROM
+    Drop             DROP PATTERN VIEW | FUNCTION [IF EXISTS] name
+    Show, Describe   SHOW PATTERNS [LIKE 'a*'], DESCRIBE PATTERN name
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from cersql.clauses import letters_apart, misspelt
+from cersql.clauses import KEYS, letters_apart, misspelt
 from cersql.errors import ParseError
 from cersql.foreign import check_foreign_query
-from cersql.lexer import OPENING, Token, check_brackets, depths, shown, strip_quotes, tokens
-from runtime.errors import CersqlError, Span
-from spark_ext import views
+from cersql.lexer import OPENING, Token, check_brackets, depths, shown, split, strip_quotes, tokens
+from cersql.syntax import Name
+from runtime.errors import Span
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-RunQuery = Callable[["SparkSession", str, int, int], "DataFrame"]
-"""(session, text, start, end) -> the result of the query `text[start:end]`; errors point into `text`."""
+GLOBAL_SCHEMA = "global_temp"
 
 
 @dataclass(frozen=True)
 class Whole:
-    query: Span
-
-
-@dataclass(frozen=True)
-class CreateView:
-    name: str
-    replace: bool
     query: Span
 
 
@@ -60,7 +49,61 @@ class Counted:
     otherwise: Embedded
 
 
-Statement = Whole | CreateView | Embedded | Counted
+@dataclass(frozen=True)
+class Explain:
+    """`mode` as Spark names it, or None; `rest` is the place of what is explained."""
+
+    mode: str | None
+    rest: Span
+    inner: Whole | Embedded
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A scalar parameter of a pattern function: its Spark type, and its default as SQL."""
+
+    name: Name
+    type: str
+    default: str | None
+
+
+@dataclass(frozen=True)
+class CreateView:
+    name: Name
+    replace: bool
+    is_global: bool
+    query: Span
+
+
+@dataclass(frozen=True)
+class CreateFunction:
+    name: Name
+    replace: bool
+    parameters: tuple[Parameter, ...]
+    query: Span
+
+
+@dataclass(frozen=True)
+class Drop:
+    kind: str
+    name: Name
+    is_global: bool | None
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class Show:
+    like: str | None
+
+
+@dataclass(frozen=True)
+class Describe:
+    name: Name
+    is_global: bool | None
+
+
+Query = Whole | Embedded | Counted | Explain
+Statement = Query | CreateView | CreateFunction | Drop | Show | Describe
 
 # The first words that a query can have, PATTERN and WITH aside.
 _CLAUSES = frozenset(
@@ -74,31 +117,6 @@ _AFTER_ALIAS = frozenset("JOIN ON USING INNER CROSS NATURAL LATERAL WHERE SELECT
 _READ_ONCE = frozenset("SELECT WITH FROM INSERT EXPLAIN TABLE VALUES MERGE (".split())
 
 
-RunCount = Callable[["SparkSession", str, int, int], "DataFrame | None"]
-"""The same for the number of matches, a DataFrame of one BIGINT; None if that takes the rows themselves."""
-
-
-def rewrite(
-    spark: SparkSession, sql: str, run_query: RunQuery, run_count: RunCount | None = None, *, every: bool = False
-) -> str | DataFrame | None:
-    """Another text for Spark, the result itself, or None if the text is not ours.
-
-    `every`: whatever Spark refuses is ours (`cersql.sql`).
-    """
-    found = find(sql, every=every)
-    if found is None:
-        return None
-    try:
-        if isinstance(found, Counted):
-            counted = run_count(spark, sql, found.query.start, found.query.end) if run_count else None
-            if counted is not None:
-                return counted.toDF(found.column)
-            found = found.otherwise
-        return _carry_out(spark, sql, found, run_query)
-    except CersqlError as error:
-        raise error.at(sql) from None
-
-
 def is_ours(sql: str) -> bool:
     """Whether a text that Spark refuses is ours; a text with a mistake of ours in it is."""
     try:
@@ -110,9 +128,19 @@ def is_ours(sql: str) -> bool:
 def first_query(sql: str) -> Span:
     """The place of the first query in a statement; of the whole text, where it is none that we know."""
     found = find(sql, every=True)
-    if isinstance(found, Embedded):
-        return found.queries[0]
-    return Span(0, len(sql)) if found is None else found.query
+    return next(iter(queries_of(found)), Span(0, len(sql)))
+
+
+def queries_of(found: Statement | None) -> tuple[Span, ...]:
+    """The places of the queries in a statement."""
+    match found:
+        case Whole(query) | CreateView(query=query) | CreateFunction(query=query) | Counted(query):
+            return (query,)
+        case Embedded(queries, _):
+            return queries
+        case Explain(inner=inner):
+            return queries_of(inner)
+    return ()
 
 
 def find(sql: str, *, every: bool = False) -> Statement | None:
@@ -137,26 +165,42 @@ def find(sql: str, *, every: bool = False) -> Statement | None:
     return Whole(Span(toks[0].start, toks[-1].end)) if found is None and every else found
 
 
+def single_partitions(sql: str) -> list[tuple[Span, str]]:
+    """What to put where in a text that Spark refused, so that it takes `f(TABLE(t) ORDER BY ts)`.
+
+    Spark's grammar has no ORDER BY behind a TABLE argument without PARTITION BY or WITH SINGLE PARTITION.
+    """
+    upper = sql.upper()
+    if "TABLE" not in upper or "ORDER" not in upper:
+        return []
+    try:
+        toks = tokens(sql)
+    except ParseError:
+        return []
+    closings = _closings(toks)
+    found = []
+    for i, token in enumerate(toks[1:], 1):
+        if token.upper != "TABLE" or toks[i - 1].text not in ("(", ",", "=>"):
+            continue
+        after = _after_table(toks, closings, i + 1)
+        if after + 1 < len(toks) and (toks[after].upper, toks[after + 1].upper) == ("ORDER", "BY"):
+            found.append((Span(toks[after].start, toks[after].start), "WITH SINGLE PARTITION "))
+    return found
+
+
+def _after_table(toks: list[Token], closings: dict[int, int], at: int) -> int:
+    """The index behind `(query)`, `(t)` or `db.t` at `at`."""
+    if at in closings:
+        return closings[at] + 1
+    while at + 1 < len(toks) and toks[at + 1].text == ".":
+        at += 2
+    return at + 1
+
+
 def _may_be_ours(sql: str) -> bool:
     """A cheap first look: some word like PATTERN, or a query that may have it misspelt."""
     upper = sql.upper()
     return "PATTERN" in upper or "MATCH_RECOGNIZE" in upper or any(w in upper for w in ("FROM", "SELECT", "RETURN"))
-
-
-def _carry_out(
-    spark: SparkSession, sql: str, found: Whole | CreateView | Embedded, run_query: RunQuery
-) -> str | DataFrame:
-    if isinstance(found, Whole):
-        return run_query(spark, sql, found.query.start, found.query.end)
-    if isinstance(found, CreateView):
-        df = run_query(spark, sql, found.query.start, found.query.end)
-        return views.create_view(spark, df, found.name, replace=found.replace)
-    results = [run_query(spark, sql, query.start, query.end) for query in found.queries]
-    pieces, at = [], 0
-    for query, df in zip(found.queries, results, strict=True):
-        pieces += [sql[at : query.start], f"SELECT * FROM {views.private_view(spark, df, lasting=found.lasting)}"]
-        at = query.end
-    return "".join(pieces) + sql[at:]
 
 
 class _Finder:
@@ -170,14 +214,12 @@ class _Finder:
     def statement(self) -> Statement | None:
         words = [token.upper for token in self.toks[:6]]
         lo, hi = self._unwrapped(0, len(self.toks))
+        ours = _Definition(self).statement(words)
+        if ours is not None:
+            return ours
         if words[0] == "EXPLAIN":
             return self._explain()
-        if words[0] == "CREATE" and "PATTERN" in words:
-            created = self._creation()
-            if created is not None:
-                return created
-        self._refuse_later_statements(words)
-        found = self._whole(lo, hi) or self._embedded()
+        found = self._whole(lo, hi) or self._embedded() or self._appended()
         if found is None:
             self._refuse_misplaced()
         return self._counted(found) or found if isinstance(found, Embedded) else found
@@ -204,55 +246,13 @@ class _Finder:
         alone = not rest or (len(rest) == 1 and rest[0].is_name and rest[0].upper not in _CLAUSES | _AFTER_ALIAS)
         return Counted(found.queries[0], column, found) if alone else None
 
-    # ------------------------------------------------------------ statements
-
     def _explain(self) -> Statement | None:
         lo = 2 if self._upper(1) in ("FORMATTED", "EXTENDED", "CODEGEN", "COST") else 1
+        mode = self._upper(1) if lo == 2 else None
         if self._upper(lo) == "CREATE" and "PATTERN" in (self._upper(i) for i in range(lo, lo + 5)):
             raise _not_yet("EXPLAIN of CREATE PATTERN VIEW", self.toks[lo], "Write EXPLAIN before the query itself.")
-        inner = self._whole(*self._unwrapped(lo, len(self.toks)))
-        return Embedded((inner.query,), lasting=False) if inner else self._embedded()
-
-    def _refuse_later_statements(self, words: list[str]) -> None:
-        second = words[1] if len(words) > 1 else ""
-        what = f"{words[0]} {second}"
-        if what == "DROP PATTERN":
-            raise _not_yet(what, self.toks[1], "DROP VIEW drops a pattern view.")
-        if what in ("SHOW PATTERNS", "DESCRIBE PATTERN", "DESC PATTERN"):
-            raise _not_yet(what, self.toks[1], "SHOW VIEWS and DESCRIBE name work for pattern views.")
-
-    def _creation(self) -> CreateView | None:
-        """CREATE [OR REPLACE] [GLOBAL] [TEMPORARY | TEMP] PATTERN VIEW name AS query."""
-        at, replace, glob = 1, False, None
-        if (self._upper(1), self._upper(2)) == ("OR", "REPLACE"):
-            at, replace = 3, True
-        while self._upper(at) in ("GLOBAL", "TEMPORARY", "TEMP"):
-            glob = self.toks[at] if self._upper(at) == "GLOBAL" else glob
-            at += 1
-        if self._upper(at) != "PATTERN" or self._upper(at + 1) not in ("VIEW", "FUNCTION"):
-            return None
-        if self._upper(at + 1) == "FUNCTION":
-            raise _not_yet("CREATE PATTERN FUNCTION", self.toks[at + 1])
-        if glob is not None:
-            raise _not_yet("A GLOBAL pattern view", glob, "Leave GLOBAL out: the view belongs to this session.")
-        name, start = self._view_name(at + 2)
-        lo, hi = self._unwrapped(start, len(self.toks))
-        if lo >= hi:
-            raise self._expected(start, "a query, PATTERN … RETURN …")
-        return CreateView(name, replace, self._span(lo, hi))
-
-    def _view_name(self, at: int) -> tuple[str, int]:
-        """The name at token `at`, and the index after the AS that follows it."""
-        if (self._upper(at), self._upper(at + 1)) == ("IF", "NOT"):
-            raise _not_yet("IF NOT EXISTS for pattern views", self.toks[at], "Write OR REPLACE after CREATE.")
-        if at >= len(self.toks) or not self.toks[at].is_name:
-            raise self._expected(at, "the name of the view")
-        if self._upper(at + 1) == "(":
-            raise _not_yet("A list of columns for a pattern view", self.toks[at + 1], "Name the columns in RETURN.")
-        if self._upper(at + 1) != "AS":
-            what = "AS (pattern views are temporary, their names have one part)" if self._upper(at + 1) == "." else "AS"
-            raise self._expected(at + 1, what)
-        return strip_quotes(self.toks[at].text), at + 2
+        inner = self._whole(*self._unwrapped(lo, len(self.toks))) or self._embedded()
+        return Explain(mode, self._span(lo, len(self.toks)), inner) if inner else None
 
     # --------------------------------------------------------------- queries
 
@@ -296,6 +296,17 @@ class _Finder:
             i += 1
         return Embedded(tuple(queries), self._upper(0) not in _READ_ONCE) if queries else None
 
+    def _appended(self) -> Embedded | None:
+        """A query without parentheses that ends INSERT INTO t …, CREATE TABLE t AS …, CACHE TABLE t AS …."""
+        if self._upper(0) not in ("INSERT", "CREATE", "CACHE"):
+            return None
+        for i in self._level(0, len(self.toks)):
+            begins = i > 0 and (self._upper(i) in KEYS or self._upper(i) == "WITH")
+            after = self._is_clause(i) if self._upper(0) == "INSERT" else self._upper(i - 1) == "AS"
+            if begins and after and self._is_query(i, len(self.toks)):
+                return Embedded((self._span(i, len(self.toks)),), self._upper(0) not in _READ_ONCE)
+        return None
+
     def _takes_subquery(self, at: int) -> bool:
         """Whether a query may stand in the parenthesis at `at`: by the word before it, and before others around it."""
         while at > 0 and self._upper(at - 1) == "(":
@@ -326,12 +337,6 @@ class _Finder:
                 and self._upper(i - 2) in ("=", "<", ">", "SELECT", "WHERE", "LATERAL")
             ):
                 raise self._expected(i, "a query (PATTERN …) only after FROM, JOIN, a comma, AS, IN or TABLE")
-        bare = [i for i in calls if self.depth[i] == 0]
-        for i in bare:
-            after_as = self._upper(0) in ("CREATE", "CACHE") and self._upper(i - 1) == "AS"
-            if after_as or (self._upper(0) == "INSERT" and self._is_clause(i)):
-                hint = "Write SELECT * FROM (PATTERN … RETURN …)."
-                raise _not_yet(f"PATTERN without parentheses in {self._upper(0)}", self.toks[i], hint)
         if not calls and self._upper(0) in ("FROM", "SELECT", "RETURN"):
             self._refuse_misspelt()
 
@@ -390,6 +395,148 @@ class _Finder:
         token = self.toks[at] if at < len(self.toks) else None
         span = token.span if token else Span(self.toks[-1].end, self.toks[-1].end)
         return ParseError("UNEXPECTED_TOKEN", found=shown(token), expected=what, span=span)
+
+
+class _Definition:
+    """The statements about definitions; None for any other."""
+
+    def __init__(self, finder: _Finder) -> None:
+        self.finder, self.toks, self.upper = finder, finder.toks, finder._upper
+
+    def statement(self, words: list[str]) -> Statement | None:
+        second = words[1] if len(words) > 1 else ""
+        if words[0] == "CREATE" and "PATTERN" in words:
+            return self._creation()
+        if (words[0], second) == ("DROP", "PATTERN"):
+            return self._drop()
+        if (words[0], second) == ("SHOW", "PATTERNS"):
+            return self._show()
+        if words[0] in ("DESCRIBE", "DESC") and second == "PATTERN":
+            return self._describe()
+        return None
+
+    def _creation(self) -> CreateView | CreateFunction | None:
+        """CREATE [OR REPLACE] [GLOBAL] [TEMPORARY | TEMP] PATTERN VIEW | FUNCTION name … AS query."""
+        at, replace, glob = 1, False, None
+        if (self.upper(1), self.upper(2)) == ("OR", "REPLACE"):
+            at, replace = 3, True
+        while self.upper(at) in ("GLOBAL", "TEMPORARY", "TEMP"):
+            glob = self.toks[at] if self.upper(at) == "GLOBAL" else glob
+            at += 1
+        kind = self.upper(at + 1)
+        if self.upper(at) != "PATTERN":
+            return None
+        if kind not in ("VIEW", "FUNCTION"):
+            raise self.finder._expected(at + 1, "VIEW or FUNCTION")
+        if (self.upper(at + 2), self.upper(at + 3)) == ("IF", "NOT"):
+            raise _not_yet("IF NOT EXISTS", self.toks[at + 2], "Write OR REPLACE after CREATE.")
+        name = self._simple_name(at + 2, f"the name of the {kind.lower()}")
+        if kind == "VIEW":
+            return CreateView(name, replace, glob is not None, self._query(at + 3))
+        if glob is not None:
+            raise _not_yet("A GLOBAL pattern function", glob, "Leave GLOBAL out: the function belongs to this session.")
+        parameters, after = self._parameters(at + 3)
+        return CreateFunction(name, replace, parameters, self._query(after))
+
+    def _query(self, at: int) -> Span:
+        """The place of the query behind the AS at `at`."""
+        if self.upper(at) == "(":
+            raise _not_yet("A list of columns for a pattern view", self.toks[at], "Name the columns in RETURN.")
+        if self.upper(at) != "AS":
+            what = "AS (it is temporary, so its name has one part)" if self.upper(at) == "." else "AS"
+            raise self.finder._expected(at, what)
+        lo, hi = self.finder._unwrapped(at + 1, len(self.toks))
+        if lo >= hi:
+            raise self.finder._expected(at + 1, "a query, PATTERN … RETURN …")
+        return self.finder._span(lo, hi)
+
+    def _parameters(self, at: int) -> tuple[tuple[Parameter, ...], int]:
+        """`(x INT, y STRING DEFAULT 'a')` at `at`, and the index behind it."""
+        if self.upper(at) != "(":
+            return (), at
+        if at not in self.finder.close:
+            check_brackets(self.toks)
+        end = self.finder.close[at]
+        found: list[Parameter] = []
+        for part in split(_without_angles(self.toks[at + 1 : end])) if end > at + 1 else []:
+            found.append(self._parameter(part, self.toks[end]))
+            if any(p.name.value.casefold() == found[-1].name.value.casefold() for p in found[:-1]):
+                raise ParseError("DUPLICATE_PARAMETER", span=found[-1].name.span, name=found[-1].name.value)
+        return tuple(found), end + 1
+
+    def _parameter(self, part: list[Token], after: Token) -> Parameter:
+        if not part or not part[0].is_name:
+            raise _expected_at(part[0] if part else after, "the name of a parameter")
+        words = [token.upper for token in part]
+        default = words.index("DEFAULT") if "DEFAULT" in words[1:] else len(part)
+        type, value = part[1:default], part[default + 1 :]
+        if not type or not (type[0].is_name):
+            raise _expected_at(type[0] if type else part[default] if default < len(part) else after, "a type, as INT")
+        if default < len(part) and not value:
+            raise _expected_at(after, "a value after DEFAULT")
+        written = " ".join(token.text for token in value)
+        return Parameter(_name(part[0]), " ".join(token.text for token in type), written or None)
+
+    def _drop(self) -> Drop:
+        kind, at, if_exists = self.upper(2), 3, False
+        if kind not in ("VIEW", "FUNCTION"):
+            raise self.finder._expected(2, "VIEW or FUNCTION")
+        if (self.upper(3), self.upper(4)) == ("IF", "EXISTS"):
+            at, if_exists = 5, True
+        name, is_global, after = self._qualified_name(at, f"the name of the {kind.lower()}")
+        self._check_end(after)
+        return Drop(kind, name, is_global, if_exists)
+
+    def _show(self) -> Show:
+        at = 3 if self.upper(2) == "LIKE" else 2
+        if at >= len(self.toks) and at == 2:
+            return Show(None)
+        if at >= len(self.toks) or self.toks[at].kind != "string":
+            raise self.finder._expected(at, "LIKE 'name*' or the end of the statement")
+        self._check_end(at + 1)
+        return Show(strip_quotes(self.toks[at].text))
+
+    def _describe(self) -> Describe:
+        at = 3 if self.upper(2) in ("EXTENDED", "VIEW", "FUNCTION") and len(self.toks) > 3 else 2
+        name, is_global, after = self._qualified_name(at, "the name of a pattern view or function")
+        self._check_end(after)
+        return Describe(name, is_global)
+
+    def _simple_name(self, at: int, what: str) -> Name:
+        if at >= len(self.toks) or not self.toks[at].is_name:
+            raise self.finder._expected(at, what)
+        return _name(self.toks[at])
+
+    def _qualified_name(self, at: int, what: str) -> tuple[Name, bool | None, int]:
+        """`name` or `global_temp.name`: the name, whether it must be a global one, and the index behind it."""
+        name = self._simple_name(at, what)
+        if self.upper(at + 1) != ".":
+            return name, None, at + 1
+        if name.value.casefold() != GLOBAL_SCHEMA:
+            raise self.finder._expected(at + 1, f"no '.': only {GLOBAL_SCHEMA} can stand before the name")
+        return self._simple_name(at + 2, what), True, at + 3
+
+    def _check_end(self, at: int) -> None:
+        if at < len(self.toks):
+            raise self.finder._expected(at, "the end of the statement")
+
+
+def _name(token: Token) -> Name:
+    return Name(strip_quotes(token.text), token.span, token.kind == "quoted")
+
+
+def _without_angles(toks: list[Token]) -> list[Token]:
+    """The tokens, with the commas of types like MAP<INT, STRING> out of the way of a split at commas."""
+    depth, found = 0, []
+    for token in toks:
+        depth += {"<": 1, ">": -1}.get(token.text, 0)
+        inside = depth > 0 and token.text == ","
+        found.append(Token("string", ",", token.start, token.end) if inside else token)
+    return found
+
+
+def _expected_at(token: Token, what: str) -> ParseError:
+    return ParseError("UNEXPECTED_TOKEN", span=token.span, found=shown(token), expected=what)
 
 
 def _not_yet(construct: str, at: Token, hint: str | None = None) -> ParseError:

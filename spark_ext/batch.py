@@ -295,7 +295,11 @@ class Batch:
         """Catalyst's estimate of the sources' size; 0 where it cannot be asked. Filters count for nothing in it."""
         if not hasattr(self.source, "_jdf"):
             return 0
-        return int(self.source._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+        execution = self.source._jdf.queryExecution()
+        if "CTERelationRef" in execution.analyzed().toString():
+            # A pattern function over a CTE, which is defined around the call: no optimizer can look into it from here.
+            return 0
+        return int(execution.optimizedPlan().stats().sizeInBytes())
 
     def _partitions(self) -> int:
         """How many tasks: by the estimated size, between the cores and spark.sql.shuffle.partitions."""

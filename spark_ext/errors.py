@@ -32,9 +32,14 @@ class SparkError(CersqlError):
             "0A000", "The column {name} is {type}, which PySpark cannot send to Python, where patterns are matched."
         ),
         "STREAM_NOT_SUPPORTED_YET": Condition("0A000", "A pattern over a stream is not supported yet."),
+        "FUNCTION_EXISTS": Condition("42723", "There is a table function {name} already."),
+        "FUNCTION_CALL": Condition("42605", "The call of the pattern function {name} does not fit: {problem}."),
+        "ARGUMENT_TYPE": Condition("0A000", "Through Spark Connect an argument cannot be a {type} here."),
         "CONNECT_HOOK": Condition(
             "0A000", "This is a Spark Connect session: its SQL is parsed on the server, where cersql cannot listen."
         ),
+        "CANNOT_LISTEN": Condition("58000", "The Thrift server cannot listen on {host}, port {port}: {reason}."),
+        "SERVER_START": Condition("58000", "The Thrift server did not start: {detail}"),
     }
 
 

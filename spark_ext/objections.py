@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.errors.exceptions.base import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from planner.sql import Sql
 from runtime.errors import CersqlError, Span
@@ -28,6 +28,16 @@ def explained(text: str, frame: DataFrame, expressions: Sequence[Sql], condition
             if found is not None:
                 raise found.at(text) from error
         raise
+
+
+def is_accepted(spark: SparkSession, expression: str) -> bool:
+    """Does Spark take an expression that reads no columns?"""
+    try:
+        with quiet_captures():
+            spark.range(0).selectExpr(expression)
+        return True
+    except (AnalysisException, ParseException):
+        return False
 
 
 def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> CersqlError | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 from pyspark.errors import AnalysisException, ParseException
@@ -19,6 +20,7 @@ class SparkCatalog:
         self._given = given
         self._frames: dict[str, DataFrame] = {}
         self._types: dict[Column, DataType] = {}
+        self._condition: str | None = None
         self.case_sensitive = str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
     def frame(self, relation: str | None) -> DataFrame:
@@ -29,6 +31,12 @@ class SparkCatalog:
         if relation not in self._frames:
             self._frames[relation] = self._spark.sql(relation)
         return self._frames[relation]
+
+    def filtered(self, condition: str) -> SparkCatalog:
+        """This catalog, whose `union_frame` holds only the rows that fulfil a condition on its columns."""
+        found = copy.copy(self)
+        found._condition = condition
+        return found
 
     def relation(self, statement: str) -> tuple[Column, ...] | None:
         try:
@@ -45,6 +53,10 @@ class SparkCatalog:
 
     def union_frame(self, sources: Sequence[Source]) -> DataFrame:
         """All sources as one DataFrame; with several, a column says which one a row is from."""
+        union = self._union(sources)
+        return union if self._condition is None else union.where(self._condition)
+
+    def _union(self, sources: Sequence[Source]) -> DataFrame:
         if len(sources) == 1:
             return self.frame(sources[0].relation)
         tagged = [

@@ -30,30 +30,42 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from runtime.errors import CersqlError, InternalError
+from spark_ext.arguments import Literals, of_context
 from spark_ext.errors import SparkError, thrown_again, thrown_in_jvm
 from spark_ext.quiet import mute_handled_exceptions, quiet_captures
 
 logger = logging.getLogger(__name__)
 
-Rewrite = Callable[[SparkSession, str], "str | DataFrame | None"]
-"""(the session that is parsing, the text that Spark refused) -> see above; raises CersqlError."""
+Values = Callable[[], "Literals | None"]
+Rewrite = Callable[[SparkSession, str, Values], "str | DataFrame | None"]
+"""(the session that is parsing, the text that Spark refused, the values of its parameters) -> see above; raises
+CersqlError. Parameters in order (`?`) are all filled in, in the text that is returned."""
+
+Refine = Rewrite
+"""The same for a text that Spark accepted, which is parsed as it is if the answer is None."""
 
 PARSER_NAME = "cersql.PatternParser"
 NEEDED = "~=4.3"
 
-# Spark has no statement that begins with this word, so its parser need not be asked.
-_STARTS_WITH_PATTERN = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*PATTERN\b", re.IGNORECASE | re.DOTALL)
+# Spark has no statement that begins with PATTERN, so its parser need not be asked; and DESCRIBE PATTERN v is also a
+# column v of a table called pattern, so we are asked first.
+_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)"
+_OURS_FIRST = re.compile(
+    rf"{_BLANK}*(?:PATTERN\b|DESC(?:RIBE)?{_BLANK}+PATTERN{_BLANK}+[\w`])", re.IGNORECASE | re.DOTALL
+)
 
 
-def session(name: str, config: Mapping[str, Any] | None, rewrite: Rewrite) -> SparkSession:
+def session(
+    name: str, config: Mapping[str, Any] | None, rewrite: Rewrite, refine: Refine | None = None
+) -> SparkSession:
     """The active session, or a new one, with `config` set in it, that speaks PATTERN."""
     check_version()
     options = dict(config or {})
     spark = SparkSession.builder.appName(name).config(map=options).getOrCreate()
-    return enable(spark, rewrite)
+    return enable(spark, rewrite, refine)
 
 
-def enable(spark: SparkSession, rewrite: Rewrite) -> SparkSession:
+def enable(spark: SparkSession, rewrite: Rewrite, refine: Refine | None = None) -> SparkSession:
     """Teach a session, and those that `newSession()` makes of it from now on. Returns `spark`; twice is harmless."""
     check_version()
     jsession = getattr(spark, "_jsparkSession", None)
@@ -64,20 +76,25 @@ def enable(spark: SparkSession, rewrite: Rewrite) -> SparkSession:
         return spark
     _choose_python(spark)
     _prepare(spark.sparkContext._gateway)
-    jsession.extensions().injectParser(ParserBuilder(spark, rewrite))
-    _replace_parser(state, PatternParser(lambda: spark, state.sqlParser(), rewrite))
+    jsession.extensions().injectParser(ParserBuilder(spark, rewrite, refine))
+    _replace_parser(state, PatternParser(lambda: spark, state.sqlParser(), rewrite, refine))
     return spark
 
 
-def try_sql(spark: SparkSession, text: str) -> DataFrame | None:
-    """`spark.sql(text)`, or None where the parser refuses the text. Works for a session of Spark Connect, too."""
-    if _STARTS_WITH_PATTERN.match(text):
+def try_sql(spark: SparkSession, text: str, args: Any = None) -> DataFrame | None:
+    """`spark.sql(text, args)`, or None where the parser refuses the text. Works for a session of Spark Connect, too."""
+    if _OURS_FIRST.match(text):
         return None
     try:
         with quiet_captures():
-            return spark.sql(text)
+            return run_sql(spark, text, args)
     except ParseException:
         return None
+
+
+def run_sql(spark: SparkSession, text: str, args: Any) -> DataFrame:
+    """`spark.sql(text, args)`; no parameters at all are not the same to Spark as an empty list of them."""
+    return spark.sql(text, args=args) if args else spark.sql(text)
 
 
 def check_version(found: str = pyspark.__version__) -> None:
@@ -120,17 +137,19 @@ def _replace_parser(state: Any, parser: PatternParser) -> None:
 class PatternParser:
     """Spark's ParserInterface. `delegate` is the parser that was there before, Spark's own or another extension's."""
 
-    def __init__(self, spark: Callable[[], SparkSession], delegate: Any, rewrite: Rewrite) -> None:
+    def __init__(
+        self, spark: Callable[[], SparkSession], delegate: Any, rewrite: Rewrite, refine: Refine | None
+    ) -> None:
         self._spark = functools.cache(spark)
         self._delegate = delegate
-        self._rewrite = rewrite
+        self._rewrite, self._refine = rewrite, refine
 
     def parsePlan(self, sql: str) -> Any:
-        return self._plan(sql, self._delegate.parsePlan)
+        return self._plan(sql, self._delegate.parsePlan, None)
 
     def parsePlanWithParameters(self, sql: str, context: Any) -> Any:
         """What `spark.sql` and the Thrift server call."""
-        return self._plan(sql, lambda text: self._delegate.parsePlanWithParameters(text, context))
+        return self._plan(sql, lambda text: self._delegate.parsePlanWithParameters(text, context), context)
 
     def __getattr__(self, name: str) -> Any:
         """Expressions, types, identifiers …: Spark's alone. By name, so that a new method needs nothing here."""
@@ -139,26 +158,32 @@ class PatternParser:
         method = getattr(self._delegate, name)
         return lambda *arguments: self._as_thrown(arguments[0], lambda _: method(*arguments))
 
-    def _plan(self, sql: str, parse: Callable[[str], Any]) -> Any:
+    def _plan(self, sql: str, parse: Callable[[str], Any], context: Any) -> Any:
         refusal = None
-        if not _STARTS_WITH_PATTERN.match(sql):
+        if not _OURS_FIRST.match(sql):
             try:
-                return self._as_thrown(sql, parse)
+                accepted = self._as_thrown(sql, parse)
             except Py4JJavaError as error:
                 if error.errmsg != ParseException.__name__:
                     raise
                 refusal = error
-        ours = self._ask(sql)
-        if isinstance(ours, DataFrame):
-            return ours._jdf.queryExecution().analyzed()
+            else:
+                ours = None if self._refine is None else self._ask(self._refine, sql, context)
+                return accepted if ours is None else self._as_plan(ours, parse)
+        ours = self._ask(self._rewrite, sql, context)
         if ours is None and refusal is not None:
             raise refusal
-        return self._as_thrown(sql if ours is None else ours, parse)
+        in_order = context is not None and context.getClass().getSimpleName() == "PositionalParameterContext"
+        return self._as_plan(sql if ours is None else ours, self._delegate.parsePlan if in_order and ours else parse)
 
-    def _ask(self, sql: str) -> str | DataFrame | None:
-        """`rewrite`, with every error turned into one that Spark can throw."""
+    def _as_plan(self, ours: str | DataFrame, parse: Callable[[str], Any]) -> Any:
+        return ours._jdf.queryExecution().analyzed() if isinstance(ours, DataFrame) else self._as_thrown(ours, parse)
+
+    def _ask(self, answer: Rewrite, sql: str, context: Any) -> str | DataFrame | None:
+        """What `rewrite` or `refine` answers, with every error turned into one that Spark can throw."""
         try:
-            return self._as_thrown(sql, functools.partial(self._rewrite, self._spark()))
+            values = functools.partial(of_context, context)
+            return self._as_thrown(sql, lambda text: answer(self._spark(), text, values))
         except CersqlError as error:
             ours: CersqlError = error
         except Py4JJavaError:
@@ -192,14 +217,14 @@ class PatternParser:
 class ParserBuilder:
     """(session, parser) => parser, which Spark calls when it builds the state of a new session."""
 
-    def __init__(self, spark: SparkSession, rewrite: Rewrite) -> None:
+    def __init__(self, spark: SparkSession, rewrite: Rewrite, refine: Refine | None) -> None:
         self._context = spark.sparkContext
-        self._rewrite = rewrite
+        self._rewrite, self._refine = rewrite, refine
 
     def apply(self, jsession: Any, delegate: Any) -> PatternParser:
         # `rewrite` must see the views and settings of the session that is parsing, so each gets its own wrapper;
         # on first use, since the session's state is only being built here.
-        return PatternParser(lambda: SparkSession(self._context, jsession), delegate, self._rewrite)
+        return PatternParser(lambda: SparkSession(self._context, jsession), delegate, self._rewrite, self._refine)
 
     def toString(self) -> str:
         return "cersql.ParserBuilder"

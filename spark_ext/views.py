@@ -11,9 +11,14 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from planner.sql import quote
 
 PREFIX = "__cersql_"
 KEPT_VIEWS = 64
@@ -29,22 +34,39 @@ def private_view(spark: SparkSession, df: DataFrame, *, lasting: bool) -> str:
     name = f"{PREFIX}{next(_numbers)}"
     df.createOrReplaceTempView(name)
     if not lasting:
-        for old in _replaced_by(_session_id(spark), name):
+        for old in _replaced_by(session_id(spark), name):
             _drop(spark, old)
     return name
 
 
-def create_view(spark: SparkSession, df: DataFrame, name: str, *, replace: bool) -> DataFrame:
-    """A user's temporary view. Returns what Spark's own CREATE VIEW does: no rows of no columns.
+def create_view(df: DataFrame, name: str, *, replace: bool, is_global: bool = False) -> None:
+    """A user's temporary view, of the session or of the application (`global_temp.name`).
 
     A name that is taken, without `replace`, is Spark's error TEMP_TABLE_OR_VIEW_ALREADY_EXISTS.
     """
-    quoted = "`" + name.replace("`", "``") + "`"
-    if replace:
-        df.createOrReplaceTempView(quoted)
+    quoted = quote(name)
+    if is_global:
+        (df.createOrReplaceGlobalTempView if replace else df.createGlobalTempView)(quoted)
     else:
-        df.createTempView(quoted)
+        (df.createOrReplaceTempView if replace else df.createTempView)(quoted)
+
+
+def drop_view(spark: SparkSession, name: str, *, is_global: bool) -> None:
+    """Drop a user's temporary view that is there."""
+    where = "global_temp." if is_global else ""
+    spark.sql(f"DROP VIEW {where}{quote(name)}")
+
+
+def nothing(spark: SparkSession) -> DataFrame:
+    """What statements without a result give: no rows of no columns."""
     return spark.range(0).select()
+
+
+def table(spark: SparkSession, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> DataFrame:
+    """A DataFrame of texts that lies in the plan itself: reading it takes no job."""
+    arrays = [pa.array([row[i] for row in rows], pa.string()) for i in range(len(columns))]
+    schema = StructType([StructField(name, StringType()) for name in columns])
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=list(columns)), schema=schema)
 
 
 def _replaced_by(session: str, name: str) -> list[str]:
@@ -59,13 +81,13 @@ def _replaced_by(session: str, name: str) -> list[str]:
     return old
 
 
-def _session_id(spark: SparkSession) -> str:
-    jsession = _jsession(spark)
+def session_id(spark: SparkSession) -> str:
+    jsession = jsession_of(spark)
     return str(jsession.sessionUUID()) if jsession is not None else str(spark.session_id)  # type: ignore[attr-defined]
 
 
 def _drop(spark: SparkSession, name: str) -> None:
-    jsession = _jsession(spark)
+    jsession = jsession_of(spark)
     if jsession is None:
         spark.catalog.dropTempView(name)
     else:
@@ -73,6 +95,6 @@ def _drop(spark: SparkSession, name: str) -> None:
         jsession.sessionState().catalog().dropTempView(name)
 
 
-def _jsession(spark: SparkSession) -> Any:
+def jsession_of(spark: SparkSession) -> Any:
     """The JVM's session; None under Spark Connect."""
     return getattr(spark, "_jsparkSession", None)

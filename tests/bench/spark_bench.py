@@ -10,6 +10,8 @@ from run import BenchQuery, median, peak_mb, seconds
 from workload import stream
 
 import cersql
+from cersql.planned import plan_query
+from runtime.errors import Span
 from spark_ext.batch import Batch
 
 WARM_UPS = 3  # the JVM compiles what runs often, on either side
@@ -80,7 +82,8 @@ def _baseline(spark: Any, query: BenchQuery) -> Any:
 
 def _partitions(spark: Any, query: BenchQuery) -> int:
     """As many partitions as our own plan shuffles into."""
-    compiled, catalog = cersql.api._compile(spark, query.text(), 0, len(query.text()))
+    planned = plan_query(spark, query.text(), Span(0, len(query.text())))
+    compiled, catalog = planned.compiled, planned.catalog
     return Batch(compiled.plan, catalog)._partitions()
 
 

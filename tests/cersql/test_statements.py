@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from cersql.commands import rewrite
 from cersql.errors import BindError, ParseError
-from cersql.statements import CreateView, Embedded, Whole, find, is_ours, rewrite
+from cersql.statements import CreateView, Embedded, Explain, Whole, find, is_ours, queries_of
 from runtime.errors import Span
 from spark_ext import views
 
@@ -45,8 +46,29 @@ class FakeSession:
         return FakeFrame(self, "")
 
 
-def run_query(spark: Any, text: str, start: int, end: int) -> Any:
-    return FakeFrame(spark, text[start:end])
+class FakePlanned:
+    """A query that is planned at once, and shows its text."""
+
+    obstacle = "it is a fake"
+
+    def __init__(self, spark: Any, text: str) -> None:
+        self.compiled = self.query = self
+        self.partition_by = ()
+        self._frame = FakeFrame(spark, text)
+
+    def frame(self) -> FakeFrame:
+        return self._frame
+
+    def explain(self) -> str:
+        return self._frame.text
+
+
+def plan(spark: Any, text: str, query: Span) -> Any:
+    return FakePlanned(spark, text[query.start : query.end])
+
+
+def rewritten(spark: FakeSession, sql: str) -> Any:
+    return rewrite(spark, sql, plan=plan)  # type: ignore[arg-type]
 
 
 def parts(sql: str) -> list[str]:
@@ -54,8 +76,7 @@ def parts(sql: str) -> list[str]:
     found = find(sql)
     if found is None:
         return []
-    queries = found.queries if isinstance(found, Embedded) else (found.query,)
-    return [sql[q.start : q.end] for q in queries]
+    return [sql[q.start : q.end] for q in queries_of(found)]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +134,11 @@ def test_the_final_semicolon_and_outer_parentheses_are_not_part_of_a_query() -> 
         (f"SELECT * FROM (({Q}) AS a JOIN ({Q}) AS b)", [Q, Q]),
         (f"SELECT pattern p FROM ({Q})", [Q]),
         (f"SELECT 'it''s (PATTERN A)', `(PATTERN A)` /* (PATTERN A) */ FROM ({Q}) -- (PATTERN A)", [Q]),
+        (f"INSERT INTO t {Q}", [Q]),
+        (f"INSERT INTO t (a, b) FROM r {Q};", [f"FROM r {Q}"]),
+        (f"CREATE TABLE t USING parquet AS {Q}", [Q]),
+        (f"CREATE VIEW v AS FROM r {Q}", [f"FROM r {Q}"]),
+        (f"CACHE TABLE t AS WITH x AS (SELECT 1) FROM x {Q}", [f"WITH x AS (SELECT 1) FROM x {Q}"]),
         ("SELECT * FROM (FROM r PATTERN A RETURN *)", ["FROM r PATTERN A RETURN *"]),
         ("SELECT * FROM (RETURN * PATTERN A FROM r)", ["RETURN * PATTERN A FROM r"]),
         ("SELECT * FROM (SELECT a.x FROM PATTERN [every a=A])", ["SELECT a.x FROM PATTERN [every a=A]"]),
@@ -125,7 +151,7 @@ def test_the_final_semicolon_and_outer_parentheses_are_not_part_of_a_query() -> 
     ],
 )
 def test_queries_inside_other_sql(sql: str, expected: list[str]) -> None:
-    assert isinstance(find(sql), Embedded)
+    assert isinstance(find(sql), Embedded | Explain)
     assert parts(sql) == expected
 
 
@@ -156,7 +182,7 @@ def test_queries_inside_other_sql(sql: str, expected: list[str]) -> None:
 def test_ordinary_sql_is_not_ours(sql: str) -> None:
     assert find(sql) is None
     assert not is_ours(sql)
-    assert rewrite(FakeSession(), sql, run_query) is None  # type: ignore[arg-type]
+    assert rewritten(FakeSession(), sql) is None
 
 
 def test_every_refused_text_is_ours_if_the_caller_says_so() -> None:
@@ -173,12 +199,14 @@ def test_every_refused_text_is_ours_if_the_caller_says_so() -> None:
         (f"create or replace pattern view v as {Q};", "v", True),
         (f"CREATE OR REPLACE TEMPORARY PATTERN VIEW `odd ``name` AS ({Q})", "odd `name", True),
         (f"CREATE TEMP PATTERN VIEW Pattern AS {Q}", "Pattern", False),
+        (f"CREATE GLOBAL TEMPORARY PATTERN VIEW v AS {Q}", "v", False),
+        (f"CREATE OR REPLACE GLOBAL TEMP PATTERN VIEW v AS {Q}", "v", True),
     ],
 )
 def test_create_pattern_view(sql: str, name: str, replace: bool) -> None:
     found = find(sql)
     assert isinstance(found, CreateView)
-    assert (found.name, found.replace, parts(sql)) == (name, replace, [Q])
+    assert (found.name.value, found.replace, found.is_global, parts(sql)) == (name, replace, "GLOBAL" in sql, [Q])
 
 
 def test_the_query_of_a_view_may_have_any_order_of_clauses() -> None:
@@ -188,20 +216,29 @@ def test_the_query_of_a_view_may_have_any_order_of_clauses() -> None:
 @pytest.mark.parametrize(
     ("sql", "condition", "at"),
     [
-        (f"CREATE GLOBAL TEMPORARY PATTERN VIEW v AS {Q}", "NOT_SUPPORTED_YET", "GLOBAL"),
-        ("CREATE PATTERN FUNCTION f AS PATTERN A", "NOT_SUPPORTED_YET", "FUNCTION"),
-        ("DROP PATTERN VIEW v", "NOT_SUPPORTED_YET", "PATTERN"),
-        ("DROP PATTERN FUNCTION IF EXISTS v", "NOT_SUPPORTED_YET", "PATTERN"),
-        ("SHOW PATTERNS", "NOT_SUPPORTED_YET", "PATTERNS"),
-        ("DESCRIBE PATTERN v x y", "NOT_SUPPORTED_YET", "PATTERN"),
+        (f"CREATE GLOBAL PATTERN FUNCTION f AS {Q}", "NOT_SUPPORTED_YET", "GLOBAL"),
+        ("CREATE PATTERN FUNCTION f", "UNEXPECTED_TOKEN", ""),
+        ("CREATE PATTERN FUNCTION AS PATTERN A RETURN *", "UNEXPECTED_TOKEN", "PATTERN A"),
+        ("CREATE PATTERN FUNCTION f(x) AS PATTERN A RETURN *", "UNEXPECTED_TOKEN", ")"),
+        ("CREATE PATTERN FUNCTION f(x INT DEFAULT) AS PATTERN A RETURN *", "UNEXPECTED_TOKEN", ")"),
+        ("CREATE PATTERN FUNCTION f(x INT,) AS PATTERN A RETURN *", "UNEXPECTED_TOKEN", ")"),
+        ("CREATE PATTERN FUNCTION f(5 INT) AS PATTERN A RETURN *", "UNEXPECTED_TOKEN", "5 INT"),
+        ("CREATE PATTERN FUNCTION f(x INT, X INT) AS PATTERN A RETURN *", "DUPLICATE_PARAMETER", "X INT"),
+        ("CREATE PATTERN FUNCTION f(x INT AS PATTERN A RETURN *", "UNCLOSED", "(x INT"),
+        ("CREATE PATTERN PROCEDURE f AS PATTERN A RETURN *", "UNEXPECTED_TOKEN", "PROCEDURE"),
+        ("DROP PATTERN v", "UNEXPECTED_TOKEN", "v"),
+        ("DROP PATTERN VIEW", "UNEXPECTED_TOKEN", ""),
+        ("DROP PATTERN VIEW IF EXISTS v w", "UNEXPECTED_TOKEN", "w"),
+        ("DROP PATTERN VIEW db.v", "UNEXPECTED_TOKEN", ".v"),
+        ("SHOW PATTERNS v", "UNEXPECTED_TOKEN", "v"),
+        ("SHOW PATTERNS LIKE v", "UNEXPECTED_TOKEN", "v"),
+        ("DESCRIBE PATTERN v x y", "UNEXPECTED_TOKEN", "x y"),
         (f"EXPLAIN CREATE PATTERN VIEW v AS {Q}", "NOT_SUPPORTED_YET", "CREATE"),
         (f"CREATE PATTERN VIEW IF NOT EXISTS v AS {Q}", "NOT_SUPPORTED_YET", "IF"),
         (f"CREATE PATTERN VIEW v (a) AS {Q}", "NOT_SUPPORTED_YET", "(a)"),
         (f"CREATE PATTERN VIEW db.v AS {Q}", "UNEXPECTED_TOKEN", ".v"),
         ("CREATE PATTERN VIEW 'v' AS PATTERN A", "UNEXPECTED_TOKEN", "'v'"),
         (f"CREATE PATTERN VIEW v {Q}", "UNEXPECTED_TOKEN", "PATTERN SEQ"),
-        (f"INSERT INTO t {Q}", "NOT_SUPPORTED_YET", "PATTERN SEQ"),
-        (f"CREATE TABLE t AS {Q}", "NOT_SUPPORTED_YET", "PATTERN SEQ"),
         (f"SELECT * FROM t WHERE x = ({Q})", "UNEXPECTED_TOKEN", "PATTERN SEQ"),
         ("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A B+) DEFINE A AS x > 1)", "MATCH_RECOGNIZE_TEXT", "MATCH"),
         (f"SELECT * FROM ({Q}) MATCH_RECOGNIZE (PATTERN (A))", "MATCH_RECOGNIZE_TEXT", "MATCH"),
@@ -238,7 +275,7 @@ def test_a_create_view_without_a_query_ends_too_early() -> None:
 
 def test_a_whole_query_needs_no_view() -> None:
     spark = FakeSession()
-    df = rewrite(spark, f" {Q};", run_query)  # type: ignore[arg-type]
+    df = rewritten(spark, f" {Q};")
     assert isinstance(df, FakeFrame)
     assert df.text == Q
     assert spark.views == {}
@@ -247,7 +284,7 @@ def test_a_whole_query_needs_no_view() -> None:
 def test_the_rest_of_the_statement_stays_byte_for_byte() -> None:
     spark = FakeSession()
     sql = f"SELECT\t'é (PATTERN A)' AS `x`\r\nFROM (  {Q} -- end\n ) m, (\n{Q}) /* n */ n WHERE  y = :p ;\n"
-    text = rewrite(spark, sql, run_query)  # type: ignore[arg-type]
+    text = rewritten(spark, sql)
     assert isinstance(text, str)
     first, second = re.findall(r"__cersql_\d+", text)
     assert text == sql.replace(Q, f"SELECT * FROM {first}", 1).replace(Q, f"SELECT * FROM {second}", 1)
@@ -255,34 +292,30 @@ def test_the_rest_of_the_statement_stays_byte_for_byte() -> None:
 
 
 def test_explain_keeps_its_mode() -> None:
-    text = rewrite(FakeSession(), f"EXPLAIN FORMATTED {Q}", run_query)  # type: ignore[arg-type]
-    assert re.fullmatch(r"EXPLAIN FORMATTED SELECT \* FROM __cersql_\d+", str(text))
-
-
-def test_a_pattern_view_is_created() -> None:
-    spark = FakeSession()
-    result: Any = rewrite(spark, f"CREATE PATTERN VIEW `a b` AS {Q}", run_query)  # type: ignore[arg-type]
-    assert result == "nothing"
-    assert spark.views == {"a b": Q}
+    found = find(f"EXPLAIN FORMATTED {Q}")
+    assert found == Explain("FORMATTED", Span(18, 18 + len(Q)), Whole(Span(18, 18 + len(Q))))
+    embedded = find(f"explain SELECT * FROM ({Q})")
+    assert isinstance(embedded, Explain)
+    assert (embedded.mode, embedded.inner) == (None, Embedded((Span(23, 23 + len(Q)),), lasting=False))
 
 
 def test_old_private_views_go_and_those_of_views_stay() -> None:
     spark = FakeSession()
-    rewrite(spark, f"CREATE TEMPORARY VIEW v AS SELECT * FROM ({Q})", run_query)  # type: ignore[arg-type]
+    rewritten(spark, f"CREATE TEMPORARY VIEW v AS SELECT * FROM ({Q})")
     lasting = set(spark.views)
     for _ in range(views.KEPT_VIEWS + 10):
-        rewrite(spark, f"SELECT * FROM ({Q})", run_query)  # type: ignore[arg-type]
+        rewritten(spark, f"SELECT * FROM ({Q})")
     assert len(spark.views) == views.KEPT_VIEWS + 1
     assert lasting < set(spark.views)
 
 
 def test_errors_of_a_query_point_into_the_whole_text() -> None:
-    def fail(spark: Any, text: str, start: int, end: int) -> Any:
-        at = text.index("boom", start, end)
+    def fail(spark: Any, text: str, query: Span) -> Any:
+        at = text.index("boom", query.start, query.end)
         raise BindError("UNKNOWN_VARIABLE", name="boom", span=Span(at, at + 4))
 
     sql = "SELECT *\nFROM (PATTERN A a WHERE boom.x > 1 RETURN *)"
     with pytest.raises(BindError) as caught:
-        rewrite(FakeSession(), sql, fail)  # type: ignore[arg-type]
+        rewrite(FakeSession(), sql, plan=fail)  # type: ignore[arg-type]
     assert (caught.value.line, caught.value.column) == (2, 25)
     assert str(caught.value).endswith("                        ^")

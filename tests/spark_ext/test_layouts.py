@@ -10,9 +10,10 @@ import pytest
 import sparks
 from pyspark.sql import DataFrame, SparkSession
 
-import cersql.api
 import spark_ext.batch
+from cersql.planned import plan_query
 from planner.physical import PhysicalPlan
+from runtime.errors import Span
 
 Pair = tuple[Any, ...]
 
@@ -31,7 +32,7 @@ def events(session: SparkSession, times: Sequence[int], seed: int = 0, kinds: st
 
 
 def plan_of(session: SparkSession, text: str) -> PhysicalPlan:
-    return cersql.api._compile(session, text, 0, len(text))[0].plan
+    return plan_query(session, text, Span(0, len(text))).compiled.plan
 
 
 def rows(df: DataFrame) -> list[Pair]:
@@ -151,7 +152,8 @@ def test_dropping_and_sorting_change_nothing(
 def test_counting_without_rows(session: SparkSession) -> None:
     events(session, [n // 2 for n in range(-20, 20)], seed=4)
     for layout, text in LAYOUTS:
-        compiled, catalog = cersql.api._compile(session, text, 0, len(text))
+        planned = plan_query(session, text, Span(0, len(text)))
+        compiled, catalog = planned.compiled, planned.catalog
         counts = spark_ext.batch.count(compiled.plan, catalog)
         assert counts is not None
         assert sum(row[0] for row in counts.collect()) == session.sql(text).count() > 0, layout

@@ -18,14 +18,17 @@ from pyspark.sql import DataFrame, SparkSession
 from cersql.errors import BindError, ParseError
 from runtime.errors import CersqlError, Span
 from spark_ext.errors import SparkError
-from spark_ext.session import _replace_parser, check_version, enable, session, try_sql
+from spark_ext.session import Values, _replace_parser, check_version, enable, session, try_sql
 from spark_ext.views import private_view
 
 
-def fake_rewrite(spark: SparkSession, sql: str) -> str | DataFrame | None:
+def fake_rewrite(spark: SparkSession, sql: str, values: Values) -> str | DataFrame | None:
     """PATTERN n is the numbers below n; a subquery (PATTERN n x) likewise; some words are mistakes."""
     if "PATTERN" not in sql:
         return None
+    given = values()
+    if isinstance(given, list):  # a rewrite fills in those in order, around its parts as well
+        sql = sql.replace("?", *given)
     if (at := sql.find("boom")) >= 0:
         raise BindError("UNKNOWN_VARIABLE", name="boom", span=Span(at, at + 4), text=sql, hint="It has: a, b.")
     if "later" in sql:
@@ -291,7 +294,7 @@ RESTART = """
 from spark_ext.session import session
 config = {"spark.master": "local[1]", "spark.ui.enabled": "false"}
 for n in (3, 4):
-    spark = session("restart", config, lambda spark, sql: spark.range(int(sql.split()[1])))
+    spark = session("restart", config, lambda spark, sql, values: spark.range(int(sql.split()[1])))
     print(spark.sql(f"PATTERN {n}").mapInArrow(lambda batches: batches, "id long").count())
     spark.stop()
 """

@@ -1,0 +1,183 @@
+"""Carries out the statements that cersql/statements.py finds, in a session."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cersql.describe import Fact, columns_of, describe, signature
+from cersql.errors import BindError, suggestion
+from cersql.functions import body_of, check_function
+from cersql.parameters import Arguments, Values, check_no_markers, fill, fill_markers, marker_values
+from cersql.planned import Planned, plan_query
+from cersql.pushdown import reading_of
+from cersql.refining import explanation, refined
+from cersql.statements import (
+    Counted, CreateFunction, CreateView, Describe, Drop, Embedded, Explain, Show, Statement, Whole, find, queries_of,
+    single_partitions,
+)  # fmt: skip
+from runtime.errors import CersqlError, Span
+from spark_ext import functions, patterns, views
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Plan = Callable[["SparkSession", str, Span], Planned]
+"""(session, text, place of the query) -> the query, planned; errors point into `text`."""
+
+
+def rewrite(
+    spark: SparkSession,
+    sql: str,
+    values: Values = lambda: None,
+    *,
+    order_by: str | None = None,
+    every: bool = False,
+    plan: Plan | None = None,
+) -> str | DataFrame | None:
+    """Another text for Spark, the result itself, or None if the text is not ours.
+
+    `values`: those of `:name` or `?` in our parts; where they are in order, those around our parts are filled in
+    as well. `every`: whatever Spark refuses is ours (`cersql.sql`).
+    """
+    filled = fill(sql, single_partitions(sql))
+    changed = filled.text != sql
+    try:
+        found = find(filled.text, every=every and not changed)
+        if found is None:
+            return filled.text if changed else None
+        return _arranged(spark, filled.text, found, values(), plan or partial(plan_query, order_by=order_by))
+    except CersqlError as error:
+        raise filled.original(error.at(filled.text)) from None
+
+
+def _arranged(
+    spark: SparkSession, sql: str, found: Statement, arguments: Arguments | None, plan: Plan
+) -> str | DataFrame:
+    """Carry out a statement, with the values of its parameters filled in."""
+    if not arguments:
+        check_no_markers(sql, queries_of(found))
+        return _Command(spark, sql, plan, None).run(found)
+    filled = fill_markers(sql, queries_of(found), arguments)
+    try:
+        again = find(filled.text, every=True)
+        assert again is not None
+        return _Command(spark, filled.text, plan, arguments).run(again)
+    except CersqlError as error:
+        raise filled.original(error.at(filled.text)) from None
+
+
+class _Command:
+    def __init__(self, spark: SparkSession, sql: str, plan: Plan, arguments: Arguments | None) -> None:
+        self.spark, self.sql, self._plan, self.arguments = spark, sql, plan, arguments
+
+    def run(self, found: Statement) -> str | DataFrame:
+        match found:
+            case Whole(query):
+                return self.plan(query).frame()
+            case Embedded():
+                return self.embedded(found)
+            case Counted():
+                counted = self.plan(found.query).count()
+                return self.run(found.otherwise) if counted is None else counted.toDF(found.column)
+            case Explain():
+                return self.explain(found)
+            case CreateView():
+                return self.create_view(found)
+            case CreateFunction():
+                return self.create_function(found)
+            case Drop():
+                return self.drop(found)
+            case Show(like):
+                return self.show(like)
+            case Describe():
+                return self.describe(found)
+
+    def plan(self, query: Span) -> Planned:
+        return self._plan(self.spark, self.sql, query)
+
+    def embedded(self, found: Embedded, explained: list[str] | None = None) -> str:
+        """The statement with a private view in place of each query; what EXPLAIN says of them goes to `explained`."""
+        values = marker_values(self.sql, self.arguments)
+        pieces, at = [], 0
+        for query in found.queries:
+            planned = self.plan(query)
+            fewer, note = refined(planned, reading_of(self.sql, query), self.sql, values)
+            if explained is not None:
+                explained.append(f"{planned.compiled.explain()}\n{note}")
+            df = planned.frame() if fewer is None else fewer
+            view = views.private_view(self.spark, df, lasting=found.lasting)
+            pieces += [self.sql[at : query.start], f"SELECT * FROM {view}"]
+            at = query.end
+        return "".join(pieces) + self.sql[at:]
+
+    def explain(self, found: Explain) -> DataFrame:
+        """What we planned, then what Spark makes of the whole, as the one text that EXPLAIN gives."""
+        parts: list[str] = []
+        if isinstance(found.inner, Whole):
+            planned = self.plan(found.inner.query)
+            parts.append(planned.compiled.explain())
+            statement = f"SELECT * FROM {views.private_view(self.spark, planned.frame(), lasting=False)}"
+        else:
+            statement = self.embedded(found.inner, parts)[found.rest.start :]
+        return explanation(self.spark, parts, f"EXPLAIN {found.mode or ''} {statement}")
+
+    # ------------------------------------------------------------ definitions
+
+    def create_view(self, found: CreateView) -> DataFrame:
+        planned = self.plan(found.query)
+        df = planned.frame()
+        views.create_view(df, found.name.value, replace=found.replace, is_global=found.is_global)
+        facts = describe(self.sql[found.query.start : found.query.end], planned.compiled)
+        self._remember("VIEW", found.name.value, found.is_global, (*columns_of(df.schema), *facts), planned)
+        return views.nothing(self.spark)
+
+    def create_function(self, found: CreateFunction) -> DataFrame:
+        check_function(self.spark, self.sql, found)
+        name = found.name.value
+        functions.register(self.spark, name, body_of(self.sql, found), replace=found.replace)
+        self._remember("FUNCTION", name, False, signature(self.sql, found))
+        return views.nothing(self.spark)
+
+    def _remember(
+        self, kind: str, name: str, is_global: bool, facts: tuple[Fact, ...], planned: Planned | None = None
+    ) -> None:
+        text = self.sql.strip().rstrip(";").rstrip()
+        patterns.remember(self.spark, patterns.Definition(name, kind, is_global, text, facts, planned))
+
+    def drop(self, found: Drop) -> DataFrame:
+        definition = patterns.lookup(self.spark, found.name.value, found.kind, found.is_global)
+        if definition is None:
+            if not found.if_exists:
+                raise self._unknown(found.name.value, found.name.span, found.kind)
+        elif found.kind == "VIEW":
+            views.drop_view(self.spark, definition.name, is_global=definition.is_global)
+        else:
+            functions.drop(self.spark, definition.name)
+        return views.nothing(self.spark)
+
+    def show(self, like: str | None) -> DataFrame:
+        """`like` as in Spark's SHOW TABLES: `*` is any text, `|` separates alternatives, case does not matter."""
+        wanted = [pattern.strip().casefold() for pattern in (like or "*").split("|")]
+        rows = [
+            (d.name, d.kind, "GLOBAL" if d.is_global else "SESSION", d.text)
+            for d in patterns.definitions(self.spark)
+            if any(fnmatch.fnmatchcase(d.name.casefold(), pattern) for pattern in wanted)
+        ]
+        return views.table(self.spark, ["name", "kind", "scope", "definition"], rows)
+
+    def describe(self, found: Describe) -> str | DataFrame:
+        definition = patterns.lookup(self.spark, found.name.value, is_global=found.is_global)
+        if definition is None:
+            if self.spark.catalog.tableExists("pattern"):
+                return self.sql  # a column of that table, and Spark's business
+            raise self._unknown(found.name.value, found.name.span, None)
+        return views.table(self.spark, ["section", "name", "value"], definition.facts)
+
+    def _unknown(self, name: str, span: Span, kind: str | None) -> BindError:
+        what = {"VIEW": "pattern view", "FUNCTION": "pattern function", None: "pattern view or function"}[kind]
+        there = [d.name for d in patterns.definitions(self.spark) if kind in (None, d.kind)]
+        hint = suggestion(name, there, "There are")
+        return BindError("UNKNOWN_PATTERN", span=span, what=what, name=name, hint=hint)

@@ -1,0 +1,124 @@
+"""A query at every stage of its way, and what can be asked of it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cersql import syntax
+from cersql.bind import bind
+from cersql.explain import explain_stage
+from cersql.parse import parse
+from cersql.pushdown import Key
+from planner.physical import PhysicalPlan, plan
+from planner.query import Query, key_column
+from planner.sql import quote
+from runtime.errors import CersqlError, Span
+from runtime.program import Program
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_ext.schema import SparkCatalog
+
+ORDER_SETTING = "cersql.orderBy"
+
+logger = logging.getLogger("cersql")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A query at every stage of its way, without any Spark."""
+
+    syntax: syntax.Query
+    query: Query
+    plan: PhysicalPlan
+
+    @property
+    def program(self) -> Program:
+        return self.plan.program
+
+    def explain(self, stage: str | None = None) -> str:
+        """One stage (syntax, cel, automaton, deterministic, physical, program, dot, mermaid, svg), or the main ones."""
+        return explain_stage(self, stage)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A query over the tables of a session."""
+
+    compiled: Compiled
+    catalog: SparkCatalog
+
+    def frame(self) -> DataFrame:
+        from spark_ext.batch import result
+
+        return result(self.compiled.plan, self.catalog)
+
+    def refined(self, condition: str) -> DataFrame:
+        """The same over the rows of the sources that fulfil a condition, as SQL on their columns."""
+        from spark_ext.batch import result
+
+        return result(self.compiled.plan, self.catalog.filtered(condition))
+
+    def count(self) -> DataFrame | None:
+        """The number of matches, one BIGINT; None if that takes the rows themselves."""
+        from spark_ext.batch import count
+
+        return count(self.compiled.plan, self.catalog)
+
+    @property
+    def keys(self) -> dict[str, Key]:
+        """For each column of the result, in lower case, that is a PARTITION BY column as it is: that column."""
+        query = self.compiled.query
+        columns = {quote(key_column(i)): name for i, name in enumerate(query.partition_by)}
+        columns |= {key_column(i): name for i, name in enumerate(query.partition_by)}
+        return {
+            output.name.casefold(): Key(columns[output.sql.text], query.column(columns[output.sql.text]).type)
+            for output in query.outputs
+            if output.name is not None and output.sql.text in columns
+        }
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why a filter on keys may not act before the pattern; None if each key's matches are its own."""
+        query = self.compiled.query
+        if self.catalog.case_sensitive:
+            return "names of columns are case-sensitive in this session"
+        if not self.keys:
+            return "the pattern returns no column of its PARTITION BY"
+        if query.limit is not None:
+            return "its LIMIT chooses among the matches of all keys"
+        if query.consume == "ANY":
+            return "CONSUME BY ANY lets a match of one key consume what others have begun"
+        return None
+
+
+def plan_query(
+    spark: SparkSession, text: str, query: Span, given: DataFrame | None = None, order_by: str | None = None
+) -> Planned:
+    """Parse, bind and plan the query at a place of `text`; errors point into `text`."""
+    return plan_tree(spark, parse(text, start=query.start, end=query.end), given, order_by)
+
+
+def plan_tree(
+    spark: SparkSession, tree: syntax.Query, given: DataFrame | None = None, order_by: str | None = None
+) -> Planned:
+    """Bind and plan a query."""
+    from spark_ext.schema import SparkCatalog
+
+    catalog = SparkCatalog(spark, given)
+    columns = None if given is None else catalog.given_columns()
+    bound = bind(tree, catalog, columns, order_by or spark.conf.get(ORDER_SETTING, None))
+    for warning in bound.warnings:
+        logger.warning("%s", warning)
+    return Planned(Compiled(tree, bound, planned(tree, bound)), catalog)
+
+
+def planned(tree: syntax.Query, query: Query) -> PhysicalPlan:
+    """The physical plan; what cannot be planned is said at the pattern."""
+    try:
+        return plan(query)
+    except CersqlError as error:
+        raise error.at(tree.text, tree.clause("PATTERN")) from None
