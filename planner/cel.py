@@ -13,6 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+ANY_EVENT = "every event"
+
+
 @dataclass(frozen=True)
 class Predicate:
     """A condition on one row, as Spark SQL over the bare columns; an event satisfies it if it is TRUE (not NULL)."""
@@ -35,6 +38,49 @@ class Window:
         if self.kind == "events":
             return f"{self.size} EVENTS"
         return f"{'< ' if self.strict else ''}{self.size}"
+
+
+@dataclass(frozen=True)
+class Term:
+    """An attribute of an event of a variable, as Spark SQL over the bare columns.
+
+    `of`: 'each' event; or, where a clause speaks of consecutive events of the variable, the 'earlier' or 'later' of two.
+    """
+
+    variable: str
+    sql: str
+    of: str = "each"
+
+    def __str__(self) -> str:
+        return f"{self.variable}{'' if self.of == 'each' else f'[{self.of}]'}: {self.sql}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """left op right; `op` is =, <>, <, <=, >, >=, <=> or IS DISTINCT FROM. All but the last two are not TRUE of a NULL.
+
+    `type`: the Spark type in which the two are compared; both sides are cast to it.
+    """
+
+    left: Term
+    op: str
+    right: Term
+    type: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
+
+
+@dataclass(frozen=True)
+class Test:
+    """A predicate on an event of a variable, as one side of a clause that compares events (`of` as in Term)."""
+
+    variable: str
+    predicate: Predicate
+    of: str = "each"
+
+    def __str__(self) -> str:
+        return f"{self.variable}: {self.predicate}"
 
 
 class Formula:
@@ -225,6 +271,30 @@ class FilterAny(Formula):
     sides: tuple[tuple[str | None, Predicate], ...]
 
 
+@dataclass(frozen=True)
+class Compare(Formula):
+    """⟦φ FILTER (Q₁ OR Q₂ …)⟧, where a side compares two events: C for which, whatever event of C is chosen for each
+    variable that the sides name, some side is TRUE; so C with a variable that is empty is kept.
+
+    Of a variable of which some side names the earlier or later event, pairs of consecutive events are chosen.
+    """
+
+    inner: Formula
+    sides: tuple[Comparison | Test, ...]
+
+
+@dataclass(frozen=True)
+class Agree(Formula):
+    """⟦φ PART BY [x.a, y.b]⟧: C all of whose events have one value, not NULL, of the attribute named for their variable.
+
+    `terms`: (variable, SQL), variable None for every event; `type`: what all are cast to. ([CHAIN] Section 3.)
+    """
+
+    inner: Formula
+    terms: tuple[tuple[str | None, str], ...]
+    type: str = ""
+
+
 def children(formula: Formula) -> tuple[Formula, ...]:
     """The direct subformulas, left to right."""
     match formula:
@@ -243,6 +313,8 @@ def children(formula: Formula) -> tuple[Formula, ...]:
         case As(inner) | Iteration(inner) | ContiguousIteration(inner) | Repeat(inner) | Filter(inner):
             return (inner,)
         case FilterAny(inner) | Start(inner) | Project(inner) | Within(inner) | Strategy(_, inner):
+            return (inner,)
+        case Compare(inner) | Agree(inner):
             return (inner,)
     raise TypeError(f"not a formula: {formula!r}")
 
@@ -275,6 +347,8 @@ def may_be_empty(formula: Formula) -> bool:
         case Repeat(inner, low):
             return low == 0 or may_be_empty(inner)
         case As(inner) | Filter(inner) | FilterAny(inner) | Iteration(inner) | ContiguousIteration(inner):
+            return may_be_empty(inner)
+        case Compare(inner) | Agree(inner):
             return may_be_empty(inner)
         case Or(left, right):
             return may_be_empty(left) or may_be_empty(right)
@@ -327,6 +401,10 @@ def show(formula: Formula, depth: int = 0) -> str:
             head = f"WITHIN {window}"
         case FilterAny(_, sides):
             head = "FILTER " + " OR ".join(f"{variable or 'every event'}: {predicate}" for variable, predicate in sides)
+        case Compare(_, clause):
+            head = f"FILTER {' OR '.join(map(str, clause))}"
+        case Agree(_, terms):
+            head = f"AGREE {', '.join(f'{variable or ANY_EVENT}: {sql}' for variable, sql in terms)}"
         case _:
             raise TypeError(f"not a formula: {formula!r}")
     return "\n".join([pad + head, *(show(child, depth + 1) for child in children(formula))])

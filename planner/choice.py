@@ -15,6 +15,7 @@ from planner.errors import PlanError
 from planner.greedy import gathered
 from planner.query import Skip, Window
 
+COMPARES = (cel.Compare, cel.Agree)
 REGISTERS = (cel.Within, cel.NotBefore, cel.NotAfter)
 
 
@@ -36,6 +37,15 @@ class Choice:
     consume: str = "NONE"
     skip: Skip | None = None
     greedy: bool = False
+
+    @property
+    def rule(self) -> str:
+        """The engine (see runtime.program.Program)."""
+        if self.consume == "ANY":
+            return "any"
+        if contains(self.formula, COMPARES):
+            return "bound"
+        return "timed" if self.timed else "composed"
 
     @property
     def timed(self) -> bool:
@@ -69,7 +79,7 @@ def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: 
 def absence_outside(formula: cel.Formula) -> cel.Formula:
     """The absence after the match as the outermost operator; what stands around it does not change what it asks."""
     match formula:
-        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project() | cel.NotBefore():
+        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project() | cel.NotBefore() | cel.Compare() | cel.Agree():
             inner = absence_outside(formula.inner)
             if isinstance(inner, cel.NotAfter):
                 return replace(inner, inner=replace(formula, inner=inner.inner))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from planner import cel
 from planner.automaton import Automaton, distinct_guards, relabel, trim
 from planner.cea import to_cea
-from planner.choice import absence_outside, choice
+from planner.choice import COMPARES, absence_outside, choice, contains
 from planner.compose import is_flat, push_filters
 from planner.errors import PlanError
 from planner.lower import Lowered, Watched, lower, lower_composed, with_timeouts
@@ -55,6 +55,9 @@ def lowered(
     """
     watched = None
     if timeouts:
+        if contains(formula, COMPARES):
+            hint = "Leave WITH TIMEOUTS out, or compare with constants only."
+            raise PlanError("TIMEOUTS", found="comparisons between events", hint=hint)
         if strategy == "NEXT_MATCH" or consume == "ANY":
             found = "SKIP TILL NEXT MATCH" if strategy == "NEXT_MATCH" else "CONSUME BY ANY"
             raise PlanError("TIMEOUTS", found=found, hint="Leave one of the two out.")

@@ -39,7 +39,37 @@ def push_filters(formula: cel.Formula) -> cel.Formula:
     match formula:
         case cel.Filter(inner, variable, predicate) if not is_flat(inner):
             return _pushed(push_filters(inner), variable, predicate)
+        case cel.Compare(inner, sides):
+            return _compared(push_filters(inner), sides)
     return _rebuilt(formula, push_filters)
+
+
+def _compared(formula: cel.Formula, sides: tuple[cel.Comparison | cel.Test, ...]) -> cel.Formula:
+    """A comparison where all its variables are bound and no earlier, so that runs forget soonest what they compared.
+
+    In OR, `;` and `:` the sides that bind none of the variables have nothing to say about it.
+    """
+    wanted = compared_variables(sides)
+    match formula:
+        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right) | cel.All(left, right):
+            inside = [bool(wanted & cel.variables(part)) for part in (left, right)]
+            if inside == [True, False]:
+                return replace(formula, left=_compared(left, sides))
+            if inside == [False, True]:
+                return replace(formula, right=_compared(right, sides))
+        case cel.Or(left, right):
+            return cel.Or(*(_compared(p, sides) if wanted & cel.variables(p) else p for p in (left, right)))
+        case cel.Unless(inner) | cel.Within(inner) | cel.NotBefore(_, inner) | cel.NotAfter(inner):
+            return replace(formula, inner=_compared(inner, sides))
+    return cel.Compare(formula, sides)
+
+
+def compared_variables(sides: tuple[cel.Comparison | cel.Test, ...]) -> frozenset[str]:
+    """The variables of which events are chosen."""
+    found = set()
+    for side in sides:
+        found |= {side.variable} if isinstance(side, cel.Test) else {side.left.variable, side.right.variable}
+    return frozenset(found)
 
 
 def _pushed(formula: cel.Formula, variable: str | None, predicate: cel.Predicate) -> cel.Formula:
@@ -96,6 +126,7 @@ class Composer:
     guards: dict[Guard, int] = field(default_factory=dict)
     filters: dict[Guard, int] = field(default_factory=dict)
     windows: dict[cel.Window, int] = field(default_factory=dict)
+    terms: dict[tuple[str, str], int] = field(default_factory=dict)  # (SQL, the type it is compared in)
     automata: list[Automaton] = field(default_factory=list)
 
     def mask(self, names: Label) -> int:
@@ -118,6 +149,15 @@ class Composer:
                 return nodes.Restrict(self.node(inner), (self.side(variable, predicate),))
             case cel.FilterAny(inner, sides):
                 return nodes.Restrict(self.node(inner), tuple(self.side(*side) for side in sides))
+            case cel.Compare(inner, sides):
+                return self.compare(inner, sides)
+            case cel.Agree(inner, terms, type):
+                return nodes.Agree(
+                    self.node(inner),
+                    tuple(
+                        (VISIBLE if v is None else self.mask(frozenset({v})), self.term(sql, type)) for v, sql in terms
+                    ),
+                )
             case cel.Project(inner, keep):
                 return nodes.Keep(self.node(inner), self.mask(keep & cel.variables(inner)))
             case cel.Sequence(left, right):
@@ -176,6 +216,30 @@ class Composer:
             cel.may_be_empty(formula),
         )
 
+    def term(self, sql: str, type: str) -> int:
+        return self.terms.setdefault((sql, type), len(self.terms))
+
+    def compare(self, inner: cel.Formula, sides: tuple[cel.Comparison | cel.Test, ...]) -> nodes.Compare:
+        pairs: dict[str, bool] = {}
+        for side in sides:
+            for part in (side,) if isinstance(side, cel.Test) else (side.left, side.right):
+                pairs[part.variable] = pairs.get(part.variable, False) or part.of != "each"
+        number = {variable: i for i, variable in enumerate(pairs)}
+
+        def operand(part: cel.Term | cel.Test, what: int) -> nodes.Operand:
+            later = pairs[part.variable] and part.of != "earlier"
+            return nodes.Operand(number[part.variable], int(later), what)
+
+        comparisons, tests = [], []
+        for side in sides:
+            if isinstance(side, cel.Test):
+                tests.append(operand(side, self.side(side.variable, side.predicate)[1]))
+            else:
+                left, right = (operand(part, self.term(part.sql, side.type)) for part in (side.left, side.right))
+                comparisons.append((left, side.op, right))
+        choices = tuple(nodes.Choice(self.mask(frozenset({v})), both) for v, both in pairs.items())
+        return nodes.Compare(self.node(inner), choices, tuple(comparisons), tuple(tests))
+
     def side(self, variable: str | None, predicate: cel.Predicate) -> tuple[int, int]:
         """(mask of the variable, guard); guards of filters are numbered from -2 down until event guards are known."""
         mask = VISIBLE if variable is None else self.mask(frozenset({variable}))
@@ -223,6 +287,8 @@ def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
             changes[entry.name] = tuple(renumbered(part, n_event_guards) for part in value)
     if isinstance(node, nodes.Restrict):
         changes["sides"] = tuple((mask, n_event_guards - 2 - guard) for mask, guard in node.sides)
+    if isinstance(node, nodes.Compare):
+        changes["tests"] = tuple(o._replace(number=n_event_guards - 2 - o.number) for o in node.tests)
     if isinstance(node, nodes.Greedy):
         changes["asks"] = tuple(
             tuple((clause, tuple((side, n_event_guards - 2 - guard) for side, guard in of)) for clause, of in asks)

@@ -42,11 +42,13 @@ def lower(automaton: Automaton, window: Window | None, variables: tuple[str, ...
 
 
 class Lowered(NamedTuple):
-    """A program, what each bit of its symbol stands for, and its flat automata, side by side."""
+    """A program, what each bit of its symbol stands for, its flat automata, side by side, and for each term that it
+    compares the SQL and the type."""
 
     program: rt.Program
     guards: tuple[Guard, ...]
     automaton: Automaton
+    terms: tuple[tuple[str, str], ...] = ()
 
 
 class Watched(NamedTuple):
@@ -72,7 +74,7 @@ def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched 
         variables,
         projects=contains(choice.formula, (cel.Project,)),
         window=lower_window(choice.window),
-        rule="any" if choice.consume == "ANY" else "timed" if choice.timed else "composed",
+        rule=choice.rule,
         consume=choice.consume != "NONE",
         skip=None if choice.skip is None else rt.Skip(choice.skip.to, choice.skip.mark),
         choose=choice.late,
@@ -80,7 +82,7 @@ def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched 
     )
     if watch is not None:
         program = _with_timeouts(program, watch, composer)
-    return Lowered(program, (*composer.guards, *composer.filters), side_by_side(automata))
+    return Lowered(program, (*composer.guards, *composer.filters), side_by_side(automata), tuple(composer.terms))
 
 
 def _composed(
@@ -106,6 +108,7 @@ def _composed(
         keep=keep,
         inner_windows=tuple(w for w in map(lower_window, composer.windows) if w is not None),
         n_event_guards=len(guards),
+        terms=tuple(sql for sql, _ in composer.terms),
         **more,
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from runtime.arrays import AnyArray, IntArray
+from runtime.bound import BoundEngine
 from runtime.matches import Matches
 from runtime.program import Program
 from runtime.timed_engine import TimedEngine
@@ -22,11 +23,11 @@ class ConsumeAnyEngine:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._engines: dict[int, TimedEngine] = {}
+        self._engines: dict[int, TimedEngine | BoundEngine] = {}
 
-    def _engine(self, key: int) -> TimedEngine:
+    def _engine(self, key: int) -> TimedEngine | BoundEngine:
         if key not in self._engines:
-            self._engines[key] = TimedEngine(self._program)
+            self._engines[key] = (BoundEngine if self._program.terms else TimedEngine)(self._program)
         return self._engines[key]
 
     def feed(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from runtime.arrays import AnyArray, IntArray
+from runtime.bound import BoundEngine
 from runtime.cea_engine import CeaEngine
 from runtime.consume_any import ConsumeAnyEngine
 from runtime.errors import InternalError
@@ -70,6 +71,7 @@ ENGINES: dict[str, Callable[[Program], Engine]] = {
     "composed": CeaEngine,
     "timed": TimedEngine,
     "any": ConsumeAnyEngine,
+    "bound": BoundEngine,
 }
 
 

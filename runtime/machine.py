@@ -33,7 +33,7 @@ class Reg(NamedTuple):
     number: int
 
 
-NOW = Reg(1 << 30)  # the register that is set by the event being read
+NOW = Reg(1 << 62)  # the register that is set by the event being read
 
 
 class Move(NamedTuple):
@@ -48,6 +48,7 @@ class Symbol:
 
     words: tuple[int, ...]
     closed_of: tuple[int, ...] = ()
+    values: tuple[int | None, ...] = ()  # of the terms that are compared, as codes in their order; None for NULL
 
     def holds(self, guard: int) -> bool:
         return guard == ALWAYS or bool(self.words[guard // WORD_BITS] >> (guard % WORD_BITS) & 1)

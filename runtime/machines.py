@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runtime import inner_windows, nodes, operators, strategies
+from runtime import comparing, inner_windows, nodes, operators, strategies
 from runtime.greedy import GreedyMachine
 from runtime.machine import Machine, Maker
 
@@ -28,6 +28,8 @@ MACHINES: dict[type[nodes.Node], Callable[[Any, Maker], Machine]] = {
     nodes.NotBefore: inner_windows.NotBeforeMachine,
     nodes.NotAfter: inner_windows.NotAfterMachine,
     nodes.Greedy: GreedyMachine,
+    nodes.Compare: comparing.CompareMachine,
+    nodes.Agree: comparing.AgreeMachine,
 }
 
 

@@ -59,6 +59,51 @@ class Restrict(Node):
         return self.inner.may_be_empty
 
 
+class Choice(NamedTuple):
+    """One variable of a Compare, by its mask; `pairs`: consecutive events of it are chosen, two by two."""
+
+    mask: int
+    pairs: bool
+
+
+class Operand(NamedTuple):
+    """What a side of a Compare looks at: of a choice (its number) the earlier (0, also the only one) or the later event
+    (1), a term by its number, or a guard by its bit."""
+
+    choice: int
+    which: int
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
+class Compare(Node):
+    """φ FILTER (Q₁ OR …) with comparisons of events: for all choices some side must hold.
+
+    comparisons: (left, operator, right) over terms; tests: guards.
+    """
+
+    inner: Node
+    choices: tuple[Choice, ...]
+    comparisons: tuple[tuple[Operand, str, Operand], ...]
+    tests: tuple[Operand, ...] = ()
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.inner.may_be_empty
+
+
+@dataclass(frozen=True, eq=False)
+class Agree(Node):
+    """All events have one value, not NULL; terms are (mask, term), VISIBLE for every event."""
+
+    inner: Node
+    terms: tuple[tuple[int, int], ...]
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.inner.may_be_empty
+
+
 @dataclass(frozen=True, eq=False)
 class Keep(Node):
     """PROJECT: the variables of `mask` stay."""

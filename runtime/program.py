@@ -19,6 +19,7 @@ FORMAT = 2  # of Program and of snapshots; raised whenever an older worker could
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 
+NULL_CODE = -(1 << 63)  # the code of a NULL among those of terms
 WORD_BITS = 62  # guards per symbol word: a non-negative int64, with a bit to spare
 
 
@@ -63,6 +64,8 @@ class Program:
     consumption, or a choice between starts): it is `machine`, whose moves bear masks; masks[i] is the mask of label i,
     `keep` the bits of a mask that tell matches apart, and only the first `n_event_guards` guards can make an event part
     of a match or of a veto. `choose`: the strategy that is left to the end of the partition, ALL for none.
+    'bound': as these, with comparisons of events; behind the words of a symbol come the codes of `terms`, NULL_CODE for
+    NULL, whose order is that of the values where they are compared (the names are for people and tests).
     `timeouts`: the program that watches, over the same symbols, how far each start comes (runtime.timeouts); all its
     labels are among `labels`.
     """
@@ -80,6 +83,7 @@ class Program:
     masks: tuple[int, ...] = ()
     keep: int = -1
     inner_windows: tuple[Window, ...] = ()
+    terms: tuple[str, ...] = ()
     n_event_guards: int | None = None
     consume: bool = False
     skip: Skip | None = None

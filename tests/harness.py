@@ -16,7 +16,7 @@ from planner import cel
 from planner.compile import compile_formula
 from planner.query import Skip
 from runtime.engine import engine_for
-from runtime.program import WORD_BITS, Program
+from runtime.program import NULL_CODE, WORD_BITS, Program
 
 Ints = npt.NDArray[np.int64]
 Found = dict[Hashable, list[oracle.Match]]
@@ -45,12 +45,15 @@ def compiled(formula: cel.Formula, window: oracle.Window | None = None, options:
 
 def symbols_of(program: Program, stream: Sequence[oracle.Event]) -> Ints:
     """The symbol of every event: bit i is set iff all of guard i is true. int64[n], or int64[n, words]."""
-    symbols = np.zeros((len(stream), program.words), np.int64)
+    symbols = np.zeros((len(stream), program.words + len(program.terms)), np.int64)
     for row, event in enumerate(stream):
+        for n, sql in enumerate(program.terms):
+            value = event.value(sql)
+            symbols[row, program.words + n] = NULL_CODE if value is None else value
         for bit, guard in enumerate(program.guards):
             if guard <= event.true:
                 symbols[row, bit // WORD_BITS] |= 1 << (bit % WORD_BITS)
-    return symbols if program.words > 1 else symbols[:, 0]
+    return symbols if symbols.shape[1] > 1 else symbols[:, 0]
 
 
 def times_of(stream: Sequence[oracle.Event]) -> npt.NDArray[Any]:
@@ -95,7 +98,7 @@ def rows_of(program: Program, stream: Sequence[oracle.Event], keyed: bool = Fals
         whole = np.array([ids[event.key if keyed else None] for event in stream], np.int64)
         return Rows(symbols_of(program, stream), times_of(stream), None, whole if keyed else None, list(parts))
     if drop:
-        kept = symbols != 0 if symbols.ndim == 1 else (symbols != 0).any(axis=1)
+        kept = symbols != 0 if symbols.ndim == 1 else (symbols[:, : program.words] != 0).any(axis=1)
         rows = Rows(symbols[kept], rows.times[kept], positions[kept], keys[kept] if keyed else None, rows.names)
     return rows
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import pairwise, product
 
 from planner import cel
 from planner.cel import Window as Window
@@ -32,11 +32,16 @@ class TooLarge(Exception):
 
 @dataclass(frozen=True)
 class Event:
-    """One row: `true` has the types that accept it and the conditions (Predicate.sql) that are TRUE for it."""
+    """One row: `true` has the types that accept it and the conditions (Predicate.sql) that are TRUE for it, `values`
+    the attributes (Term.sql), of which those that are not there are NULL."""
 
     true: frozenset[str]
     time: int | float = 0
     key: Hashable = None
+    values: tuple[tuple[str, int], ...] = ()
+
+    def value(self, sql: str) -> int | None:
+        return dict(self.values).get(sql)
 
 
 def fits(window: Window | None, first: int, last: int, stream: Sequence[Event]) -> bool:
@@ -68,6 +73,48 @@ def sup(complex_event: Complex) -> frozenset[int]:
 def holds(predicate: cel.Predicate, variable: str | None, mu: Mu, stream: Sequence[Event]) -> bool:
     """Whether every event of the variable (None: every event) satisfies the predicate."""
     return all(predicate.sql in stream[p].true for name, p in mu if variable is None or name == variable)
+
+
+def true_of(op: str, left: int | None, right: int | None) -> bool:
+    """Whether a comparison is TRUE: of NULLs only the last two can be."""
+    if op == "<=>":
+        return left == right
+    if op == "IS DISTINCT FROM":
+        return left != right
+    if left is None or right is None:
+        return False
+    return {"=": left == right, "<>": left != right, "<": left < right, "<=": left <= right, ">": left > right,
+            ">=": left >= right}[op]  # fmt: skip
+
+
+def all_choices_hold(sides: Sequence[cel.Comparison | cel.Test], mu: Mu, stream: Sequence[Event]) -> bool:
+    """Whether some side is TRUE for every choice of one event for each variable (or of two consecutive ones)."""
+    parts = [part for side in sides for part in ([side] if isinstance(side, cel.Test) else [side.left, side.right])]
+    choices = []
+    for variable in {part.variable for part in parts}:
+        held = sorted(position for name, position in mu if name == variable)
+        neighbours = any(part.of != "each" for part in parts if part.variable == variable)
+        events = [{"earlier": a, "later": b, "each": b} for a, b in pairwise(held)] if neighbours else [
+            {"each": p} for p in held
+        ]  # fmt: skip
+        # `x.a` beside `x[i-1].a` is the later event; beside NEXT(x.a) the clause says 'earlier' itself.
+        choices.append([(variable, chosen) for chosen in events])
+    return all(any(side_holds(side, dict(picked), stream) for side in sides) for picked in product(*choices))
+
+
+def side_holds(
+    side: cel.Comparison | cel.Test, picked: dict[str, dict[str, int]], stream: Sequence[Event]
+) -> bool:
+    if isinstance(side, cel.Test):
+        return side.predicate.sql in stream[picked[side.variable][side.of]].true
+    values = [stream[picked[term.variable][term.of]].value(term.sql) for term in (side.left, side.right)]
+    return true_of(side.op, *values)
+
+
+def agree(terms: Sequence[tuple[str | None, str]], mu: Mu, stream: Sequence[Event]) -> bool:
+    """Whether all events have one value of the attribute that is named for their variable."""
+    values = {stream[p].value(sql) for name, p in mu for variable, sql in terms if variable is None or variable == name}
+    return None not in values and len(values) <= 1
 
 
 def greater(rule: str, c: frozenset[int], d: frozenset[int]) -> bool:
@@ -181,6 +228,10 @@ class Meaning:
                 for c in self.of(inner, i, j):
                     if any(holds(predicate, variable, c[2], stream) for variable, predicate in sides):
                         yield c
+            case cel.Compare(inner, clause):
+                yield from (c for c in self.of(inner, i, j) if all_choices_hold(clause, c[2], stream))
+            case cel.Agree(inner, terms):
+                yield from (c for c in self.of(inner, i, j) if agree(terms, c[2], stream))
             case _:
                 raise TypeError(f"not a formula: {formula!r}")
 

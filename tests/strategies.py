@@ -41,7 +41,8 @@ class Row:
             "v IS NULL": v is None,
         }
         true = {letter for letter in self.kind if letter in TYPES} | {sql for sql, holds in conditions.items() if holds}
-        return oracle.Event(frozenset(true), self.ts, self.key)
+        values = (("ts", self.ts), *([("v", v)] if v is not None else []))
+        return oracle.Event(frozenset(true), self.ts, self.key, values)
 
 
 def examples(count: int) -> settings:
@@ -86,6 +87,8 @@ def formulas(max_leaves: int = 8) -> st.SearchStrategy[cel.Formula]:
 RULES = ("STRICT", "NXT", "LAST", "MAX")
 # What skip till next match is defined on.
 SIMPLE = ("seq", "seq", "contiguous", "or", "loop", "repeat", "as", "filter", "filter any", "absent")
+COMPARING = ("compare", "compare", "neighbours", "agree")  # operators that compare events
+OPERATORS = ("=", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM")
 EVERY = (*SIMPLE, "and", "all", "unless", "start", "project", "strategy", "within")
 
 
@@ -109,6 +112,8 @@ def same_mark(formula: cel.Formula) -> cel.Formula:
             return cel.Filter(same_mark(inner), variable and "x", predicate)
         case cel.FilterAny(inner, sides):
             return cel.FilterAny(same_mark(inner), sides[:1] and (("x", sides[0][1]),))
+        case cel.Compare(inner) | cel.Agree(inner):
+            return same_mark(inner)
     return with_children(formula, tuple(map(same_mark, cel.children(formula))))
 
 
@@ -145,6 +150,26 @@ def neighbour(formula: cel.Formula, last: bool) -> cel.Formula:
 
 
 @st.composite
+def clauses(draw: st.DrawFn, names: Sequence[str], neighbours: bool) -> tuple[cel.Comparison | cel.Test, ...]:
+    """An OR of one or two comparisons of events of one or two variables, perhaps with a predicate beside them."""
+    chosen = draw(st.lists(st.sampled_from(names), min_size=2, max_size=2))
+    both = draw(st.booleans())
+
+    def term(k: int) -> cel.Term:
+        pairs = neighbours and (both or chosen[k] == chosen[0])
+        of = draw(st.sampled_from(("earlier", "later"))) if pairs else "each"
+        return cel.Term(chosen[k], draw(st.sampled_from(("v", "v", "ts"))), of)
+
+    sides: list[cel.Comparison | cel.Test] = [
+        cel.Comparison(term(0), draw(st.sampled_from(OPERATORS)), term(1)) for _ in range(draw(st.integers(1, 2)))
+    ]
+    if draw(st.integers(0, 3)) == 0:
+        of = "later" if neighbours else "each"
+        sides.append(cel.Test(chosen[0], draw(st.sampled_from(PREDICATES)), of))
+    return tuple(sides)
+
+
+@st.composite
 def parts(
     draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY, solid: bool = False, next_to_not: str = ""
 ) -> cel.Formula:
@@ -177,6 +202,14 @@ def parts(
             made = inner()
             names = draw(st.permutations(sorted(cel.variables(made))))[:2]
             made = cel.FilterAny(made, tuple((name, draw(st.sampled_from(PREDICATES))) for name in names))
+        case "compare" | "neighbours":
+            made = inner()
+            made = cel.Compare(made, draw(clauses(sorted(cel.variables(made)), operator == "neighbours")))
+        case "agree":
+            made = inner()
+            names = sorted(cel.variables(made))
+            every = draw(st.booleans())
+            made = cel.Agree(made, ((None, "v"),) if every else tuple((name, "v") for name in names[:2]))
         case "absent":
             vetoes = tuple(inner(solid=True, smaller=2) for _ in range(draw(st.integers(1, 2))))
             made = cel.Absent(inner(True, "right"), vetoes, inner(True, "left"))

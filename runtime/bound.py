@@ -1,0 +1,380 @@
+"""The general engine: composed programs whose runs compare events (runtime.comparing), in Python, event by event.
+
+States hold attributes of events, so there is no table of them; they live as long as a run is in them. Runs in equal
+states share one compact set of partial matches, as everywhere, so the cost is by live states: for a comparison with an
+earlier event by the different values that are waiting, never by partial matches. Roughly 10⁵ steps of a state a second.
+
+A register (see runtime.machine) is here the position of the event itself, and its clock is looked up.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from runtime import select
+from runtime.arrays import AnyArray, IntArray
+from runtime.errors import ExecutionError
+from runtime.machine import NOW, REPORT, Reg, Symbol, Value
+from runtime.machines import machine_of
+from runtime.matches import Matches
+from runtime.program import FORMAT, NULL_CODE, Program, Window
+from runtime.values import registers, renamed, undominated
+
+CHUNK = 4096  # matches in one batch
+Clock = int | float
+States = frozenset[Value]
+
+
+class Node:
+    """A set of partial matches: an event before which `left` came (`right` is None), or the union of two sets.
+
+    `start` is the clock of the latest beginning in it; unions keep the greater on the left. None is the empty beginning.
+    """
+
+    __slots__ = ("label", "left", "right", "row", "start")
+
+    def __init__(self, row: int, label: int, left: Node | None, right: Node | None, start: Clock) -> None:
+        self.row, self.label, self.left, self.right, self.start = row, label, left, right, start
+
+
+UNION = -1  # the label of a union
+
+
+def union(a: Node, b: Node) -> Node:
+    if a.start < b.start:
+        a, b = b, a
+    return Node(0, UNION, a, b, a.start)
+
+
+class BoundSymbol(Symbol):
+    """An event, and which windows have closed for which registers."""
+
+    def __init__(self, words: tuple[int, ...], values: tuple[int | None, ...], engine: BoundEngine) -> None:
+        super().__init__(words, (), values)
+        object.__setattr__(self, "_engine", engine)
+
+    def closed(self, register: Reg, window: int) -> bool:
+        return register != NOW and self._engine.has_closed(register, window)  # type: ignore[attr-defined, no-any-return]
+
+
+class BoundEngine:
+    """See runtime.engine.Engine."""
+
+    def __init__(self, program: Program) -> None:
+        assert program.machine is not None
+        self._program = program
+        self._machine = machine_of(program.machine)
+        self._label = {mask: i for i, mask in enumerate(program.masks)}
+        self._holds = program.skip is not None or program.choose != "ALL"
+        self._quiet = BoundSymbol((0,) * program.words, (None,) * len(program.terms), self)
+        self._key, self._position = 0, -1
+        self._begin_key()
+
+    def _begin_key(self) -> None:
+        self._start: States | None = undominated(self._machine.initial())
+        self._live: dict[States, Node] = {}
+        self._clocks: dict[int, tuple[Clock, int]] = {}  # of registers: time and position
+        self._now: tuple[Clock, int] = (0, -1)
+        self._position = -1
+        self._held: list[select.Match] = []
+        self._rows: dict[int, int] = {}
+
+    # ------------------------------------------------------------ the contract
+
+    def feed(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None = None,
+        keys: IntArray | None = None,
+        rows: IntArray | None = None,
+        mute: AnyArray | None = None,
+    ) -> Iterator[Matches]:
+        """See Engine.feed; symbols is int64[n, words + terms]."""
+        out = _Output(self._program)
+        words = self._program.words
+        table = (symbols if symbols.ndim == 2 else symbols[:, None]).tolist()
+        n = len(table)
+        own_keys = [self._key] * n if keys is None else keys.tolist()
+        clocks = times.tolist()
+        at = None if positions is None else positions.tolist()
+        own_rows = None if rows is None else rows.tolist()
+        for i in range(n):
+            if own_keys[i] != self._key:
+                self._end_key(out)
+                self._begin_key()
+                self._key = own_keys[i]
+            position = self._position + 1 if at is None else at[i]
+            if position > self._position + 1:
+                self._now = (clocks[i], position - 1)
+                self._step(self._quiet, 0, None)
+            values = tuple(None if code == NULL_CODE else code for code in table[i][words:])
+            self._now = (clocks[i], position)
+            self._position = position
+            row = position if own_rows is None else own_rows[i]
+            self._step(BoundSymbol(tuple(table[i][:words]), values, self), row, out, mute is not None and bool(mute[i]))
+            yield from out.full()
+        yield from out.rest()
+
+    def count(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None = None,
+        keys: IntArray | None = None,
+        mute: AnyArray | None = None,
+    ) -> int:
+        """See Engine.count."""
+        return sum(matches.n for matches in self.feed(symbols, times, positions, keys, None, mute))
+
+    def flush(self) -> Iterator[Matches]:
+        """See Engine.flush."""
+        out = _Output(self._program)
+        self._end_key(out)
+        self._begin_key()
+        yield from out.rest()
+
+    def drop_runs(self) -> None:
+        """Drop all partial matches (CONSUME BY)."""
+        self._live = {}
+        if self._start is not None:
+            self._start = undominated(self._machine.forget(value) for value in self._start)
+
+    def least_row(self) -> int:
+        """See Engine.least_row."""
+        rows = [node.row for node in _all_nodes(self._live.values()) if node.label != UNION]
+        rows += [self._rows[p] for match in self._held for p in match.positions]
+        return min(rows, default=int(np.iinfo(np.int64).max))
+
+    # ------------------------------------------------------------ one event
+
+    def has_closed(self, register: Reg, window: int) -> bool:
+        return not _inside(self._program.inner_windows[window], self._clocks[register.number], self._now)
+
+    def _step(self, symbol: Symbol, row: int, out: _Output | None, mute: bool = False) -> None:
+        program = self._program
+        live: dict[States, Node] = {}
+        accepted: list[Node] = []
+        start = None
+        held: list[tuple[States, Node | None]] = [*self._live.items()]
+        if self._start is not None:
+            held.append((self._start, None))
+        for states, node in held:
+            if node is not None and not self._fits(node.start):
+                continue
+            skipped, moves, report = self._row(states, symbol)
+            if report and node is not None and out is not None and not mute:
+                self._output([node], out, None)
+            if skipped and node is not None:
+                _put(live, skipped, node)
+            elif skipped:
+                start = skipped
+            for label, reached, accept in moves:
+                begun = Node(row, label, node, None, self._clock(self._now) if node is None else node.start)
+                if reached:
+                    _put(live, reached, begun)
+                if accept:
+                    accepted.append(begun)
+        self._live, self._start = live, start
+        if accepted and out is not None:
+            if self._holds:
+                self._rows[self._position] = row
+            if not mute:
+                self._output(accepted, out, self._now)
+            if program.consume:
+                self.drop_runs()
+
+    def _row(self, states: States, symbol: Symbol) -> tuple[States, list[tuple[int, States, bool]], bool]:
+        """What a set of values does: after skipping, its moves (label, values, accept), and does a match become known?"""
+        reached: dict[int, tuple[set[Value], bool]] = {}
+        report = False
+        for value in states:
+            for mask, target, accept in self._machine.step(value, symbol):
+                if mask == REPORT:
+                    report = True
+                    continue
+                values, accepts = reached.get(mask & self._program.keep, (set(), False))
+                if target is not None:
+                    values.add(target)
+                reached[mask & self._program.keep] = (values, accepts or accept)
+        skipped, ends_unmarked = reached.pop(0, (set(), False))
+        moves = [
+            (self._label[mask], self._named(values), accept) for mask, (values, accept) in sorted(reached.items())
+        ]
+        if ends_unmarked:
+            moves.append((self._label[0], frozenset(), True))
+        return self._named(skipped), moves, report
+
+    def _named(self, values: Iterable[Value]) -> States:
+        """The values, with this event's position for the register that was set by it."""
+        kept = undominated(values)
+        used = registers(kept)
+        if NOW not in used:
+            return kept
+        self._clocks[self._position] = self._now
+        return renamed(kept, {register: register for register in used} | {NOW: Reg(self._position)})  # type: ignore[no-any-return]
+
+    def _clock(self, now: tuple[Clock, int]) -> Clock:
+        window = self._program.window
+        return now[1] if window is not None and window.kind == "events" else now[0]
+
+    def _fits(self, start: Clock) -> bool:
+        window = self._program.window
+        if window is None:
+            return True
+        length = self._clock(self._now) - start
+        return length < window.size if window.strict else length <= window.size
+
+    # ------------------------------------------------------------ output
+
+    def _output(self, nodes: Iterable[Node], out: _Output, now: tuple[Clock, int] | None) -> None:
+        """The matches of nodes: given out, or held back until the key ends. `now`: inside the window of that moment."""
+        fits = None if now is None or self._program.window is None else self._fits
+        for node in nodes:
+            for rows, labels in _matches(node, fits):
+                if not self._holds:
+                    out.add(rows, labels, self._key)
+                    continue
+                names = tuple(self._program.labels[label] for label in labels)
+                self._held.append(select.Match(rows, labels, names))
+
+    def _end_key(self, out: _Output) -> None:
+        """The stream of a key has ended."""
+        for states, node in self._live.items():
+            if any(self._machine.at_end(value) for value in states):
+                self._output([node], out, None)
+        if self._holds:
+            program = self._program
+            if program.skip is None:
+                chosen = select.chosen(self._held, program.choose)
+            else:
+                chosen = select.skipped(self._held, program.skip, program.variables)
+            for match in chosen:
+                out.add(match.positions, match.labels, self._key)
+
+    # ------------------------------------------------------------ snapshots
+
+    def snapshot(self) -> bytes:
+        """The state. Codes of terms must mean the same to whoever restores it."""
+        used = {register.number for states in (*self._live, self._start or ()) for register in registers(states)}
+        numbers, nodes = _numbered(self._live.values())
+        return pickle.dumps(
+            {
+                "format": FORMAT,
+                "nodes": nodes,
+                "live": [(states, numbers[id(node)]) for states, node in self._live.items()],
+                "start": self._start,
+                "clocks": {number: self._clocks[number] for number in used},
+                "key": self._key,
+                "position": self._position,
+                "held": (self._held, self._rows),
+            }
+        )
+
+    def restore(self, data: bytes) -> None:
+        """Go on where `snapshot` was taken. ExecutionError SNAPSHOT_VERSION for another format."""
+        state = pickle.loads(data)
+        if state["format"] != FORMAT:
+            raise ExecutionError("SNAPSHOT_VERSION", found=state["format"], expected=FORMAT)
+        nodes: list[Node] = []
+        for row, label, left, right, start in state["nodes"]:
+            nodes.append(Node(row, label, _of(nodes, left), _of(nodes, right), start))
+        self._live = {states: nodes[number] for states, number in state["live"]}
+        self._start, self._clocks = state["start"], state["clocks"]
+        self._key, self._position = state["key"], state["position"]
+        self._held, self._rows = state["held"]
+
+
+def _put(live: dict[States, Node], states: States, node: Node) -> None:
+    other = live.get(states)
+    live[states] = node if other is None else union(other, node)
+
+
+def _inside(window: Window, start: tuple[Clock, int], now: tuple[Clock, int]) -> bool:
+    kind = int(window.kind == "events")
+    length = now[kind] - start[kind]
+    return length < window.size if window.strict else length <= window.size
+
+
+def _matches(node: Node, fits: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The rows and labels of every match of a node, one after the other."""
+    todo: list[tuple[Node | None, Any]] = [(node, None)]
+    while todo:
+        at, tail = todo.pop()
+        if at is None:
+            rows, labels = [], []
+            while tail is not None:
+                row, label, tail = tail
+                rows.append(row)
+                labels.append(label)
+            yield tuple(rows), tuple(labels)
+        elif fits is not None and not fits(at.start):
+            continue
+        elif at.label == UNION:
+            todo += [(at.right, tail), (at.left, tail)]
+        else:
+            todo.append((at.left, (at.row, at.label, tail)))
+
+
+def _all_nodes(roots: Iterable[Node]) -> Iterator[Node]:
+    """Every node once, those below before those above."""
+    seen: set[int] = set()
+    todo = [(node, False) for node in roots]
+    while todo:
+        node, below_done = todo.pop()
+        if below_done:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            todo.append((node, True))
+            todo += [(below, False) for below in (node.left, node.right) if below is not None]
+
+
+def _numbered(roots: Iterable[Node]) -> tuple[dict[int, int], list[tuple[Any, ...]]]:
+    """Numbers by identity, and each node as data that names those below it by number (-1: none)."""
+    numbers: dict[int, int] = {}
+    found = []
+    for node in _all_nodes(roots):
+        below = (-1 if part is None else numbers[id(part)] for part in (node.left, node.right))
+        found.append((node.row, node.label, *below, node.start))
+        numbers[id(node)] = len(found) - 1
+    return numbers, found
+
+
+def _of(nodes: list[Node], number: int) -> Node | None:
+    return None if number < 0 else nodes[number]
+
+
+class _Output:
+    """Matches on their way out, in batches of bounded size."""
+
+    def __init__(self, program: Program) -> None:
+        self._rows: list[int] = []
+        self._labels: list[int] = []
+        self._offsets = [0]
+        self._keys: list[int] = []
+
+    def add(self, rows: Iterable[int], labels: Iterable[int], key: int) -> None:
+        self._rows += rows
+        self._labels += labels
+        self._offsets.append(len(self._rows))
+        self._keys.append(key)
+
+    def full(self) -> Iterator[Matches]:
+        if len(self._keys) >= CHUNK:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[Matches]:
+        if self._keys:
+            yield Matches(
+                n=len(self._keys),
+                offsets=np.array(self._offsets, np.int64),
+                positions=np.array(self._rows, np.int64),
+                labels=np.array(self._labels, np.int32),
+                key=np.array(self._keys, np.int64),
+            )
+        self._rows, self._labels, self._offsets, self._keys = [], [], [0], []

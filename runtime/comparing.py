@@ -1,0 +1,173 @@
+"""Filters that compare events: runs remember what they still have to compare.
+
+A value of these machines holds attributes of events that were bound, so that there is no end of states: runtime.bound
+runs them without a table. Runs that have bound different events with the same attributes have equal values, and are one
+state; where only the greatest or least attribute matters, only that is held. So the cost is by the bindings that live,
+never by partial matches.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+from runtime import nodes
+from runtime.machine import REPORT, Machine, Maker, Move, Symbol, Value
+
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compares(op: str, left: int | None, right: int | None) -> bool:
+    """Is the comparison TRUE? Of a NULL only <=> and IS DISTINCT FROM can be."""
+    if op == "<=>":
+        return left == right
+    if op == "IS DISTINCT FROM":
+        return left != right
+    return left is not None and right is not None and _ORDER[op](left, right)
+
+
+Profile = tuple[int | bool | None, ...]  # what the sides ask of one event: its terms, then whether guards hold
+Chosen = tuple[Profile, ...]  # one event of a choice, or two consecutive ones
+
+
+class CompareMachine(Machine):
+    """A value is (inner value, for each choice what was bound so far).
+
+    For events that is the set of their profiles; for pairs the set of the pairs' and the last event's profile.
+    """
+
+    def __init__(self, node: nodes.Compare, make: Maker) -> None:
+        self._inner, self._choices = make(node.inner), node.choices
+        self.may_be_empty = node.may_be_empty
+        n = len(node.choices)
+        self._terms: list[list[int]] = [[] for _ in range(n)]
+        self._guards: list[list[int]] = [[] for _ in range(n)]
+        for side in node.comparisons:
+            for operand in (side[0], side[2]):
+                _add(self._terms[operand.choice], operand.number)
+        for operand in node.tests:
+            _add(self._guards[operand.choice], operand.number)
+        self._comparisons = [(self._place(left), op, self._place(right)) for left, op, right in node.comparisons]
+        self._tests = [
+            (o.choice, o.which, len(self._terms[o.choice]) + self._guards[o.choice].index(o.number)) for o in node.tests
+        ]
+        self._extremes = self._only_extremes(node)
+        self._nothing: Value = tuple((frozenset(), None) if c.pairs else frozenset() for c in node.choices)
+
+    def _place(self, operand: nodes.Operand) -> tuple[int, int, int]:
+        return operand.choice, operand.which, self._terms[operand.choice].index(operand.number)
+
+    def _only_extremes(self, node: nodes.Compare) -> dict[int, Callable[..., Any]]:
+        """Which choice needs no more than its greatest or least value: in a clause that is one inequality of two."""
+        if len(node.comparisons) != 1 or node.tests or len(node.choices) != 2 or any(c.pairs for c in node.choices):
+            return {}
+        (left, op, right) = node.comparisons[0]
+        if op not in ("<", "<=", ">", ">=") or left.choice == right.choice:
+            return {}
+        low, high = (left.choice, right.choice) if op[0] == "<" else (right.choice, left.choice)
+        return {low: max, high: min}
+
+    def initial(self) -> list[Value]:
+        return [(value, self._nothing) for value in self._inner.initial()]
+
+    def step(self, value: Value, symbol: Symbol) -> list[Move]:
+        inner, bound = value
+        moves = []
+        for move in self._inner.step(inner, symbol):
+            after = bound if move.mask == REPORT else self._bind(bound, move.mask, symbol)
+            if after is not None:
+                target = None if move.next is None else (move.next, after)
+                moves.append(move._replace(next=target))
+        return moves
+
+    def _bind(self, bound: Value, mask: int, symbol: Symbol) -> Value | None:
+        """What is bound after the event, None if some choice with the event fails."""
+        for k, choice in enumerate(self._choices):
+            if not mask & choice.mask:
+                continue
+            profile = (
+                *(symbol.values[t] for t in self._terms[k]),
+                *(symbol.holds(guard) for guard in self._guards[k]),
+            )
+            if not choice.pairs:
+                held, last, chosen = bound[k], None, (profile,)
+            else:
+                held, last = bound[k]
+                chosen = (last, profile)
+            if choice.pairs and last is None:
+                grown: Value = (held, profile)
+            elif chosen in held:
+                grown = (held, profile) if choice.pairs else held
+            elif not self._holds(bound, k, chosen):
+                return None
+            else:
+                grown = held | {chosen}
+                if choice.pairs:
+                    grown = (grown, profile)
+                elif k in self._extremes:
+                    grown = self._extreme(k, grown)
+            bound = (*bound[:k], grown, *bound[k + 1 :])
+        return bound
+
+    def _extreme(self, k: int, held: frozenset[Chosen]) -> frozenset[Chosen]:
+        """A NULL, which nothing can be compared with, else the value that is hardest to satisfy."""
+        values = [chosen[0][0] for chosen in held]
+        best = None if None in values else self._extremes[k](values)
+        return frozenset([((best,),)])
+
+    def _holds(self, bound: Value, k: int, chosen: Chosen) -> bool:
+        """Does some side hold for the new one of choice k with all that the other choices have?"""
+        others = [
+            [chosen] if i == k else (bound[i][0] if c.pairs else bound[i]) for i, c in enumerate(self._choices)
+        ]
+        return all(map(self._some_side, product(*others)))
+
+    def _some_side(self, picked: tuple[Chosen, ...]) -> bool:
+        for (lc, lw, lt), op, (rc, rw, rt) in self._comparisons:
+            if compares(op, picked[lc][lw][lt], picked[rc][rw][rt]):
+                return True
+        return any(picked[c][w][t] for c, w, t in self._tests)
+
+    def at_end(self, value: Value) -> bool:
+        return self._inner.at_end(value[0])
+
+
+def _add(numbers: list[int], number: int) -> None:
+    if number not in numbers:
+        numbers.append(number)
+
+
+class AgreeMachine(Machine):
+    """A value is (inner value, the common value or None while there is no event yet)."""
+
+    def __init__(self, node: nodes.Agree, make: Maker) -> None:
+        self._inner, self._terms = make(node.inner), node.terms
+        self.may_be_empty = node.may_be_empty
+
+    def initial(self) -> list[Value]:
+        return [(value, None) for value in self._inner.initial()]
+
+    def step(self, value: Value, symbol: Symbol) -> list[Move]:
+        inner, common = value
+        moves = []
+        for move in self._inner.step(inner, symbol):
+            own = set() if move.mask == REPORT else {symbol.values[t] for mask, t in self._terms if move.mask & mask}
+            if common is not None:
+                own.add(common)
+            if len(own) > 1 or None in own:
+                continue
+            after = next(iter(own), None)
+            moves.append(move._replace(next=None if move.next is None else (move.next, after)))
+        return moves
+
+    def at_end(self, value: Value) -> bool:
+        return self._inner.at_end(value[0])
