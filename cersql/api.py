@@ -50,6 +50,10 @@ class SchemaCatalog:
         """A column's own type; without Spark, anything else counts as a double."""
         return next((c.type for c in columns if expression.strip().strip("`") == c.name), "double")
 
+    def common_type(self, left: str, right: str, columns: Sequence[Column]) -> str:
+        """Only Spark knows."""
+        return ""
+
 
 def compile(text: str, schemas: Mapping[str, Schema], *, order_by: str | None = None) -> Compiled:
     """Parse, bind and plan a query against plain schemas, without any Spark: `{"trades": {"ts": "timestamp", …}}` or

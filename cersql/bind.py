@@ -50,6 +50,7 @@ class _Binder:
         self.clauses = Clauses(query, self.sources, self.scope, catalog.case_sensitive)
         self.partition_by = self.clauses.partition_by()
         self.conditions = Conditions(query.text, self.scope, self.sources.columns, self._columns_of, self.partition_by)
+        self.conditions.types = catalog
         self.types = Types(query, self.sources, catalog, self.conditions)
 
     def bind(self) -> Query:

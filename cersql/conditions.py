@@ -1,21 +1,23 @@
-"""Conditions to filters: WHERE and FILTER as an AND of ORs, each side about one variable.
+"""Conditions to filters: WHERE and FILTER as an AND of ORs, each side about one event or comparing two.
 
 The rule of the language (semantics, "Filters"): NOT goes down to the comparisons, and each OR must be TRUE for every
 choice of one event for each variable in it. For ORs whose sides speak of one variable each that is
-φ FILTER (P(x) OR Q(y)) = (φ FILTER P(x)) OR (φ FILTER Q(y)). A part all of whose comparisons speak of the same variable
+φ FILTER (P(x) OR Q(y)) = (φ FILTER P(x)) OR (φ FILTER Q(y)); an OR with a comparison of two events stays one filter
+(cersql/comparisons.py takes the comparison apart). A part all of whose comparisons speak of the same variable
 is never taken apart: it is one predicate, and Spark's three-valued logic inside it is the user's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cersql.booleans import Bool, OrOf, check_size, conjunctive, structure
+from cersql.comparisons import EACH, Compared, Comparisons, Event, events_of, modes_of, plain, spelled_out
 from cersql.errors import BindError
 from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Word, read, rendered, walk
 from cersql.projection import Limits
-from cersql.scope import Names, Scope, display, find_column, unknown_column, unknown_variable
+from cersql.scope import ExpressionTypes, Names, Scope, display, find_column, unknown_column, unknown_variable
 from cersql.syntax import Text
 from planner.query import Column
 from planner.sql import Sql, quote
@@ -28,9 +30,18 @@ class Literal:
 
     variable: str | None
     sql: Sql
+    of: str = EACH  # which of two consecutive events, in an OR that compares them
 
 
-Clause = tuple[Literal, ...]
+@dataclass(frozen=True)
+class Agreement:
+    """[k]: every event of the match has the same value of a column."""
+
+    column: str
+    span: Span
+
+
+Clause = tuple[Literal | Compared, ...] | Agreement
 Negated = Mapping[str, frozenset[int]]
 """For each variable that only negated parts bind: which of them."""
 
@@ -38,9 +49,11 @@ Negated = Mapping[str, frozenset[int]]
 @dataclass(frozen=True)
 class Split:
     """A condition taken apart: ORs of predicates on events, each with the negated part that it belongs to (None: the
-    events of the match), and ORs that only the whole match can answer."""
+    events of the match); ORs between a negated part and the match around it (`across`); and ORs that only the whole
+    match can answer."""
 
     clauses: tuple[tuple[int | None, Clause], ...]
+    across: tuple[tuple[int, Clause], ...]
     on_match: tuple[OrOf, ...]
 
 
@@ -57,6 +70,7 @@ class Conditions:
     dropped: set[str] = field(default_factory=set)  # the marks that some PROJECT so far did not keep
     reads: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
+    types: ExpressionTypes | None = None  # what Spark says of expressions; set once the columns are known
 
     def columns_of(self, mark: str) -> tuple[str, ...]:
         """The columns of a mark."""
@@ -70,17 +84,25 @@ class Conditions:
         the whole pattern, so that conditions on the match as a whole may stand in it; `own`: the mark whose columns
         stand bare in it."""
         nodes = self.nodes(condition, in_scope | negated.keys(), own)
-        tree = structure(nodes)
+        tree = _spelled_out(structure(nodes))
         found = [clause for part in tree.conjuncts() for clause in conjunctive(part, _about_one)]
         check_size(tree, len(found))
         clauses: list[tuple[int | None, Clause]] = []
+        across: list[tuple[int, Clause]] = []
         on_match: list[OrOf] = []
         for clause in found:
-            owner = self._owner(clause, negated)
+            agreements = self._agreements(clause)
+            if agreements:
+                clauses += [(None, agreement) for agreement in agreements]
+                continue
+            owner, mixed = self._owner(clause, negated)
             if own is not None:
                 _check_own(clause, own)
             call = next((n for side, _ in clause for n in walk(side.nodes) if needs_match(n)), None)
-            if call is None:
+            if call is None and mixed:
+                assert owner is not None
+                across.append((owner, self._grouped(clause)))
+            elif call is None:
                 clauses.append((owner, self._grouped(clause)))
             elif owner is not None:
                 raise BindError(
@@ -94,14 +116,46 @@ class Conditions:
                     "NOT_SUPPORTED_YET", span=call.span,
                     construct=f"{self._shown(call)} in a FILTER inside the pattern", hint="Move it to WHERE or HAVING.",
                 )  # fmt: skip
-        return Split(tuple(clauses), tuple(on_match))
+        return Split(tuple(clauses), tuple(across), tuple(on_match))
 
-    def _owner(self, clause: OrOf, negated: Negated) -> int | None:
-        """The negated part that an OR belongs to, if it names a variable of one."""
+    def _agreements(self, clause: OrOf) -> list[Agreement]:
+        """`[a, b]`, every event agrees on a and on b; it stands for itself, not under OR or NOT."""
+        found = []
+        for part, positive in clause:
+            if not isinstance(part.nodes[0], Word) or part.nodes[0].upper != "[":
+                continue
+            if len(clause) > 1 or not positive:
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=part.span, construct="[attribute] under OR or NOT",
+                    hint="Join it to the rest with AND.",
+                )  # fmt: skip
+            for node in part.nodes[1:-1]:
+                if isinstance(node, Bare) and len(node.names) == 1:
+                    found.append(Agreement(self._shared_column(node), node.span))
+                elif not isinstance(node, Word) or node.upper != ",":
+                    hint = "Write column names with commas between them: [driver, rider]."
+                    raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="This in [ ]", hint=hint)
+        return found
+
+    def _shared_column(self, node: Bare) -> str:
+        column = find_column(node.names[0], self.columns, self.scope.case_sensitive)
+        if column is None:
+            raise unknown_column(node.names[0], node.first, "the sources", (c.name for c in self.columns))
+        for mark in self.scope.names.order:
+            if column.name not in self.all_columns_of(mark):
+                error = unknown_column(node.names[0], node.first, display(mark), self.all_columns_of(mark))
+                error.hint = f"[{column.name}] asks of every event, also of {display(mark)}. {error.hint}"
+                raise error
+        self.reads.add(column.name)
+        return column.name
+
+    def _owner(self, clause: OrOf, negated: Negated) -> tuple[int | None, bool]:
+        """The negated part that an OR belongs to, if it names a variable of one; and does a side compare it with the
+        match around it?"""
         refs = [node for side, _ in clause for node in walk(side.nodes) if isinstance(node, Ref)]
         inside = [ref for ref in refs if ref.variable in negated]
         if not inside:
-            return None
+            return None, False
         owners = negated[inside[0].variable]
         for ref in inside:
             if negated[ref.variable] != owners or len(owners) > 1:
@@ -115,7 +169,8 @@ class Conditions:
             outside = next((ref for ref in found if ref.variable not in negated), None)
             within = next((ref for ref in found if ref.variable in negated), None)
             if outside is not None and within is not None:
-                raise _comparison(side, [ref.variable for ref in found])
+                (owner,) = owners
+                return owner, True
         outside = next((ref for ref in refs if ref.variable not in negated), None)
         if outside is not None:
             raise BindError(
@@ -123,7 +178,7 @@ class Conditions:
                 hint=f"Join the two with AND, or write the alternatives in the pattern: !({inside[0].written} …) OR ….",
             )  # fmt: skip
         (owner,) = owners
-        return owner
+        return owner, False
 
     def nodes(self, condition: Text, in_scope: frozenset[str], own: str | None = None) -> tuple[Node, ...]:
         """The nodes of a condition, each name checked."""
@@ -132,13 +187,7 @@ class Conditions:
             nodes = tuple(self._owned(node, own) for node in nodes)
         if not nodes:
             raise BindError("EMPTY_CONDITION", span=condition.span, hint="Write for example a.x > 1.")
-        for before, node in zip([None, *nodes], nodes, strict=False):
-            starts = before is None or (isinstance(before, Word) and before.upper in ("AND", "OR", "NOT", "("))
-            if starts and isinstance(node, Word) and node.upper == "[":
-                raise BindError(
-                    "NOT_SUPPORTED_YET", span=node.span, construct="[attribute], agreement of all events,",
-                    hint="If every event of the pattern is to agree on it, write PARTITION BY with the column.",
-                )  # fmt: skip
+        nodes = plain(nodes)
         refuse_windows(nodes)
         for node in walk(nodes):
             self._check(node, in_scope)
@@ -146,10 +195,7 @@ class Conditions:
 
     def _check(self, node: Node, in_scope: frozenset[str]) -> None:
         if isinstance(node, Ref):
-            self.check_ref(node, in_scope)
-        elif isinstance(node, Call) and node.function in NEIGHBOURS:
-            construct = f"{node.function}, a comparison between events,"
-            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
+            self.check_ref(node, in_scope, neighbours=True)
 
     def _owned(self, node: Node, own: str) -> Node:
         """A bare column in a condition on one event, `B(price > 1)`, as a reference to that event."""
@@ -158,10 +204,10 @@ class Conditions:
         column = Names(self.columns_of(own), self.scope.case_sensitive).get(node.names[0])
         return node if column is None else Ref(own, None, column, node.first, node.first, None, display(own))
 
-    def check_ref(self, ref: Ref, in_scope: Iterable[str]) -> None:
-        """Its variable is in scope and says one thing, its column exists, it is no neighbour."""
+    def check_ref(self, ref: Ref, in_scope: Iterable[str], neighbours: bool = False) -> None:
+        """Its variable is in scope and says one thing, its column exists; only where `neighbours` it may be one."""
         self.check_variable(ref.variable, ref.written, ref.span, in_scope)
-        if ref.index in ("previous", "next"):
+        if ref.index in ("previous", "next") and not neighbours:
             raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct=f"{self._shown(ref)}, a neighbouring event,")
         if ref.column not in (None, "*"):
             assert ref.column is not None
@@ -200,20 +246,41 @@ class Conditions:
     # ------------------------------------------------------------ clauses
 
     def _grouped(self, clause: OrOf) -> Clause:
-        """The sides of an OR put together by variable; sides without any variable join each of the others."""
-        sides: dict[str | None, list[Sql]] = {}
+        """The sides of an OR, those about one event put together; sides without a variable join each of the others."""
+        modes = modes_of([part.nodes for part, _ in clause])
+        sides: dict[Event | None, list[Sql]] = {}
+        compared: list[Compared] = []
         for part, positive in clause:
-            variables = free_variables(part.nodes)
-            if len(variables) > 1:
-                raise _comparison(part, variables)
+            events = events_of(part.nodes, modes)
+            trend = any(isinstance(node, Call) for node in part.nodes)
+            if len(events) > 1 or trend:
+                compared.append(self._compared(part, positive, modes))
+                continue
             sql = self.row_sql(part.nodes)
-            sides.setdefault(variables[0] if variables else None, []).append(
-                sql if positive else sql.wrapped("NOT (", ")")
-            )
+            sides.setdefault(events[0] if events else None, []).append(sql if positive else sql.wrapped("NOT (", ")"))
         constant = sides.pop(None, [])
-        if not sides:
+        if constant and not sides and compared:
+            sides[compared[0].left] = []  # what holds of no event in particular can be asked of any
+        if not sides and not compared:
             return (Literal(None, any_of(constant)),)
-        return tuple(Literal(variable, any_of([*parts, *constant])) for variable, parts in sides.items())
+        literals = [
+            Literal(event[0], any_of([*parts, *constant]), event[1])
+            for event, parts in sides.items()
+            if event is not None
+        ]
+        return (*compared, *literals)
+
+    def _compared(self, part: Bool, positive: bool, modes: Mapping[str, str]) -> Compared:
+        types = self.types
+        assert types is not None
+        columns = self.columns
+        comparisons = Comparisons(
+            self.row_sql, lambda sql: types.type_of(sql, columns), lambda a, b: types.common_type(a, b, columns)
+        )
+        found = comparisons.compared(part, positive, modes)
+        if found is None:
+            raise _comparison(part, [variable for variable, _ in events_of(part.nodes, modes)])
+        return found
 
     # ------------------------------------------------------------ text for one row
 
@@ -319,7 +386,9 @@ class Conditions:
 
 def needs_match(node: Node) -> bool:
     """Aggregates, FIRST, LAST and x[1] speak of the match as a whole."""
-    return isinstance(node, Call) or (isinstance(node, Ref) and isinstance(node.index, int))
+    return (isinstance(node, Call) and node.function not in NEIGHBOURS) or (
+        isinstance(node, Ref) and isinstance(node.index, int)
+    )
 
 
 def free_variables(nodes: Sequence[Node]) -> list[str]:
@@ -338,16 +407,34 @@ def _check_own(clause: OrOf, own: str) -> None:
 def _comparison(condition: Bool, variables: Iterable[str]) -> BindError:
     names = " and ".join(map(display, dict.fromkeys(variables)))
     return BindError(
-        "NOT_SUPPORTED_YET", span=condition.span, construct=f"A comparison between events of {names}",
-        hint="Conditions may compare columns of one variable with each other and with constants.",
+        "NOT_SUPPORTED_YET", span=condition.span, construct=f"This condition on events of {names}",
+        hint="A comparison has one event on each side of =, <>, <, <=, > or >=; sums of whole numbers or of times and "
+        "intervals may be spread over both.",
     )  # fmt: skip
+
+
+def _spelled_out(tree: Bool) -> Bool:
+    """BETWEEN and IN about several events as comparisons."""
+    if tree.parts:
+        return replace(tree, parts=tuple(map(_spelled_out, tree.parts)))
+    refs = {(node.variable, node.index) for node in tree.nodes if isinstance(node, Ref)}
+    return spelled_out(tree) if len(refs) > 1 else tree
 
 
 def _about_one(condition: Bool) -> bool:
     """Do all comparisons speak of the same variable, or all of none? `a.x > 1 AND 1 = 0` does not: the second holds or
     fails also where there is no a."""
     about = {tuple(free_variables(leaf.nodes)) for leaf in condition.leaves()}
+    if any(_is_special(node) for leaf in condition.leaves() for node in leaf.nodes):
+        return False
     return len(about) == 1 and len(next(iter(about))) <= 1
+
+
+def _is_special(node: Node) -> bool:
+    """Neighbours, and the bracket that opens an agreement at the start of a part."""
+    if isinstance(node, Ref):
+        return node.index in ("previous", "next")
+    return isinstance(node, Call) and node.function in NEIGHBOURS
 
 
 def refuse_windows(nodes: Sequence[Node]) -> None:

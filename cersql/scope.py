@@ -27,6 +27,14 @@ from planner.query import Column, Source
 from runtime.errors import Span
 
 
+class ExpressionTypes(Protocol):
+    """The part of a catalog that knows expressions."""
+
+    def type_of(self, expression: str, columns: Sequence[Column]) -> str: ...
+
+    def common_type(self, left: str, right: str, columns: Sequence[Column]) -> str: ...
+
+
 class Catalog(Protocol):
     """What binding must know of the world; Spark's session, or a plain dictionary of schemas."""
 
@@ -44,6 +52,10 @@ class Catalog(Protocol):
 
     def type_of(self, expression: str, columns: Sequence[Column]) -> str:
         """The type of a SQL expression over columns."""
+        ...
+
+    def common_type(self, left: str, right: str, columns: Sequence[Column]) -> str:
+        """The type in which two SQL expressions over columns are compared; '' where that cannot be told."""
         ...
 
 

@@ -12,14 +12,15 @@ from itertools import combinations
 
 from cersql import absence, formulas, projection, syntax
 from cersql.booleans import OrOf
-from cersql.conditions import Clause, Conditions
+from cersql.comparisons import EACH, Compared
+from cersql.conditions import Agreement, Clause, Conditions, Literal
 from cersql.errors import BindError
 from cersql.formulas import MANY as MANY
 from cersql.formulas import occurrences as occurrences
 from cersql.formulas import together as together
 from cersql.scope import Scope, display, own_alias
 from planner import cel
-from planner.sql import Sql
+from planner.sql import Sql, quote
 from runtime.errors import Span
 
 WIDTH = 32
@@ -39,6 +40,8 @@ class Translator:
         self.warnings: list[str] = []
         self.on_match: list[OrOf] = []
         self.vetoes: list[cel.Formula] = []
+        self.across: list[tuple[int, tuple[cel.Comparison | cel.Test, ...], Span]] = []  # (negated part, OR, place)
+        self.agreed: list[str] = []
         self.projects: list[cel.Project] = []  # kept, so that their identities stay theirs
         self.narrowed: dict[int, projection.Limits] = {}
 
@@ -48,6 +51,12 @@ class Translator:
         for condition in where:
             formula = self.filtered(formula, condition, whole=True)
         self._narrow(formula, {})
+        if self.across:
+            at = self.across[0][2]
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=at, construct="A comparison of what must not happen with the match around it",
+                hint="If they agree on a column, write PARTITION BY with it.",
+            )  # fmt: skip
         return self._placed(formula)
 
     def pattern(self, part: syntax.Pattern, whole: bool = False, edge: bool = False) -> cel.Formula:
@@ -198,14 +207,41 @@ class Translator:
                 formula = self._clause(formula, clause)
             else:
                 self.vetoes[owner] = self._clause(self.vetoes[owner], clause)
+        for owner, clause in split.across:
+            self.across.append((owner, self._sides(clause), condition.span))
         return formula
 
     def _clause(self, formula: cel.Formula, clause: Clause) -> cel.Formula:
-        self._warn_apart(formula, [side.variable for side in clause if side.variable is not None])
-        for side in clause:
+        if isinstance(clause, Agreement):
+            column = quote(clause.column)
+            self.agreed.append(clause.column)
+            return cel.Agree(formula, ((None, column),), next(
+                c.type for c in self.conditions.columns if c.name == clause.column
+            ))  # fmt: skip
+        if any(isinstance(side, Compared) or side.of != EACH for side in clause):
+            return cel.Compare(formula, self._sides(clause))
+        literals = [side for side in clause if isinstance(side, Literal)]
+        self._warn_apart(formula, [side.variable for side in literals if side.variable is not None])
+        for side in literals:
             self.origins.setdefault(side.sql.text, side.sql)
-        sides = tuple((side.variable, cel.Predicate(side.sql.text)) for side in clause)
+        sides = tuple((side.variable, cel.Predicate(side.sql.text)) for side in literals)
         return cel.Filter(formula, *sides[0]) if len(sides) == 1 else cel.FilterAny(formula, sides)
+
+    def _sides(self, clause: Clause) -> tuple[cel.Comparison | cel.Test, ...]:
+        """The sides of an OR that compares events."""
+        assert not isinstance(clause, Agreement)
+        sides: list[cel.Comparison | cel.Test] = []
+        for side in clause:
+            if isinstance(side, Compared):
+                self.origins.setdefault(side.whole.text, side.whole)
+                left = cel.Term(side.left[0], side.left_sql.text, side.left[1])
+                right = cel.Term(side.right[0], side.right_sql.text, side.right[1])
+                sides.append(cel.Comparison(left, side.op, right, side.type))
+            else:
+                assert side.variable is not None
+                self.origins.setdefault(side.sql.text, side.sql)
+                sides.append(cel.Test(side.variable, cel.Predicate(side.sql.text), side.of))
+        return tuple(sides)
 
     def _warn_apart(self, formula: cel.Formula, variables: list[str]) -> None:
         """An OR holds where one of its variables is empty: if two are never bound together, it always does."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 ANY_EVENT = "every event"
 
 
@@ -44,7 +43,7 @@ class Window:
 class Term:
     """An attribute of an event of a variable, as Spark SQL over the bare columns.
 
-    `of`: 'each' event; or, where a clause speaks of consecutive events of the variable, the 'earlier' or 'later' of two.
+    `of`: 'each' event; or, where a clause speaks of consecutive events of the variable, the 'earlier' or 'later' one.
     """
 
     variable: str
@@ -285,7 +284,7 @@ class Compare(Formula):
 
 @dataclass(frozen=True)
 class Agree(Formula):
-    """⟦φ PART BY [x.a, y.b]⟧: C all of whose events have one value, not NULL, of the attribute named for their variable.
+    """⟦φ PART BY [x.a, y.b]⟧: C whose events all have one value, not NULL, of the attribute named for their variable.
 
     `terms`: (variable, SQL), variable None for every event; `type`: what all are cast to. ([CHAIN] Section 3.)
     """

@@ -51,7 +51,8 @@ def _compared(formula: cel.Formula, sides: tuple[cel.Comparison | cel.Test, ...]
     """
     wanted = compared_variables(sides)
     match formula:
-        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right) | cel.All(left, right):
+        case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
+            left, right = formula.left, formula.right
             inside = [bool(wanted & cel.variables(part)) for part in (left, right)]
             if inside == [True, False]:
                 return replace(formula, left=_compared(left, sides))

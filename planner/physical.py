@@ -53,6 +53,7 @@ class PhysicalPlan:
     type_column: str | None
     type_in_symbol: bool
     reasons: tuple[str, ...]
+    terms: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         lines = [f"layout: {self.layout}", f"rows dropped before the shuffle: {'yes' if self.drops else 'none'}"]
@@ -61,6 +62,7 @@ class PhysicalPlan:
         size = f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}"
         known = n_deterministic(self.program)
         lines += [size + composed, f"deterministic states, for one condition at a time: {known}"]
+        lines += [f"term {i}: {sql}{f' as {type}' if type else ''}" for i, (sql, type) in enumerate(self.terms)]
         lines += [f"condition {i} (bit {i} of the symbol): {guard}" for i, guard in enumerate(self.guards)]
         return "\n".join(lines)
 
@@ -91,8 +93,15 @@ def plan(query: Query) -> PhysicalPlan:
         type_in_symbol=program.machine is None
         and drops
         and len({own_type(guard) for guard in events}) == len(events) <= WORD_BITS,
-        reasons=(why, why_drop),
+        reasons=(why, why_drop, *(_why_bound(made.terms) if made.terms else ())),
+        terms=made.terms,
     )
+
+
+def _why_bound(terms: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """What comparing events costs."""
+    shown = ", ".join(sql for sql, _ in terms[:3]) + (", …" if len(terms) > 3 else "")
+    return (f"events are compared by {shown}: the general engine, at a cost by the values that wait in the window",)
 
 
 def guard_sql(guard: Guard, query: Query) -> str:

@@ -32,7 +32,7 @@ States = frozenset[Value]
 class Node:
     """A set of partial matches: an event before which `left` came (`right` is None), or the union of two sets.
 
-    `start` is the clock of the latest beginning in it; unions keep the greater on the left. None is the empty beginning.
+    `start` is the clock of the latest beginning in it; unions keep the greater on the left. None is the beginning.
     """
 
     __slots__ = ("label", "left", "right", "row", "start")
@@ -58,7 +58,7 @@ class BoundSymbol(Symbol):
         object.__setattr__(self, "_engine", engine)
 
     def closed(self, register: Reg, window: int) -> bool:
-        return register != NOW and self._engine.has_closed(register, window)  # type: ignore[attr-defined, no-any-return]
+        return register != NOW and self._engine.has_closed(register, window)  # type: ignore[attr-defined]
 
 
 class BoundEngine:
@@ -189,7 +189,7 @@ class BoundEngine:
                 self.drop_runs()
 
     def _row(self, states: States, symbol: Symbol) -> tuple[States, list[tuple[int, States, bool]], bool]:
-        """What a set of values does: after skipping, its moves (label, values, accept), and does a match become known?"""
+        """What a set of values does: skipping, its moves (label, values, accept), and does a match become known?"""
         reached: dict[int, tuple[set[Value], bool]] = {}
         report = False
         for value in states:
@@ -202,9 +202,7 @@ class BoundEngine:
                     values.add(target)
                 reached[mask & self._program.keep] = (values, accepts or accept)
         skipped, ends_unmarked = reached.pop(0, (set(), False))
-        moves = [
-            (self._label[mask], self._named(values), accept) for mask, (values, accept) in sorted(reached.items())
-        ]
+        moves = [(self._label[mask], self._named(values), accept) for mask, (values, accept) in sorted(reached.items())]
         if ends_unmarked:
             moves.append((self._label[0], frozenset(), True))
         return self._named(skipped), moves, report
@@ -216,7 +214,7 @@ class BoundEngine:
         if NOW not in used:
             return kept
         self._clocks[self._position] = self._now
-        return renamed(kept, {register: register for register in used} | {NOW: Reg(self._position)})  # type: ignore[no-any-return]
+        return renamed(kept, {register: register for register in used} | {NOW: Reg(self._position)})
 
     def _clock(self, now: tuple[Clock, int]) -> Clock:
         window = self._program.window

@@ -98,11 +98,8 @@ class CompareMachine(Machine):
                 *(symbol.values[t] for t in self._terms[k]),
                 *(symbol.holds(guard) for guard in self._guards[k]),
             )
-            if not choice.pairs:
-                held, last, chosen = bound[k], None, (profile,)
-            else:
-                held, last = bound[k]
-                chosen = (last, profile)
+            held, last = bound[k] if choice.pairs else (bound[k], None)
+            chosen: Chosen = (last, profile) if choice.pairs else (profile,)
             if choice.pairs and last is None:
                 grown: Value = (held, profile)
             elif chosen in held:
@@ -126,9 +123,7 @@ class CompareMachine(Machine):
 
     def _holds(self, bound: Value, k: int, chosen: Chosen) -> bool:
         """Does some side hold for the new one of choice k with all that the other choices have?"""
-        others = [
-            [chosen] if i == k else (bound[i][0] if c.pairs else bound[i]) for i, c in enumerate(self._choices)
-        ]
+        others = [[chosen] if i == k else (bound[i][0] if c.pairs else bound[i]) for i, c in enumerate(self._choices)]
         return all(map(self._some_side, product(*others)))
 
     def _some_side(self, picked: tuple[Chosen, ...]) -> bool:

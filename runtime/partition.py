@@ -19,6 +19,7 @@ from runtime.engine import Engine, engine_for
 from runtime.order import as_clock, as_symbols, codes, combined, group_ids, has_clock, sorted_rows
 from runtime.rows import RowBuilder
 from runtime.task import Task
+from runtime.terms import term_codes
 
 COUNT_COLUMN = "__cersql_count"
 STREAM_ROWS = 1 << 16  # a stream is fed in pieces of about this many rows
@@ -44,8 +45,12 @@ def run(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def _symbols(task: Task, rows: pa.Table) -> AnyArray:
-    """int64[n] or int64[n, words]."""
-    return as_symbols([rows.column(name) for name in task.symbols], task.symbol_bits)
+    """int64[n] or int64[n, words + terms]."""
+    symbols = as_symbols([rows.column(name) for name in task.symbols], task.symbol_bits)
+    if not task.terms:
+        return symbols
+    words = symbols[:, None] if symbols.ndim == 1 else symbols
+    return np.concatenate([words, term_codes([rows.column(name) for name in task.terms])], axis=1)
 
 
 def _first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]:

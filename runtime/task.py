@@ -42,7 +42,7 @@ class Slices:
 class Task:
     """What a worker does with one partition. Columns are named as in the batches that Spark sends.
 
-    `ties`: columns that put rows in order that agree on all of `order`. `presorted`: Spark has sorted by key, order
+    `terms`: the columns of Program.terms. `ties`: columns that put rows in order that agree on all of `order`. `presorted`: Spark has sorted by key, order
     and ties, and the partition is read in a stream; otherwise it is sorted here. `count_only`: one row, the number of
     matches. `position`: a column that numbers the rows of the whole stream, so that gaps show what was dropped.
     `symbol_bits`: if not None, only so many low bits of the single symbol column are the symbol; those above
@@ -52,6 +52,7 @@ class Task:
 
     program: Program
     symbols: tuple[str, ...]
+    terms: tuple[str, ...]
     order: tuple[OrderColumn, ...]
     keys: tuple[str, ...]
     ties: tuple[OrderColumn, ...]

@@ -80,6 +80,7 @@ class Batch:
         self.symbol_bits = None if packed is None else len(plan.guards)
         if packed is not None:
             self.symbols = [(self.symbols[0][0], packed)]
+        self.terms = [(f"__cersql_term{i}", _term_sql(sql, type)) for i, (sql, type) in enumerate(plan.terms)]
         self.keys = [f"__cersql_group{i}" for i in range(len(self.query.partition_by))]
 
     # ------------------------------------------------------------ before the engine
@@ -101,7 +102,8 @@ class Batch:
             case _:
                 n, rows = 1, self._rows().repartition(1)
         # What is interleaved is numbered by key here, and so must be held as a whole.
-        presorted = self._spark_sorts(n) and not self._interleaved
+        # Codes of terms that are ranks, too, mean something among the rows at hand only.
+        presorted = self._spark_sorts(n) and not self._interleaved and not self.terms
         return self._matched(self._sorted(rows) if presorted else rows, presorted)
 
     @property
@@ -118,7 +120,7 @@ class Batch:
         columns += [
             f"{self._normalised(name)} AS {key}" for name, key in zip(self.query.partition_by, self.keys, strict=True)
         ]
-        columns += [f"{sql} AS {name}" for name, sql in self.symbols]
+        columns += [f"{sql} AS {name}" for name, sql in (*self.symbols, *self.terms)]
         if any(tie.name == TYPE_COLUMN for tie in self._ties()):
             columns.append(f"CAST({type_rank_sql(self.plan)} AS INT) AS {TYPE_COLUMN}")
         rows = source.selectExpr(*columns, *more)
@@ -189,7 +191,8 @@ class Batch:
         cut = can_be_cut(self.types[self.query.order_by[0].column]) and self._bytes >= MANY_ROWS_BYTES
         order = (*self._order(), *self._ties())
         numbered = with_positions(rows, self.source, order, self._relevant(), n if cut else 1)
-        kept = {self.query.order_by[0].column, *self._used(), POSITION_COLUMN, *(name for name, _ in self.symbols)}
+        kept = {self.query.order_by[0].column, *self._used(), POSITION_COLUMN}
+        kept.update(name for name, _ in (*self.symbols, *self.terms))
         columns = [quote(name) for name in numbered.columns if name in kept]
         if self.plan.span is None:
             return numbered.select(*columns).repartition(1), 1
@@ -243,6 +246,7 @@ class Batch:
         return Task(
             program=plan.program,
             symbols=tuple(name for name, _ in self.symbols),
+            terms=tuple(name for name, _ in self.terms),
             symbol_bits=self.symbol_bits,
             order=self._order(),
             keys=tuple(self.keys),
@@ -335,6 +339,12 @@ def _mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], sch
         rows = rows.toDF(*(f"__cersql_column{i}" for i in range(len(names))))
         function = partial(renamed, names, function)
     return rows.mapInArrow(function, schema)
+
+
+def _term_sql(sql: str, type: str) -> str:
+    """An attribute that is compared, in the type in which it is; equal under a collation is equal as a key."""
+    cast = f"CAST({sql} AS {type})" if type else f"({sql})"
+    return f"collation_key({cast})" if "COLLATE" in type.upper() else cast
 
 
 def clock_sql(column: str, types: dict[str, DataType]) -> str:

@@ -77,6 +77,18 @@ class SparkCatalog:
         except (AnalysisException, ParseException):
             return "double"
 
+    def common_type(self, left: str, right: str, columns: Sequence[Column]) -> str:
+        """The type to which Spark casts two expressions to compare them; '' if it cannot, which is reported later."""
+        empty = self.empty(columns)
+        try:
+            if not hasattr(empty, "_jdf"):  # over Connect nothing shows the casts
+                return str(empty.selectExpr(f"coalesce({left}, {right})").schema.fields[0].dataType.simpleString())
+            plan = empty.selectExpr(f"({left}) <=> ({right})")._jdf.queryExecution().analyzed()
+            compared = plan.expressions().apply(0).child()
+            return str(compared.left().dataType().sql())
+        except (AnalysisException, ParseException):
+            return ""
+
     def _columns(self, df: DataFrame) -> tuple[Column, ...]:
         """A DataFrame's columns, remembering their exact types (a type's text does not quote odd field names)."""
         fields = df.schema.fields

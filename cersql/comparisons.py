@@ -1,0 +1,315 @@
+"""Comparisons of events: a condition between two variables, or two consecutive events of one, taken apart.
+
+A comparison has two sides that speak of one event each. Where a side speaks of two, sums and differences are moved
+until each speaks of one (`b.ts - a.ts <= INTERVAL 5 MINUTES` is `b.ts <= a.ts + INTERVAL 5 MINUTES`), if the types
+allow that without overflow or rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cersql.booleans import Bool
+from cersql.errors import BindError
+from cersql.expressions import Call, Node, Ref, Word, walk
+from cersql.lexer import CLOSING, OPENING, Token
+from planner.sql import Sql
+from runtime.errors import Span
+
+EACH, EARLIER, LATER = "each", "earlier", "later"
+Event = tuple[str, str]  # a variable, and which of its events
+
+_OPERATORS = {"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
+_NOT = {
+    "=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">",
+    "<=>": "IS DISTINCT FROM", "IS DISTINCT FROM": "<=>",
+}  # fmt: skip
+_SMALL = ("tinyint", "smallint", "int")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """left op right, each side about one event."""
+
+    left: Event
+    left_sql: Sql
+    op: str
+    right: Event
+    right_sql: Sql
+    type: str
+
+    @property
+    def whole(self) -> Sql:
+        """The comparison as if both events were one row, for the analyzer."""
+        at = self.left_sql.pieces[0][1]
+        middle = ((f") {self.op} (", at, False),)
+        return Sql((("(", at, False), *self.left_sql.pieces, *middle, *self.right_sql.pieces, (")", at, False)))
+
+
+# ---------------------------------------------------------------- neighbours
+
+
+def plain(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """PREV(x.a), PREV(x).a and NEXT as x[i-1].a and x[i+1].a."""
+    return tuple(
+        _neighbour(node) if isinstance(node, Call) and node.function in ("PREV", "NEXT") else node for node in nodes
+    )
+
+
+def _neighbour(call: Call) -> Ref:
+    refs = [node for node in call.arguments if isinstance(node, Ref)]
+    if len(refs) != 1 or len(call.arguments) != 1 or refs[0].index is not None or (refs[0].column and call.column):
+        hint = f"Write {call.function}(b.x), or b[{'i-1' if call.function == 'PREV' else 'i+1'}].x."
+        raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=f"This argument of {call.function}", hint=hint)
+    index = "previous" if call.function == "PREV" else "next"
+    column, at = (call.column, call.column_span) if call.column else (refs[0].column, refs[0].column_span)
+    return replace(refs[0], index=index, column=column, column_span=at, span=call.span)
+
+
+def events_of(nodes: Sequence[Node], modes: Mapping[str, str]) -> list[Event]:
+    """The events that an expression speaks of, in order of appearance."""
+    refs = (node for node in nodes if isinstance(node, Ref) and not isinstance(node.index, int))
+    return list(dict.fromkeys((ref.variable, which(ref, modes)) for ref in refs))
+
+
+def which(ref: Ref, modes: Mapping[str, str]) -> str:
+    """Which event a reference means, where the clause looks at neighbours ('previous' or 'next') of its variable."""
+    mode = modes.get(ref.variable)
+    if mode is None:
+        return EACH
+    if mode == "previous":
+        return EARLIER if ref.index == "previous" else LATER
+    return LATER if ref.index == "next" else EARLIER
+
+
+def modes_of(parts: Sequence[Sequence[Node]]) -> dict[str, str]:
+    """For each variable of whose consecutive events a clause speaks, by which neighbour it does."""
+    modes: dict[str, str] = {}
+    for nodes in parts:
+        for node in walk(nodes):
+            if isinstance(node, Call) and node.function in ("INCREASING", "DECREASING"):
+                for ref in node.arguments:
+                    if isinstance(ref, Ref):
+                        modes.setdefault(ref.variable, "previous")
+            if not isinstance(node, Ref) or node.index not in ("previous", "next"):
+                continue
+            if modes.setdefault(node.variable, str(node.index)) != node.index:
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=node.span, construct="A condition on three consecutive events",
+                    hint="Join two conditions with AND, one on each pair.",
+                )  # fmt: skip
+    return modes
+
+
+# ---------------------------------------------------------------- one comparison
+
+
+class Comparisons:
+    """Takes comparisons apart. `sql` renders nodes over the bare columns of a row; `type_of` gives the type of an
+    expression, `common` that in which two are compared."""
+
+    def __init__(
+        self, sql: Callable[[Sequence[Node]], Sql], type_of: Callable[[str], str], common: Callable[[str, str], str]
+    ) -> None:
+        self.sql, self.type_of, self.common = sql, type_of, common
+
+    def compared(self, part: Bool, positive: bool, modes: Mapping[str, str]) -> Compared | None:
+        """A part of a condition (or its NOT) as a comparison of two events; None if it is none."""
+        nodes = _unwrapped(part.nodes)
+        if len(nodes) == 1 and isinstance(nodes[0], Call):
+            return self._trend(nodes[0], positive)
+        cut = _cut(nodes)
+        if cut is None:
+            return None
+        left, op, right = cut
+        op = op if positive else _NOT[op]
+        sides = events_of(left, modes), events_of(right, modes)
+        if len(sides[0]) == len(sides[1]) == 1 and sides[0] != sides[1]:
+            return self._made(sides[0][0], self.sql(left), op, sides[1][0], self.sql(right))
+        return self._moved(left, op, right, modes)
+
+    def _made(self, left: Event, left_sql: Sql, op: str, right: Event, right_sql: Sql) -> Compared:
+        return Compared(left, left_sql, op, right, right_sql, self.common(left_sql.text, right_sql.text))
+
+    def _trend(self, call: Call, positive: bool) -> Compared | None:
+        """INCREASING(x.a), DECREASING(x.a)."""
+        if call.function not in ("INCREASING", "DECREASING"):
+            return None
+        variables = {ref.variable for ref in call.arguments if isinstance(ref, Ref)}
+        if len(variables) != 1:
+            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=f"This argument of {call.function}")
+        op = "<" if call.function == "INCREASING" else ">"
+        (variable,) = variables
+        sql = self.sql(call.arguments)
+        return self._made((variable, EARLIER), sql, op if positive else _NOT[op], (variable, LATER), sql)
+
+    def _moved(self, left: Sequence[Node], op: str, right: Sequence[Node], modes: Mapping[str, str]) -> Compared | None:
+        """Sums and differences moved so that each side speaks of one event; None where that cannot be done exactly."""
+        terms = [(sign, nodes, True) for sign, nodes in _summands(left)]
+        terms += [(sign, nodes, False) for sign, nodes in _summands(right)]
+        owners: dict[Event, list[tuple[int, Sequence[Node], bool]]] = {}
+        constants: list[tuple[int, Sequence[Node], bool]] = []
+        for sign, nodes, on_left in terms:
+            events = events_of(nodes, modes)
+            if len(events) > 1 or not nodes:
+                return None
+            (owners.setdefault(events[0], []) if events else constants).append((sign, nodes, on_left))
+        if len(owners) != 2:
+            return None
+        texts = [self.sql(nodes).text for _, nodes, _ in terms]
+        kind = _exact([self.type_of(text) for text in texts])
+        if kind is None:
+            return None
+        # What stays on the left is what counts positively there: the sum of a side must have a positive term first.
+        stays = next((e for e, own in owners.items() if any((s > 0) == on_left for s, _, on_left in own)), None)
+        if stays is None:
+            return None
+        goes = next(event for event in owners if event != stays)
+        one = self._sum([(s if on_left else -s, n) for s, n, on_left in owners[stays]], kind)
+        other = self._sum([(-s if on_left else s, n) for s, n, on_left in (*owners[goes], *constants)], kind)
+        if one is None or other is None:
+            return None
+        return self._made(stays, one, op, goes, other)
+
+    def _sum(self, terms: Sequence[tuple[int, Sequence[Node]]], kind: str) -> Sql | None:
+        """The sum in exact arithmetic; None if it has no positive term to begin with."""
+        ordered = sorted(terms, key=lambda term: -term[0])
+        if not ordered or ordered[0][0] < 0:
+            return None
+        before, after = ("CAST((", f") AS {kind})") if kind else ("(", ")")
+        pieces = list(self.sql(ordered[0][1]).wrapped(before, after).pieces)
+        for sign, nodes in ordered[1:]:
+            pieces += self.sql(nodes).wrapped(f" {'+' if sign > 0 else '-'} {before}", after).pieces
+        return Sql(tuple(pieces))
+
+
+def _exact(types: Sequence[str]) -> str | None:
+    """What to cast summands to so that sums are exact: '' for nothing; None if there is no such type."""
+    if all(type in _SMALL for type in types):
+        return "BIGINT"
+    if all(type in (*_SMALL, "bigint") for type in types):
+        return "DECIMAL(38,0)"
+    times = [type for type in types if type in ("timestamp", "timestamp_ntz", "date")]
+    others = [type for type in types if type not in times]
+    if len(times) == 2 and len(set(times)) == 1 and all(type.startswith("interval") for type in others):
+        return ""
+    return None
+
+
+def _summands(nodes: Sequence[Node]) -> Iterator[tuple[int, Sequence[Node]]]:
+    """(sign, nodes) of the sum that an expression is; itself, if it is none."""
+    nodes = _unwrapped(nodes)
+    depth, sign = 0, 1
+    current: list[Node] = []
+    for node in nodes:
+        upper = node.upper if isinstance(node, Word) else ""
+        if depth == 0 and upper in ("+", "-") and current and not _is_operator(current[-1]):
+            yield sign, current
+            sign, current = (1 if upper == "+" else -1), []
+            continue
+        depth += (upper in OPENING) - (upper in CLOSING)
+        current.append(node)
+    yield sign, current
+
+
+def _is_operator(node: Node) -> bool:
+    return isinstance(node, Word) and node.upper in ("*", "/", "%", "||", "DIV", "+", "-", "INTERVAL")
+
+
+def _cut(nodes: Sequence[Node]) -> tuple[Sequence[Node], str, Sequence[Node]] | None:
+    """(left, operator, right), if the nodes are one comparison."""
+    depth, case = 0, 0
+    found: list[tuple[int, int, str]] = []
+    for k, node in enumerate(nodes):
+        upper = node.upper if isinstance(node, Word) else ""
+        case += (upper == "CASE") - (upper == "END" and case > 0)
+        if depth == 0 and case == 0:
+            if upper in _OPERATORS:
+                found.append((k, k + 1, _OPERATORS[upper]))
+            elif upper == "IS":
+                words = [n.upper if isinstance(n, Word) else "" for n in nodes[k : k + 4]]
+                if words[1:3] == ["DISTINCT", "FROM"]:
+                    found.append((k, k + 3, "IS DISTINCT FROM"))
+                elif words[1:4] == ["NOT", "DISTINCT", "FROM"]:
+                    found.append((k, k + 4, "<=>"))
+                else:
+                    return None
+            elif upper in ("BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP"):
+                return None
+        depth += (upper in OPENING) - (upper in CLOSING)
+    if len(found) != 1:
+        return None
+    ((begin, end, op),) = found
+    return (nodes[:begin], op, nodes[end:]) if begin > 0 and end < len(nodes) else None
+
+
+def _unwrapped(nodes: Sequence[Node]) -> Sequence[Node]:
+    """Without parentheses around the whole."""
+    while len(nodes) > 2 and _text(nodes[0]) == "(" and _text(nodes[-1]) == ")":
+        depth = 0
+        for k, node in enumerate(nodes):
+            depth += (_text(node) in OPENING) - (_text(node) in CLOSING)
+            if depth == 0 and k < len(nodes) - 1:
+                return nodes
+        nodes = nodes[1:-1]
+    return nodes
+
+
+def _text(node: Node) -> str:
+    return node.upper if isinstance(node, Word) else ""
+
+
+# ---------------------------------------------------------------- BETWEEN and IN
+
+
+def spelled_out(part: Bool) -> Bool:
+    """BETWEEN as two comparisons, IN (…) as an OR of them: for conditions about several events."""
+    nodes = tuple(_unwrapped(part.nodes))
+    depth = 0
+    for k, node in enumerate(nodes):
+        upper = _text(node)
+        if depth == 0 and k and upper in ("BETWEEN", "IN"):
+            negated = _text(nodes[k - 1]) == "NOT"
+            subject, rest = nodes[: k - negated], nodes[k + 1 :]
+            made = _between(subject, rest, node) if upper == "BETWEEN" else _in(subject, rest, node)
+            if made is None:
+                return part
+            return Bool("not", (made,), part.nodes) if negated else made
+        depth += (upper in OPENING) - (upper in CLOSING)
+    return part
+
+
+def _between(subject: tuple[Node, ...], rest: tuple[Node, ...], at: Node) -> Bool | None:
+    depth = 0
+    for k, node in enumerate(rest):
+        if depth == 0 and _text(node) == "AND":
+            sides = (_atom(subject, ">=", rest[:k], at), _atom(subject, "<=", rest[k + 1 :], at))
+            return Bool("and", sides, (*subject, at, *rest))
+        depth += (_text(node) in OPENING) - (_text(node) in CLOSING)
+    return None
+
+
+def _in(subject: tuple[Node, ...], rest: tuple[Node, ...], at: Node) -> Bool | None:
+    inside = _unwrapped(rest)
+    if len(inside) == len(rest):
+        return None
+    items: list[list[Node]] = [[]]
+    depth = 0
+    for node in inside:
+        if depth == 0 and _text(node) == ",":
+            items.append([])
+            continue
+        depth += (_text(node) in OPENING) - (_text(node) in CLOSING)
+        items[-1].append(node)
+    sides = tuple(_atom(subject, "=", tuple(item), at) for item in items)
+    return sides[0] if len(sides) == 1 else Bool("or", sides, (*subject, at, *rest))
+
+
+def _atom(left: tuple[Node, ...], op: str, right: tuple[Node, ...], at: Node) -> Bool:
+    word = Word(Token("op", op, at.span.start, at.span.end))
+    return Bool("atom", (), (*left, word, *right))
+
+
+def span_of(nodes: Sequence[Node]) -> Span:
+    return nodes[0].span | nodes[-1].span
