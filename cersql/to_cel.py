@@ -40,7 +40,7 @@ class Translator:
         self.warnings: list[str] = []
         self.on_match: list[OrOf] = []
         self.vetoes: list[cel.Formula] = []
-        self.across: list[tuple[int, tuple[cel.Comparison | cel.Test, ...], Span]] = []  # (negated part, OR, place)
+        self.across: set[int] = set()  # the negated parts that are compared with what is around them
         self.agreed: list[str] = []
         self.projects: list[cel.Project] = []  # kept, so that their identities stay theirs
         self.narrowed: dict[int, projection.Limits] = {}
@@ -51,12 +51,6 @@ class Translator:
         for condition in where:
             formula = self.filtered(formula, condition, whole=True)
         self._narrow(formula, {})
-        if self.across:
-            at = self.across[0][2]
-            raise BindError(
-                "NOT_SUPPORTED_YET", span=at, construct="A comparison of what must not happen with the match around it",
-                hint="If they agree on a column, write PARTITION BY with it.",
-            )  # fmt: skip
         return self._placed(formula)
 
     def pattern(self, part: syntax.Pattern, whole: bool = False, edge: bool = False) -> cel.Formula:
@@ -189,7 +183,10 @@ class Translator:
         if not self.vetoes:
             return formula
         number = _number(formula)
-        return formulas.changed(formula if number is None else self.vetoes[number], self._placed)
+        if number is None:
+            return formulas.changed(formula, self._placed)
+        veto = formulas.changed(self.vetoes[number], self._placed)
+        return cel.Candidate(veto, number) if number in self.across else veto
 
     # ------------------------------------------------------------ filters
 
@@ -207,8 +204,18 @@ class Translator:
                 formula = self._clause(formula, clause)
             else:
                 self.vetoes[owner] = self._clause(self.vetoes[owner], clause)
+        across: dict[int, list[tuple[cel.Comparison | cel.Test, ...]]] = {}
         for owner, clause in split.across:
-            self.across.append((owner, self._sides(clause), condition.span))
+            across.setdefault(owner, []).append(self._sides(clause))
+        for owner, clauses in across.items():
+            if owner in self.across:
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=condition.span,
+                    construct="A second condition between the same negated part and what is around it",
+                    hint="Join both with AND, in one WHERE or one FILTER.",
+                )  # fmt: skip
+            self.across.add(owner)
+            formula = cel.Across(formula, owner, tuple(clauses))
         return formula
 
     def _clause(self, formula: cel.Formula, clause: Clause) -> cel.Formula:

@@ -294,6 +294,25 @@ class Agree(Formula):
     type: str = ""
 
 
+@dataclass(frozen=True)
+class Candidate(Formula):
+    """A negated part whose matches veto only as `Across` says, by its number."""
+
+    inner: Formula
+    number: int
+
+
+@dataclass(frozen=True)
+class Across(Formula):
+    """⟦φ FILTER …⟧ with conditions between a negated part and the events around it: C of φ such that, in some way to
+    find C, no match D of the part (`number`) where it must not be fulfils all `clauses` with C: events are chosen from
+    C ∪ D, as in Compare."""
+
+    inner: Formula
+    number: int
+    clauses: tuple[tuple[Comparison | Test, ...], ...]
+
+
 def children(formula: Formula) -> tuple[Formula, ...]:
     """The direct subformulas, left to right."""
     match formula:
@@ -313,7 +332,7 @@ def children(formula: Formula) -> tuple[Formula, ...]:
             return (inner,)
         case FilterAny(inner) | Start(inner) | Project(inner) | Within(inner) | Strategy(_, inner):
             return (inner,)
-        case Compare(inner) | Agree(inner):
+        case Compare(inner) | Agree(inner) | Candidate(inner) | Across(inner):
             return (inner,)
     raise TypeError(f"not a formula: {formula!r}")
 
@@ -347,7 +366,7 @@ def may_be_empty(formula: Formula) -> bool:
             return low == 0 or may_be_empty(inner)
         case As(inner) | Filter(inner) | FilterAny(inner) | Iteration(inner) | ContiguousIteration(inner):
             return may_be_empty(inner)
-        case Compare(inner) | Agree(inner):
+        case Compare(inner) | Agree(inner) | Across(inner):
             return may_be_empty(inner)
         case Or(left, right):
             return may_be_empty(left) or may_be_empty(right)
@@ -402,6 +421,10 @@ def show(formula: Formula, depth: int = 0) -> str:
             head = "FILTER " + " OR ".join(f"{variable or 'every event'}: {predicate}" for variable, predicate in sides)
         case Compare(_, clause):
             head = f"FILTER {' OR '.join(map(str, clause))}"
+        case Candidate(_, number):
+            head = f"not {number}"
+        case Across(_, number, clauses):
+            head = f"NOT {number} WHERE {' AND '.join(' OR '.join(map(str, sides)) for sides in clauses)}"
         case Agree(_, terms):
             head = f"AGREE {', '.join(f'{variable or ANY_EVENT}: {sql}' for variable, sql in terms)}"
         case _:

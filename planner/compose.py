@@ -41,7 +41,7 @@ def push_filters(formula: cel.Formula) -> cel.Formula:
             return _pushed(push_filters(inner), variable, predicate)
         case cel.Compare(inner, sides):
             return _compared(push_filters(inner), sides)
-    return _rebuilt(formula, push_filters)
+    return rebuilt(formula, push_filters)
 
 
 def _compared(formula: cel.Formula, sides: tuple[cel.Comparison | cel.Test, ...]) -> cel.Formula:
@@ -60,7 +60,7 @@ def _compared(formula: cel.Formula, sides: tuple[cel.Comparison | cel.Test, ...]
                 return replace(formula, right=_compared(right, sides))
         case cel.Or(left, right):
             return cel.Or(*(_compared(p, sides) if wanted & cel.variables(p) else p for p in (left, right)))
-        case cel.Unless(inner) | cel.Within(inner) | cel.NotBefore(_, inner) | cel.NotAfter(inner):
+        case cel.Unless(inner) | cel.Within(inner) | cel.NotBefore(_, inner) | cel.NotAfter(inner) | cel.Across(inner):
             return replace(formula, inner=_compared(inner, sides))
     return cel.Compare(formula, sides)
 
@@ -96,10 +96,10 @@ def _pushed(formula: cel.Formula, variable: str | None, predicate: cel.Predicate
             return cel.Filter(formula, variable, predicate)
         case cel.Strategy() | cel.And():
             return cel.Filter(formula, variable, predicate)
-    return _rebuilt(formula, push)
+    return rebuilt(formula, push)
 
 
-def _rebuilt(formula: cel.Formula, change: Callable[[cel.Formula], cel.Formula]) -> cel.Formula:
+def rebuilt(formula: cel.Formula, change: Callable[[cel.Formula], cel.Formula]) -> cel.Formula:
     """The formula with each direct part changed."""
     match formula:
         case cel.Event():
@@ -128,6 +128,7 @@ class Composer:
     filters: dict[Guard, int] = field(default_factory=dict)
     windows: dict[cel.Window, int] = field(default_factory=dict)
     terms: dict[tuple[str, str], int] = field(default_factory=dict)  # (SQL, the type it is compared in)
+    profiles: dict[int, nodes.Profiles] = field(default_factory=dict)  # by the number of a negated part
     automata: list[Automaton] = field(default_factory=list)
 
     def mask(self, names: Label) -> int:
@@ -152,6 +153,10 @@ class Composer:
                 return nodes.Restrict(self.node(inner), tuple(self.side(*side) for side in sides))
             case cel.Compare(inner, sides):
                 return self.compare(inner, sides)
+            case cel.Across(inner, number, clauses):
+                return self.across(inner, number, clauses)
+            case cel.Candidate(inner, number):
+                return nodes.Candidate(self.node(inner), number, self.profiles[number])
             case cel.Agree(inner, terms, type):
                 return nodes.Agree(
                     self.node(inner),
@@ -221,10 +226,7 @@ class Composer:
         return self.terms.setdefault((sql, type), len(self.terms))
 
     def compare(self, inner: cel.Formula, sides: tuple[cel.Comparison | cel.Test, ...]) -> nodes.Compare:
-        pairs: dict[str, bool] = {}
-        for side in sides:
-            for part in (side,) if isinstance(side, cel.Test) else (side.left, side.right):
-                pairs[part.variable] = pairs.get(part.variable, False) or part.of != "each"
+        pairs = _pairs_of(sides)
         number = {variable: i for i, variable in enumerate(pairs)}
 
         def operand(part: cel.Term | cel.Test, what: int) -> nodes.Operand:
@@ -241,11 +243,72 @@ class Composer:
         choices = tuple(nodes.Choice(self.mask(frozenset({v})), both) for v, both in pairs.items())
         return nodes.Compare(self.node(inner), choices, tuple(comparisons), tuple(tests))
 
+    def across(
+        self, inner: cel.Formula, number: int, clauses: tuple[tuple[cel.Comparison | cel.Test, ...], ...]
+    ) -> nodes.Across:
+        outside = cel.variables(inner)
+        choices: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}  # terms and guards
+        made = []
+        for sides in clauses:
+            pairs = _pairs_of(sides)
+
+            def operand(
+                part: cel.Term | cel.Test, kind: int, what: int, pairs: dict[str, bool] = pairs
+            ) -> tuple[tuple[str, bool], int, int, int]:
+                key = part.variable, pairs[part.variable]
+                numbers = choices.setdefault(key, ([], []))[kind]
+                if what not in numbers:
+                    numbers.append(what)
+                return key, int(pairs[part.variable] and part.of != "earlier"), kind, what
+
+            comparisons = [
+                (
+                    operand(s.left, 0, self.term(s.left.sql, s.type)),
+                    s.op,
+                    operand(s.right, 0, self.term(s.right.sql, s.type)),
+                )
+                for s in sides
+                if isinstance(s, cel.Comparison)
+            ]
+            tests = [operand(s, 1, self.side(s.variable, s.predicate)[1]) for s in sides if isinstance(s, cel.Test)]
+            made.append((comparisons, tests))
+        index = {key: i for i, key in enumerate(choices)}
+
+        def placed(found: tuple[tuple[str, bool], int, int, int]) -> nodes.Operand:
+            key, which, kind, what = found
+            terms, guards = choices[key]
+            return nodes.Operand(index[key], which, guards.index(what) + len(terms) if kind else terms.index(what))
+
+        self.profiles[number] = nodes.Profiles(
+            choices=tuple(nodes.Choice(self.mask(frozenset({v})), both) for v, both in choices),
+            terms=tuple(tuple(terms) for terms, _ in choices.values()),
+            guards=tuple(tuple(guards) for _, guards in choices.values()),
+            negated=tuple(v not in outside for v, _ in choices),
+        )
+        return nodes.Across(
+            self.node(inner),
+            number,
+            self.profiles[number],
+            tuple(
+                nodes.Clause(tuple((placed(a), op, placed(b)) for a, op, b in comparisons), tuple(map(placed, tests)))
+                for comparisons, tests in made
+            ),
+        )
+
     def side(self, variable: str | None, predicate: cel.Predicate) -> tuple[int, int]:
         """(mask of the variable, guard); guards of filters are numbered from -2 down until event guards are known."""
         mask = VISIBLE if variable is None else self.mask(frozenset({variable}))
         guard = self.filters.setdefault(frozenset({predicate}), len(self.filters))
         return mask, -2 - guard
+
+
+def _pairs_of(sides: tuple[cel.Comparison | cel.Test, ...]) -> dict[str, bool]:
+    """The variables of an OR, and whether consecutive events of them are chosen, two by two."""
+    pairs: dict[str, bool] = {}
+    for side in sides:
+        for part in (side,) if isinstance(side, cel.Test) else (side.left, side.right):
+            pairs[part.variable] = pairs.get(part.variable, False) or part.of != "each"
+    return pairs
 
 
 def masks(node: nodes.Node) -> frozenset[int]:
@@ -290,6 +353,9 @@ def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
         changes["sides"] = tuple((mask, n_event_guards - 2 - guard) for mask, guard in node.sides)
     if isinstance(node, nodes.Compare):
         changes["tests"] = tuple(o._replace(number=n_event_guards - 2 - o.number) for o in node.tests)
+    if isinstance(node, nodes.Across | nodes.Candidate):
+        guards = tuple(tuple(n_event_guards - 2 - guard for guard in own) for own in node.profiles.guards)
+        changes["profiles"] = node.profiles._replace(guards=guards)
     if isinstance(node, nodes.Greedy):
         changes["asks"] = tuple(
             tuple((clause, tuple((side, n_event_guards - 2 - guard) for side, guard in of)) for clause, of in asks)

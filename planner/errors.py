@@ -11,5 +11,8 @@ class PlanError(CersqlError):
     conditions = {
         "ABSENCE_BEFORE": Condition("0A000", "{found} inside an absence before the match is not supported."),
         "AUTOMATON_LIMIT": Condition("54000", "The pattern needs {found} states, the limit is {limit}."),
+        "ACROSS": Condition(
+            "0A000", "Comparing what must not happen with the events around it is not supported with {found}."
+        ),
         "TIMEOUTS": Condition("0A000", "WITH TIMEOUTS beside {found} is not supported."),
     }

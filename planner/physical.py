@@ -20,6 +20,7 @@ from planner.choice import contains
 from planner.compile import lowered
 from planner.compose import is_flat
 from planner.determinize import n_deterministic
+from planner.keys import keyed
 from planner.query import Query
 from planner.sql import literal, quote
 from runtime.program import WORD_BITS, Program, symbol_words
@@ -69,6 +70,8 @@ class PhysicalPlan:
 
 def plan(query: Query) -> PhysicalPlan:
     """Choose how to run a query. Raises PlanError if its automaton is too large."""
+    found = keyed(query, _sees_other_keys(query))
+    query = found.query
     made = lowered(
         query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts
     )
@@ -93,9 +96,20 @@ def plan(query: Query) -> PhysicalPlan:
         type_in_symbol=program.machine is None
         and drops
         and len({own_type(guard) for guard in events}) == len(events) <= WORD_BITS,
-        reasons=(why, why_drop, *(_why_bound(made.terms) if made.terms else ())),
+        reasons=(*found.reasons, why, why_drop, *(_why_bound(made.terms) if made.terms else ())),
         terms=made.terms,
     )
+
+
+def _sees_other_keys(query: Query) -> str | None:
+    """What in the query could see events with other values of an attribute on which its matches agree."""
+    if query.consume != "NONE" or query.skip is not None or query.timeouts:
+        return "consumption, skipping and timeouts speak of all starts"
+    if sees_gaps(query):
+        return "positions in the whole stream matter"
+    if contains(query.formula, (cel.Strategy,)):
+        return "a strategy inside the pattern chooses among all events"
+    return None
 
 
 def _why_bound(terms: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
@@ -231,6 +245,8 @@ def _layout(query: Query, sees_positions: bool, span: int | None) -> tuple[str, 
     window = query.window
     if query.consume == "ANY" and query.partition_by:
         return "single", None, "CONSUME BY ANY: what one key consumes is lost to all, so one task reads all in order"
+    if query.keys and not query.partition_by:
+        return "keys", None, "each key's rows meet in one task"
     if query.partition_by:
         return "keys", None, f"PARTITION BY {', '.join(query.partition_by)}: each key's rows meet in one task"
     if window is not None and window.kind == "time" and isinstance(window.size, int) and can_be_sliced(query):

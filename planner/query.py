@@ -73,6 +73,14 @@ class Skip:
 
 
 @dataclass(frozen=True)
+class Key:
+    """An attribute that is equal in all events of a match, as SQL on a row, and the type in which it is compared."""
+
+    sql: str
+    type: str
+
+
+@dataclass(frozen=True)
 class Output:
     """A column of the result: an expression over the match's columns. `name` None: Spark's name for `shown`."""
 
@@ -89,7 +97,8 @@ class Query:
     order (they break ties). `used`: for each of `variables`, the columns that RETURN and HAVING read. `marks`: the
     variables that tell matches apart, and what labels hold. `window` bounds the whole match; `strategy` is ALL, STRICT,
     NXT, LAST, MAX or NEXT_MATCH (SKIP TILL NEXT MATCH), and chooses among what fits the window; `consume` is NONE,
-    PARTITION or ANY. `timeouts`: also a row for each start whose window closed without a match.
+    PARTITION or ANY. `timeouts`: also a row for each start whose window closed without a match. `keys`: the planner's
+    own, beside PARTITION BY; a row that has NULL in one is in no match.
     """
 
     text: str
@@ -108,6 +117,7 @@ class Query:
     consume: str = "NONE"
     skip: Skip | None = None
     timeouts: bool = False
+    keys: tuple[Key, ...] = ()
     marks: tuple[str, ...] = ()
     having: tuple[Sql, ...] = ()
     limit: int | None = None

@@ -193,7 +193,7 @@ class BoundEngine:
         reached: dict[int, tuple[set[Value], bool]] = {}
         report = False
         for value in states:
-            for mask, target, accept in self._machine.step(value, symbol):
+            for mask, target, accept, _ in self._machine.step(value, symbol):
                 if mask == REPORT:
                     report = True
                     continue

@@ -110,7 +110,7 @@ class Composed:
         reached: dict[int, tuple[set[Value], bool]] = {}
         report = False
         for value in held.values:
-            for mask, target, accept in self._machine.step(value, event):
+            for mask, target, accept, _ in self._machine.step(value, event):
                 if mask == REPORT:
                     report = True
                     continue

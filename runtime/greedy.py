@@ -48,7 +48,7 @@ class GreedyMachine(Machine):
         if taken:
             return taken
         after = {
-            v: None if values is None else self._watches[v].advance(values, symbol) for v, values in watches.items()
+            v: None if values is None else self._watches[v].advance(values, symbol)[0] for v, values in watches.items()
         }
         if not any(_is_available(f, True, after) for f in available):
             return []

@@ -22,9 +22,9 @@ class WithinMachine(Machine):
         if register is not None and symbol.closed(register, self._window):
             return []
         moves = []
-        for mask, target, accept in self._inner.step(inner, symbol):
-            since = NOW if mask & BEGIN else register
-            moves.append(Move(mask, None if target is None else (target, since), accept))
+        for move in self._inner.step(inner, symbol):
+            since = NOW if move.mask & BEGIN else register
+            moves.append(move._replace(next=None if move.next is None else (move.next, since)))
         return moves
 
 
@@ -46,13 +46,13 @@ class NotBeforeMachine(Machine):
         inner, watched, seen = value
         last = frozenset(register for register in seen if not symbol.closed(register, self._window))
         moves = []
-        for mask, target, accept in self._inner.step(inner, symbol):
+        for mask, target, accept, seen in self._inner.step(inner, symbol):
             if watched is not None and not mask & BEGIN:
-                moves.append(Move(mask, (target, *self._watch(watched, last, symbol)), False))
+                moves.append(Move(mask, (target, *self._watch(watched, last, symbol)), False, seen))
             else:
                 free = accept and not last
                 if target is not None or free or (accept and self._shows):
-                    moves.append(Move(mask, None if target is None else (target, None, last), free))
+                    moves.append(Move(mask, None if target is None else (target, None, last), free, seen))
         return moves
 
     def _watch(
@@ -63,7 +63,7 @@ class NotBeforeMachine(Machine):
         for veto, values in zip(self._vetoes, watched, strict=True):
             reached = set()
             for value in values:
-                for mask, target, accept in veto.step(value, symbol):
+                for mask, target, accept, _ in veto.step(value, symbol):
                     if target is not None:
                         reached.add(target)
                     if accept:
@@ -88,17 +88,17 @@ class NotAfterMachine(Machine):
         if kind == "wait":
             if closed:
                 return [Move(REPORT, None, True)]
-            after = self._watches.advance(inner, symbol)
-            return [] if after is None else [Move(0, ("wait", after, register), False)]
+            after, sighted = self._watches.advance(inner, symbol)
+            return [] if after is None else [Move(0, ("wait", after, register), False, sighted)]
         if closed:
             return []
         moves = []
-        for mask, target, accept in self._inner.step(inner, symbol):
+        for mask, target, accept, seen in self._inner.step(inner, symbol):
             since = NOW if mask & BEGIN else register
             if target is not None or not accept:  # the latter only where what is given up is shown
-                moves.append(Move(mask, None if target is None else ("run", target, since), False))
+                moves.append(Move(mask, None if target is None else ("run", target, since), False, seen))
             if accept:
-                moves.append(Move(mask | END, ("wait", self._watches.initial, since), False))
+                moves.append(Move(mask | END, ("wait", self._watches.initial, since), False, seen))
         return moves
 
     def at_end(self, value: Value) -> bool:

@@ -36,10 +36,17 @@ class Reg(NamedTuple):
 NOW = Reg(1 << 62)  # the register that is set by the event being read
 
 
+Sighting = tuple[int, Any]  # a match of a negated part, by its number, and what was bound in it
+NONE_SEEN: frozenset[Sighting] = frozenset()
+
+
 class Move(NamedTuple):
+    """`seen`: matches of negated parts that end here; whoever compares them with the run's own events decides."""
+
     mask: int
     next: Value | None
     accept: bool
+    seen: frozenset[Sighting] = NONE_SEEN
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ MACHINES: dict[type[nodes.Node], Callable[[Any, Maker], Machine]] = {
     nodes.Greedy: GreedyMachine,
     nodes.Compare: comparing.CompareMachine,
     nodes.Agree: comparing.AgreeMachine,
+    nodes.Candidate: comparing.CandidateMachine,
+    nodes.Across: comparing.AcrossMachine,
 }
 
 

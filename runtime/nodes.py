@@ -92,6 +92,48 @@ class Compare(Node):
         return self.inner.may_be_empty
 
 
+class Profiles(NamedTuple):
+    """Of which variables events are chosen, and what of each is looked at: terms, then guards, by their numbers.
+
+    `negated[k]`: choice k is of a variable of the negated part.
+    """
+
+    choices: tuple[Choice, ...]
+    terms: tuple[tuple[int, ...], ...]
+    guards: tuple[tuple[int, ...], ...]
+    negated: tuple[bool, ...]
+
+
+class Clause(NamedTuple):
+    """An OR: comparisons (left, operator, right) and tests. Here Operand.number is a place in a choice's profile."""
+
+    comparisons: tuple[tuple[Operand, str, Operand], ...]
+    tests: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate(Node):
+    """A negated part whose matches are shown to the Across of its number, which decides."""
+
+    inner: Node
+    number: int
+    profiles: Profiles
+
+
+@dataclass(frozen=True, eq=False)
+class Across(Node):
+    """Keeps what no match of the Candidate fulfils all clauses with."""
+
+    inner: Node
+    number: int
+    profiles: Profiles
+    clauses: tuple[Clause, ...]
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.inner.may_be_empty
+
+
 @dataclass(frozen=True, eq=False)
 class Agree(Node):
     """All events have one value, not NULL; terms are (mask, term), VISIBLE for every event."""

@@ -85,14 +85,14 @@ class RestrictMachine(Machine):
         inner, holding = value
         failed = [(i, mask) for i, (mask, guard) in enumerate(self._sides) if not symbol.holds(guard)]
         moves = []
-        for mask, target, accept in self._inner.step(inner, symbol):
+        for move in self._inner.step(inner, symbol):
             left = holding
-            if mask != REPORT:
+            if move.mask != REPORT:
                 for i, variable in failed:
-                    if mask & variable:
+                    if move.mask & variable:
                         left &= ~(1 << i)
             if left:
-                moves.append(Move(mask, None if target is None else (target, left), accept))
+                moves.append(move._replace(next=None if move.next is None else (move.next, left)))
         return moves
 
     def at_end(self, value: Value) -> bool:
@@ -129,33 +129,33 @@ class JoinMachine(Machine):
         if value[0] == GAP:
             return self._step_gap(value[1], value[2], symbol)
         moves = []
-        for mask, target, accept in self._right.step(value[1], symbol):
+        for mask, target, accept, seen in self._right.step(value[1], symbol):
             if value[0] == JOINT and not mask & BEGIN:
                 continue
             tag = FRONT if value[0] == FRONT and not mask & BEGIN else RIGHT
             kept = mask if value[0] == FRONT else mask & ~BEGIN
-            moves.append(Move(kept, None if target is None else (tag, target), accept))
+            moves.append(Move(kept, None if target is None else (tag, target), accept, seen))
         return moves
 
     def _step_left(self, inner: Value, symbol: Symbol) -> list[Move]:
         moves = []
-        for mask, target, accept in self._left.step(inner, symbol):
+        for mask, target, accept, seen in self._left.step(inner, symbol):
             if target is not None:
-                moves.append(Move(mask, (LEFT, target), False))
+                moves.append(Move(mask, (LEFT, target), False, seen))
             if accept:
-                moves += [Move(mask, entry, False) for entry in self._entries]
+                moves += [Move(mask, entry, False, seen) for entry in self._entries]
                 if self._right.may_be_empty:
-                    moves.append(Move(mask, None, True))
+                    moves.append(Move(mask, None, True, seen))
         return moves
 
     def _step_gap(self, inner: Value, watched: tuple[frozenset[Value], ...], symbol: Symbol) -> list[Move]:
-        after = self._watches.advance(watched, symbol)
+        after, sighted = self._watches.advance(watched, symbol)
         moves = []
-        for mask, target, accept in self._right.step(inner, symbol):
+        for mask, target, accept, seen in self._right.step(inner, symbol):
             if mask & BEGIN:
-                moves.append(Move(mask & ~BEGIN, None if target is None else (RIGHT, target), accept))
+                moves.append(Move(mask & ~BEGIN, None if target is None else (RIGHT, target), accept, seen))
             elif after is not None and target is not None:
-                moves.append(Move(mask, (GAP, target, after), False))
+                moves.append(Move(mask, (GAP, target, after), False, seen | sighted))
         return moves
 
 
@@ -174,19 +174,20 @@ class LoopMachine(Machine):
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
         copies, tag, inner = value
         moves = []
-        for mask, target, accept in self._inner.step(inner, symbol):
+        for mask, target, accept, seen in self._inner.step(inner, symbol):
             if tag == JOINT and not mask & BEGIN:
                 continue
             kept = mask if tag == FRONT else mask & ~BEGIN
             if target is not None:
-                moves.append(Move(kept, (copies, FRONT if tag == FRONT and not mask & BEGIN else RIGHT, target), False))
+                state = (copies, FRONT if tag == FRONT and not mask & BEGIN else RIGHT, target)
+                moves.append(Move(kept, state, False, seen))
             if accept:
                 done = copies + 1
                 if self._high is None or done < self._high:
                     count = min(done, self._low) if self._high is None else done
-                    moves += [Move(kept, (count, self._tag, entry), False) for entry in self._inner.initial()]
+                    moves += [Move(kept, (count, self._tag, entry), False, seen) for entry in self._inner.initial()]
                 if done >= self._low:
-                    moves.append(Move(kept, None, True))
+                    moves.append(Move(kept, None, True, seen))
         return moves
 
 
@@ -222,7 +223,7 @@ class BothMachine(Machine):
             for b in right[a.mask & self._compared]:
                 both = None if a.next is None or b.next is None else (a.next, b.next)
                 if both is not None or (a.accept and b.accept):
-                    moves.append(Move(a.mask | b.mask, both, a.accept and b.accept))
+                    moves.append(Move(a.mask | b.mask, both, a.accept and b.accept, a.seen | b.seen))
         return moves
 
 
@@ -241,29 +242,29 @@ class InterleaveMachine(Machine):
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
         begun = value[2]
         moves = []
-        for left, a, ends_a in self._options(0, value[0], symbol):
-            for right, b, ends_b in self._options(1, value[1], symbol):
-                mask = left | right
+        for left, a, ends_a, seen_a in self._options(0, value[0], symbol):
+            for right, b, ends_b, seen_b in self._options(1, value[1], symbol):
+                mask, seen = left | right, seen_a | seen_b
                 after = begun or bool(mask & BEGIN)
                 if begun:
                     mask &= ~BEGIN
                 if a == FINISHED and b == FINISHED:
                     if ends_a or ends_b:
-                        moves.append(Move(mask, None, True))
+                        moves.append(Move(mask, None, True, seen))
                 else:
-                    moves.append(Move(mask, (a, b, after), False))
+                    moves.append(Move(mask, (a, b, after), False, seen))
         return moves
 
-    def _options(self, side: int, value: Value, symbol: Symbol) -> list[tuple[int, Value, bool]]:
-        """(mask, next value, does the side end here) for each thing that a side can do."""
+    def _options(self, side: int, value: Value, symbol: Symbol) -> list[Move]:
+        """What a side can do; `accept`: it ends here."""
         if value == FINISHED:
-            return [(0, FINISHED, False)]
+            return [Move(0, FINISHED, False)]
         found = []
-        for mask, target, accept in self._sides[side].step(value, symbol):
-            if target is not None:
-                found.append((mask, target, False))
-            if accept:
-                found.append((mask, FINISHED, True))
+        for move in self._sides[side].step(value, symbol):
+            if move.next is not None:
+                found.append(move._replace(accept=False))
+            if move.accept:
+                found.append(move._replace(next=FINISHED))
         return found
 
 
@@ -278,13 +279,13 @@ class UnlessMachine(Machine):
 
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
         inner, watched = value
-        after = self._watch.advance(self._watch.initial if watched is None else watched, symbol)
+        after, sighted = self._watch.advance(self._watch.initial if watched is None else watched, symbol)
         moves = []
-        for mask, target, accept in self._inner.step(inner, symbol):
+        for mask, target, accept, seen in self._inner.step(inner, symbol):
             if watched is None and not mask & BEGIN:
-                moves.append(Move(mask, (target, None), False))
+                moves.append(Move(mask, (target, None), False, seen))
             elif after is not None:
-                moves.append(Move(mask, None if target is None else (target, after), accept))
+                moves.append(Move(mask, None if target is None else (target, after), accept, seen | sighted))
         return moves
 
 
@@ -318,15 +319,15 @@ class StrictMachine(Machine):
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
         inner, phase = value
         moves = []
-        for mask, target, accept in self._inner.step(inner, symbol):
-            if mask == REPORT:
-                moves.append(Move(mask, None, accept))
+        for move in self._inner.step(inner, symbol):
+            if move.mask == REPORT:
+                moves.append(move._replace(next=None))
                 continue
-            marked = mask & VISIBLE
+            marked = move.mask & VISIBLE
             if marked and phase == 3:
                 continue
             after = 2 if marked else 3 if phase == 2 else phase
-            moves.append(Move(mask, None if target is None else (target, after), accept))
+            moves.append(move._replace(next=None if move.next is None else (move.next, after)))
         return moves
 
     def at_end(self, value: Value) -> bool:

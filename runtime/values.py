@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from runtime.machine import Machine, Reg, Symbol, Value
+from runtime.machine import NONE_SEEN, Machine, Reg, Sighting, Symbol, Value
 
 
 def registers(value: Value) -> set[Reg]:
@@ -72,34 +72,36 @@ def without(values: Iterable[Value], rivals: Iterable[Value]) -> frozenset[Value
 
 
 class Reached(NamedTuple):
-    """Where a set of values goes: the next values, and whether one of the moves accepts."""
+    """Where a set of values goes: the next values, whether one of the moves accepts, and what they have seen."""
 
     values: set[Value]
     accept: bool
+    seen: frozenset[Sighting] = NONE_SEEN
 
 
 def spread(machine: Machine, values: Iterable[Value], symbol: Symbol) -> dict[int, Reached]:
     """Δ of [CEL] Theorem 7.2: what a set of values reaches, by mask."""
     reached: dict[int, Reached] = {}
     for value in values:
-        for mask, target, accept in machine.step(value, symbol):
+        for mask, target, accept, seen in machine.step(value, symbol):
             old = reached.get(mask)
             if old is None:
                 old = reached[mask] = Reached(set(), False)
             if target is not None:
                 old.values.add(target)
-            if accept and not old.accept:
-                reached[mask] = Reached(old.values, True)
+            if (accept and not old.accept) or seen:
+                reached[mask] = Reached(old.values, accept or old.accept, old.seen | seen)
     return reached
 
 
 def merged(parts: Iterable[Reached]) -> Reached:
     values: set[Value] = set()
-    accept = False
+    accept, seen = False, NONE_SEEN
     for part in parts:
         values |= part.values
         accept = accept or part.accept
-    return Reached(values, accept)
+        seen |= part.seen
+    return Reached(values, accept, seen)
 
 
 class Watch:
@@ -109,10 +111,10 @@ class Watch:
         self._machine = machine
         self.initial = undominated(machine.initial())
 
-    def advance(self, values: frozenset[Value], symbol: Symbol) -> frozenset[Value] | None:
-        """The next set, or None once a match has ended."""
+    def advance(self, values: frozenset[Value], symbol: Symbol) -> tuple[frozenset[Value] | None, frozenset[Sighting]]:
+        """The next set, or None once a match has ended; and the matches that others decide about."""
         reached = merged(spread(self._machine, values, symbol).values())
-        return None if reached.accept else undominated(reached.values)
+        return None if reached.accept else undominated(reached.values), reached.seen
 
 
 class Watches:
@@ -122,11 +124,14 @@ class Watches:
         self._watches = [Watch(machine) for machine in machines]
         self.initial = tuple(watch.initial for watch in self._watches)
 
-    def advance(self, values: tuple[frozenset[Value], ...], symbol: Symbol) -> tuple[frozenset[Value], ...] | None:
-        found = []
+    def advance(
+        self, values: tuple[frozenset[Value], ...], symbol: Symbol
+    ) -> tuple[tuple[frozenset[Value], ...] | None, frozenset[Sighting]]:
+        found, seen = [], NONE_SEEN
         for watch, held in zip(self._watches, values, strict=True):
-            after = watch.advance(held, symbol)
+            after, more = watch.advance(held, symbol)
             if after is None:
-                return None
+                return None, NONE_SEEN
             found.append(after)
-        return tuple(found)
+            seen |= more
+        return tuple(found), seen

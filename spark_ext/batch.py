@@ -18,8 +18,6 @@ from pyspark.sql.types import (
     ArrayType,
     ByteType,
     DataType,
-    DoubleType,
-    FloatType,
     IntegerType,
     LongType,
     MapType,
@@ -37,6 +35,7 @@ from planner.query import (
     SOURCE_COLUMN,
     START_COLUMN,
     STATUS_COLUMN,
+    Key,
     Output,
     Query,
     key_column,
@@ -81,7 +80,10 @@ class Batch:
         if packed is not None:
             self.symbols = [(self.symbols[0][0], packed)]
         self.terms = [(f"__cersql_term{i}", _term_sql(sql, type)) for i, (sql, type) in enumerate(plan.terms)]
-        self.keys = [f"__cersql_group{i}" for i in range(len(self.query.partition_by))]
+        keys = [self._normalised(name) for name in self.query.partition_by]
+        keys += [self._equal(key) for key in self.query.keys]
+        self.key_sql = {f"__cersql_group{i}": sql for i, sql in enumerate(keys)}
+        self.keys = list(self.key_sql)
 
     # ------------------------------------------------------------ before the engine
 
@@ -112,14 +114,12 @@ class Batch:
 
     def _rows(self, *more: str) -> DataFrame:
         """The rows that can matter, with the columns that the engine, the order and RETURN need, and `more`."""
-        source, filter_ = self.source, drop_sql(self.plan)
+        source, filter_ = self._with_keys(), drop_sql(self.plan)
         deterministic = self._deterministic()
         if filter_ is not None and deterministic:
             source = source.where(filter_)
         columns = [self._payload(name) for name in self._needed()]
-        columns += [
-            f"{self._normalised(name)} AS {key}" for name, key in zip(self.query.partition_by, self.keys, strict=True)
-        ]
+        columns += [f"{sql} AS {key}" for key, sql in self.key_sql.items()]
         columns += [f"{sql} AS {name}" for name, sql in (*self.symbols, *self.terms)]
         if any(tie.name == TYPE_COLUMN for tie in self._ties()):
             columns.append(f"CAST({type_rank_sql(self.plan)} AS INT) AS {TYPE_COLUMN}")
@@ -127,6 +127,13 @@ class Batch:
         if filter_ is not None and not deterministic:
             rows = rows.where(self._relevant())
         return rows
+
+    def _with_keys(self) -> DataFrame:
+        """The source without rows that have NULL for a key of the planner's; a NULL time is still found."""
+        if not self.query.keys:
+            return self.source
+        known = " AND ".join(f"({key.sql}) IS NOT NULL" for key in self.query.keys)
+        return self.source.where(f"({known}) OR {quote(self.query.order_by[0].column)} IS NULL")
 
     def _relevant(self) -> str:
         """Does a row satisfy any condition, by its symbol?"""
@@ -169,15 +176,13 @@ class Batch:
         return f"IF({time} IS NULL, raise_error(concat({message}, concat_ws(', ', {values}))), {time}) AS {time}"
 
     def _normalised(self, name: str) -> str:
-        """A key such that equal values, as GROUP BY sees them, hash alike."""
-        type, column = self.types[name], quote(name)
-        if isinstance(type, DoubleType):
-            return f"{column} + 0.0D"
-        if isinstance(type, FloatType):
-            return f"{column} + CAST(0 AS FLOAT)"
-        if isinstance(type, StringType) and type.simpleString() != "string":
-            return f"collation_key({column})"
-        return column
+        """A PARTITION BY column."""
+        return _hashed_alike(quote(name), self.types[name].simpleString())
+
+    def _equal(self, key: Key) -> str:
+        """A key of the planner's."""
+        type = key.type.lower()
+        return _hashed_alike(f"CAST({key.sql} AS {key.type})" if type else key.sql, type)
 
     def _slices(self, clock: str, reach: int) -> str:
         """Each row to the slice that owns it, and to the next if a match that ends there can reach back to it."""
@@ -339,6 +344,17 @@ def _mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], sch
         rows = rows.toDF(*(f"__cersql_column{i}" for i in range(len(names))))
         function = partial(renamed, names, function)
     return rows.mapInArrow(function, schema)
+
+
+def _hashed_alike(sql: str, type: str) -> str:
+    """A key such that equal values, as GROUP BY sees them, hash alike."""
+    if type == "double":
+        return f"{sql} + 0.0D"
+    if type == "float":
+        return f"{sql} + CAST(0 AS FLOAT)"
+    if type.startswith("string") and type != "string":
+        return f"collation_key({sql})"
+    return sql
 
 
 def _term_sql(sql: str, type: str) -> str:
