@@ -66,13 +66,21 @@ def starting_at(start: int, found: Iterable[Complex]) -> list[Complex]:
     return [c for c in found if c[0] == start]
 
 
+SIGHTING = "@!"  # how the name of what is no variable begins: of a match of a negated part, which has its μ for a position
+
+
+def bound_in(mu: Mu) -> Iterator[tuple[str, int]]:
+    """The variables and positions of μ, without what was sighted of negated parts."""
+    return (pair for pair in mu if not pair[0].startswith(SIGHTING))
+
+
 def sup(complex_event: Complex) -> frozenset[int]:
-    return frozenset(position for _, position in complex_event[2])
+    return frozenset(position for _, position in bound_in(complex_event[2]))
 
 
 def holds(predicate: cel.Predicate, variable: str | None, mu: Mu, stream: Sequence[Event]) -> bool:
     """Whether every event of the variable (None: every event) satisfies the predicate."""
-    return all(predicate.sql in stream[p].true for name, p in mu if variable is None or name == variable)
+    return all(predicate.sql in stream[p].true for name, p in bound_in(mu) if variable is None or name == variable)
 
 
 def true_of(op: str, left: int | None, right: int | None) -> bool:
@@ -113,7 +121,7 @@ def side_holds(
 
 def agree(terms: Sequence[tuple[str | None, str]], mu: Mu, stream: Sequence[Event]) -> bool:
     """Whether all events have one value of the attribute that is named for their variable."""
-    values = {stream[p].value(sql) for name, p in mu for variable, sql in terms if variable is None or variable == name}
+    values = {stream[p].value(sql) for name, p in bound_in(mu) for variable, sql in terms if variable is None or variable == name}
     return None not in values and len(values) <= 1
 
 
@@ -173,7 +181,7 @@ class Meaning:
                     yield j, j, frozenset((variable, j) for variable in marks)
             case cel.As(inner, variable):
                 for s, e, mu in self.of(inner, i, j):
-                    yield s, e, mu | {(variable, position) for _, position in mu}
+                    yield s, e, mu | {(variable, position) for _, position in bound_in(mu)}
             case cel.Sequence(left, right) | cel.Contiguous(left, right):
                 for k in range(i, j):
                     after = self.of(right, k + 1, j)
@@ -206,18 +214,30 @@ class Meaning:
                     yield from join(self.of(left, i, k), self.of(right, i, j))
                     yield from join(self.of(left, i, j), self.of(right, i, k))
             case cel.Unless(inner, veto):
-                yield from (c for c in self.of(inner, i, j) if not self.occurs([veto], c[0], j))
+                for c in self.of(inner, i, j):
+                    yield from self.unless([veto], c[0], j, c)
             case cel.Absent(left, vetoes, right):
                 for k in range(i, j):
-                    after = [c for c in self.of(right, k + 1, j) if not self.occurs(vetoes, k + 1, c[0] - 1)]
+                    after = [d for c in self.of(right, k + 1, j) for d in self.unless(vetoes, k + 1, c[0] - 1, c)]
                     yield from join(self.of(left, i, k), after)
             case cel.NotBefore(_, inner, _) | cel.NotAfter(inner, _, _):
-                yield from (c for c in self.of(inner, i, j) if self.survives(formula, c))
+                for c in self.of(inner, i, j):
+                    yield from self.surviving(formula, c)
+            case cel.Candidate(inner):
+                yield from self.of(inner, i, j)
+            case cel.Across(inner, number, clauses):
+                name = f"{SIGHTING}{number}"
+                for s, e, mu in self.of(inner, i, j):
+                    own = frozenset(pair for pair in mu if pair[0] != name)
+                    others = [sighted for variable, sighted in mu if variable == name]
+                    if not any(all(all_choices_hold(c, own | d, stream) for c in clauses) for d in others):
+                        yield s, e, own
             case cel.Start(inner):
                 yield from starting_at(i, self.of(inner, i, j))
             case cel.Project(inner, keep):
                 for s, e, mu in self.of(inner, i, j):
-                    yield s, e, frozenset((variable, position) for variable, position in mu if variable in keep)
+                    kept = ((v, position) for v, position in mu if v in keep or v.startswith(SIGHTING))
+                    yield s, e, frozenset(kept)
             case cel.Strategy(rule, inner):
                 yield from select(rule, self.of(inner, i, j))
             case cel.Within(inner, window):
@@ -242,14 +262,30 @@ class Meaning:
             return starting_at(start, found)
         return found
 
-    def survives(self, formula: cel.NotBefore | cel.NotAfter, c: Complex) -> bool:
-        """Whether the absence before or after the complex event holds. The end of the stream counts as time passed."""
+    def unless(self, vetoes: Iterable[cel.Formula], first: int, last: int, c: Complex) -> Iterator[Complex]:
+        """The complex event, unless a veto has a match inside [first, last]; with the matches there about which some
+        Across around it decides."""
+        if self.occurs([veto for veto in vetoes if not isinstance(veto, cel.Candidate)], first, last):
+            return
+        s, e, mu = c
+        sighted = {
+            (f"{SIGHTING}{veto.number}", frozenset(bound_in(d)))
+            for veto in vetoes
+            if isinstance(veto, cel.Candidate)
+            for end in range(first, last + 1)
+            for _, _, d in self.of(veto, first, end)
+        }
+        yield s, e, mu | sighted
+
+    def surviving(self, formula: cel.NotBefore | cel.NotAfter, c: Complex) -> Iterator[Complex]:
+        """The same for an absence before or after the complex event. The end of the stream counts as time passed."""
         s, e, _ = c
         if isinstance(formula, cel.NotBefore):
             window_of_e = [n for n in range(e + 1) if fits(formula.window, n, e, self.stream)]
-            return not self.occurs(formula.vetoes, min(window_of_e, default=s), s - 1)
-        window_of_s = [n for n in range(s, len(self.stream)) if fits(formula.window, s, n, self.stream)]
-        return not self.occurs(formula.vetoes, e + 1, max(window_of_s, default=e))
+            yield from self.unless(formula.vetoes, min(window_of_e, default=s), s - 1, c)
+        else:
+            window_of_s = [n for n in range(s, len(self.stream)) if fits(formula.window, s, n, self.stream)]
+            yield from self.unless(formula.vetoes, e + 1, max(window_of_s, default=e), c)
 
 
 @dataclass(frozen=True)
@@ -398,7 +434,7 @@ class Runs:
             if self.meaning.limit is not None and len(runs) > self.meaning.limit:
                 raise TooLarge(f"more than {self.meaning.limit} runs")
             found = {(run.start, n, run.mu) for run in taken if run.atom in self.whole.last}
-            yield [c for c in found if all(self.meaning.survives(absence, c) for absence in self.absences)]
+            yield [c for c in found if all(any(self.meaning.surviving(absence, c)) for absence in self.absences)]
 
 
 def as_match(complex_event: Complex) -> Match:

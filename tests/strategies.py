@@ -112,7 +112,7 @@ def same_mark(formula: cel.Formula) -> cel.Formula:
             return cel.Filter(same_mark(inner), variable and "x", predicate)
         case cel.FilterAny(inner, sides):
             return cel.FilterAny(same_mark(inner), sides[:1] and (("x", sides[0][1]),))
-        case cel.Compare(inner) | cel.Agree(inner):
+        case cel.Compare(inner) | cel.Agree(inner) | cel.Across(inner) | cel.Candidate(inner):
             return same_mark(inner)
     return with_children(formula, tuple(map(same_mark, cel.children(formula))))
 
@@ -170,6 +170,45 @@ def clauses(draw: st.DrawFn, names: Sequence[str], neighbours: bool) -> tuple[ce
 
 
 @st.composite
+def acrosses(
+    draw: st.DrawFn, left: Callable[[], cel.Formula], right: Callable[[], cel.Formula], veto: cel.Formula
+) -> cel.Formula:
+    """What must not happen between two parts, or while one happens, with conditions on it and them."""
+    number = draw(st.integers(0, 10**6))  # its own, wherever else in the formula there is one
+    candidate = cel.Candidate(renamed(veto), number)
+    if draw(st.integers(0, 3)):
+        made: cel.Formula = cel.Absent(left(), (candidate,), right())
+    else:
+        made = cel.Unless(left(), candidate)
+    inside, outside = sorted(cel.variables(candidate)), sorted(cel.variables(made))
+
+    def term(names: Sequence[str]) -> cel.Term:
+        return cel.Term(draw(st.sampled_from(names)), draw(st.sampled_from(("v", "v", "ts"))))
+
+    clauses = tuple(
+        (cel.Comparison(term(inside), draw(st.sampled_from(OPERATORS)), term(outside)),)
+        for _ in range(draw(st.integers(1, 2)))
+    )
+    return cel.Across(made, number, clauses)
+
+
+def renamed(formula: cel.Formula) -> cel.Formula:
+    """The formula with variables that are named nowhere else."""
+    match formula:
+        case cel.Event(type, marks):
+            return cel.Event(type, frozenset(f"{mark}0" for mark in marks))
+        case cel.As(inner, variable):
+            return cel.As(renamed(inner), f"{variable}0")
+        case cel.Project(inner, keep):
+            return cel.Project(renamed(inner), frozenset(f"{mark}0" for mark in keep))
+        case cel.Filter(inner, variable, predicate):
+            return cel.Filter(renamed(inner), variable and f"{variable}0", predicate)
+        case cel.FilterAny(inner, sides):
+            return cel.FilterAny(renamed(inner), tuple((v and f"{v}0", p) for v, p in sides))
+    return with_children(formula, tuple(map(renamed, cel.children(formula))))
+
+
+@st.composite
 def parts(
     draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY, solid: bool = False, next_to_not: str = ""
 ) -> cel.Formula:
@@ -210,6 +249,8 @@ def parts(
             names = sorted(cel.variables(made))
             every = draw(st.booleans())
             made = cel.Agree(made, ((None, "v"),) if every else tuple((name, "v") for name in names[:2]))
+        case "across":
+            made = draw(acrosses(lambda: inner(True, "right"), lambda: inner(True, "left"), inner(True, smaller=2)))
         case "absent":
             vetoes = tuple(inner(solid=True, smaller=2) for _ in range(draw(st.integers(1, 2))))
             made = cel.Absent(inner(True, "right"), vetoes, inner(True, "left"))
