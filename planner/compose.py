@@ -152,7 +152,7 @@ class Composer:
             case cel.FilterAny(inner, sides):
                 return nodes.Restrict(self.node(inner), tuple(self.side(*side) for side in sides))
             case cel.Compare(inner, sides):
-                return self.compare(inner, sides)
+                return nodes.Compare(self.node(inner), self.compared(sides))
             case cel.Across(inner, number, clauses):
                 return self.across(inner, number, clauses)
             case cel.Candidate(inner, number):
@@ -225,7 +225,7 @@ class Composer:
     def term(self, sql: str, type: str) -> int:
         return self.terms.setdefault((sql, type), len(self.terms))
 
-    def compare(self, inner: cel.Formula, sides: tuple[cel.Comparison | cel.Test, ...]) -> nodes.Compare:
+    def compared(self, sides: tuple[cel.Comparison | cel.Test, ...]) -> nodes.Compared:
         pairs = _pairs_of(sides)
         number = {variable: i for i, variable in enumerate(pairs)}
 
@@ -241,7 +241,7 @@ class Composer:
                 left, right = (operand(part, self.term(part.sql, side.type)) for part in (side.left, side.right))
                 comparisons.append((left, side.op, right))
         choices = tuple(nodes.Choice(self.mask(frozenset({v})), both) for v, both in pairs.items())
-        return nodes.Compare(self.node(inner), choices, tuple(comparisons), tuple(tests))
+        return nodes.Compared(choices, tuple(comparisons), tuple(tests))
 
     def across(
         self, inner: cel.Formula, number: int, clauses: tuple[tuple[cel.Comparison | cel.Test, ...], ...]
@@ -352,7 +352,7 @@ def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
     if isinstance(node, nodes.Restrict):
         changes["sides"] = tuple((mask, n_event_guards - 2 - guard) for mask, guard in node.sides)
     if isinstance(node, nodes.Compare):
-        changes["tests"] = tuple(o._replace(number=n_event_guards - 2 - o.number) for o in node.tests)
+        changes["compared"] = _renumbered(node.compared, n_event_guards)
     if isinstance(node, nodes.Across | nodes.Candidate):
         guards = tuple(tuple(n_event_guards - 2 - guard for guard in own) for own in node.profiles.guards)
         changes["profiles"] = node.profiles._replace(guards=guards)
@@ -361,4 +361,9 @@ def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
             tuple((clause, tuple((side, n_event_guards - 2 - guard) for side, guard in of)) for clause, of in asks)
             for asks in node.asks
         )
+        changes["compared"] = tuple((c, _renumbered(compared, n_event_guards)) for c, compared in node.compared)
     return replace(node, **changes)  # type: ignore[type-var]
+
+
+def _renumbered(compared: nodes.Compared, n_event_guards: int) -> nodes.Compared:
+    return compared._replace(tests=tuple(o._replace(number=n_event_guards - 2 - o.number) for o in compared.tests))

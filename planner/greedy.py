@@ -10,6 +10,7 @@ clause, and a run remembers which of its sides can still hold.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 from planner import cel
@@ -19,6 +20,7 @@ from planner.compose import Composer
 from planner.errors import PlanError
 from planner.query import Window
 from runtime import nodes
+from runtime.nodes import VISIBLE
 
 
 def gathered(formula: cel.Formula) -> cel.Formula:
@@ -28,7 +30,7 @@ def gathered(formula: cel.Formula) -> cel.Formula:
 
     def bare(part: cel.Formula) -> cel.Formula:
         match part:
-            case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner):
+            case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Compare(inner) | cel.Agree(inner):
                 return replace(part, inner=bare(inner))
             case cel.NotBefore(vetoes, inner, window):
                 before[window] = before.get(window, ()) + vetoes
@@ -56,6 +58,20 @@ def greedy_node(formula: cel.Formula, composer: Composer) -> nodes.Node:
             watched = tuple(map(composer.node, vetoes))
             return nodes.NotAfter(greedy_node(inner, composer), watched, composer.window(window))
     return _Builder(composer).node(formula)
+
+
+UNUSED = -2  # in place of a guard, where there is none
+
+
+def agreements(terms: tuple[tuple[str | None, str], ...], type: str, composer: Composer) -> list[nodes.Compared]:
+    """All events have one value: each is equal to each, itself too, which a NULL is not."""
+    found = []
+    for (x, a), (y, b) in combinations_with_replacement(terms, 2):
+        masks = (VISIBLE if v is None else composer.mask(frozenset({v})) for v in (x, y))
+        left, right = composer.term(a, type), composer.term(b, type)
+        choices = tuple(nodes.Choice(mask, False) for mask in masks)
+        found.append(nodes.Compared(choices, ((nodes.Operand(0, 0, left), "=", nodes.Operand(1, 0, right)),)))
+    return found
 
 
 class Part(NamedTuple):
@@ -92,6 +108,7 @@ class _Builder:
     positions: list[Position] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     clauses: list[int] = field(default_factory=list)  # of each, the number of its sides
+    compared: dict[int, nodes.Compared] = field(default_factory=dict)
     vetoes: dict[cel.Formula, int] = field(default_factory=dict)
 
     def node(self, formula: cel.Formula) -> nodes.Greedy:
@@ -110,6 +127,7 @@ class _Builder:
             vetoes=tuple(map(self.composer.node, self.vetoes)),
             clauses=tuple(self.clauses),
             asks=tuple(tuple(p.asks) for p in self.positions),
+            compared=tuple(self.compared.items()),
         )
 
     def picture(self, whole: Part) -> Automaton:
@@ -153,6 +171,10 @@ class _Builder:
                 return made
             case cel.FilterAny(inner, sides):
                 return self.clause(inner, sides)
+            case cel.Compare(inner, sides):
+                return self.comparisons(inner, [self.composer.compared(sides)])
+            case cel.Agree(inner, terms, type):
+                return self.comparisons(inner, agreements(terms, type, self.composer))
             case cel.Sequence(left, right):
                 return self.joined(self.part(left), self.part(right))
             case cel.Contiguous(left, right):
@@ -195,6 +217,22 @@ class _Builder:
             p.asks.append((number, tuple((i, guard) for i, guard in enumerate(guards) if spoken[i])))
         for e in self.edges[edge:]:
             e.inside += (number,)
+        return made
+
+    def comparisons(self, inner: cel.Formula, clauses: list[nodes.Compared]) -> Part:
+        """φ FILTER with comparisons of events: every position says of which choices it is an event."""
+        first = len(self.clauses)
+        self.clauses += [0] * len(clauses)
+        position, edge = len(self.positions), len(self.edges)
+        made = self.part(inner)
+        for number, compared in enumerate(clauses, first):
+            self.compared[number] = compared
+            for p in self.positions[position:]:
+                mask = self.composer.mask(p.marks)
+                own = tuple((k, UNUSED) for k, choice in enumerate(compared.choices) if mask & choice.mask)
+                p.asks.append((number, own))
+            for e in self.edges[edge:]:
+                e.inside += (number,)
         return made
 
     def joined(self, a: Part, b: Part, contiguous: bool = False, absences: tuple[int, ...] = ()) -> Part:

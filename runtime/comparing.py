@@ -9,7 +9,7 @@ never by partial matches.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 
@@ -39,15 +39,14 @@ Profile = tuple[int | bool | None, ...]  # what the sides ask of one event: its 
 Chosen = tuple[Profile, ...]  # one event of a choice, or two consecutive ones
 
 
-class CompareMachine(Machine):
-    """A value is (inner value, for each choice what was bound so far).
+class Comparing:
+    """One clause: what a run must remember of the events that it has bound, and whether another may be bound.
 
     For events that is the set of their profiles; for pairs the set of the pairs' and the last event's profile.
     """
 
-    def __init__(self, node: nodes.Compare, make: Maker) -> None:
-        self._inner, self._choices = make(node.inner), node.choices
-        self.may_be_empty = node.may_be_empty
+    def __init__(self, node: nodes.Compared) -> None:
+        self._choices = node.choices
         n = len(node.choices)
         self._terms: list[list[int]] = [[] for _ in range(n)]
         self._guards: list[list[int]] = [[] for _ in range(n)]
@@ -61,12 +60,12 @@ class CompareMachine(Machine):
             (o.choice, o.which, len(self._terms[o.choice]) + self._guards[o.choice].index(o.number)) for o in node.tests
         ]
         self._extremes = self._only_extremes(node)
-        self._nothing: Value = tuple((frozenset(), None) if c.pairs else frozenset() for c in node.choices)
+        self.nothing: Value = tuple((frozenset(), None) if c.pairs else frozenset() for c in node.choices)
 
     def _place(self, operand: nodes.Operand) -> tuple[int, int, int]:
         return operand.choice, operand.which, self._terms[operand.choice].index(operand.number)
 
-    def _only_extremes(self, node: nodes.Compare) -> dict[int, Callable[..., Any]]:
+    def _only_extremes(self, node: nodes.Compared) -> dict[int, Callable[..., Any]]:
         """Which choice needs no more than its greatest or least value: in a clause that is one inequality of two."""
         if len(node.comparisons) != 1 or node.tests or len(node.choices) != 2 or any(c.pairs for c in node.choices):
             return {}
@@ -76,24 +75,14 @@ class CompareMachine(Machine):
         low, high = (left.choice, right.choice) if op[0] == "<" else (right.choice, left.choice)
         return {low: max, high: min}
 
-    def initial(self) -> list[Value]:
-        return [(value, self._nothing) for value in self._inner.initial()]
+    def bound_by(self, mask: int) -> list[int]:
+        """The choices that an event with this mask belongs to."""
+        return [k for k, choice in enumerate(self._choices) if mask & choice.mask]
 
-    def step(self, value: Value, symbol: Symbol) -> list[Move]:
-        inner, bound = value
-        moves = []
-        for move in self._inner.step(inner, symbol):
-            after = bound if move.mask == REPORT else self._bind(bound, move.mask, symbol)
-            if after is not None:
-                target = None if move.next is None else (move.next, after)
-                moves.append(move._replace(next=target))
-        return moves
-
-    def _bind(self, bound: Value, mask: int, symbol: Symbol) -> Value | None:
-        """What is bound after the event, None if some choice with the event fails."""
-        for k, choice in enumerate(self._choices):
-            if not mask & choice.mask:
-                continue
+    def bind(self, bound: Value, own: Iterable[int], symbol: Symbol) -> Value | None:
+        """What is bound after an event of these choices, None if some choice with it fails."""
+        for k in own:
+            choice = self._choices[k]
             profile = (
                 *(symbol.values[t] for t in self._terms[k]),
                 *(symbol.holds(guard) for guard in self._guards[k]),
@@ -131,6 +120,27 @@ class CompareMachine(Machine):
             if compares(op, picked[lc][lw][lt], picked[rc][rw][rt]):
                 return True
         return any(picked[c][w][t] for c, w, t in self._tests)
+
+
+class CompareMachine(Machine):
+    """A value is (inner value, what the clause remembers)."""
+
+    def __init__(self, node: nodes.Compare, make: Maker) -> None:
+        self._inner, self._clause = make(node.inner), Comparing(node.compared)
+        self.may_be_empty = node.may_be_empty
+
+    def initial(self) -> list[Value]:
+        return [(value, self._clause.nothing) for value in self._inner.initial()]
+
+    def step(self, value: Value, symbol: Symbol) -> list[Move]:
+        inner, bound = value
+        moves = []
+        for move in self._inner.step(inner, symbol):
+            own = () if move.mask == REPORT else self._clause.bound_by(move.mask)
+            after = self._clause.bind(bound, own, symbol)
+            if after is not None:
+                moves.append(move._replace(next=None if move.next is None else (move.next, after)))
+        return moves
 
     def at_end(self, value: Value) -> bool:
         return self._inner.at_end(value[0])

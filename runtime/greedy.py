@@ -11,7 +11,9 @@ and holds no more than its followers ask for, so that runs with the same future 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from runtime.comparing import Comparing
 from runtime.machine import Machine, Maker, Move, Symbol, Value
 from runtime.nodes import BEGIN, Follow, Greedy
 from runtime.values import Watch
@@ -24,6 +26,7 @@ class GreedyMachine(Machine):
 
     def __init__(self, node: Greedy, make: Maker) -> None:
         self._node = node
+        self._comparing = {number: Comparing(clause) for number, clause in node.compared}
         self._watches = [Watch(make(veto)) for veto in node.vetoes]
         self._ahead = [tuple(sorted({v for f in follow for v in f.absences})) for follow in node.follow]
         self._goes_on = [frozenset(clause for f in follow for clause in f.inside) for follow in node.follow]
@@ -54,13 +57,22 @@ class GreedyMachine(Machine):
             return []
         return [Move(0, (position, self._has_contiguous[position], tuple(after.values()), sides), False)]
 
-    def _take(self, position: int, held: Mapping[int, int], symbol: Symbol, begin: int = 0) -> Move | None:
-        """The move of a run that binds the event to this position, if that accepts it. `held`: sides that can hold."""
+    def _take(self, position: int, held: Mapping[int, Any], symbol: Symbol, begin: int = 0) -> Move | None:
+        """The move of a run that binds the event to this position, if that accepts it. `held`: of the clauses that go
+        on, the sides that can hold, or what was bound."""
         node = self._node
         if not symbol.holds(node.guards[position]):
             return None
-        sides = []
+        sides: list[tuple[int, Any]] = []
         for clause, asks in node.asks[position]:
+            comparing = self._comparing.get(clause)
+            if comparing is not None:
+                bound = comparing.bind(held.get(clause, comparing.nothing), [choice for choice, _ in asks], symbol)
+                if bound is None:
+                    return None
+                if clause in self._goes_on[position]:
+                    sides.append((clause, bound))
+                continue
             can = held.get(clause, (1 << node.clauses[clause]) - 1)
             for side, guard in asks:
                 if not symbol.holds(guard):

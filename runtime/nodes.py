@@ -75,17 +75,23 @@ class Operand(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, eq=False)
-class Compare(Node):
-    """φ FILTER (Q₁ OR …) with comparisons of events: for all choices some side must hold.
+class Compared(NamedTuple):
+    """Q₁ OR …, a clause with comparisons of events: for all choices some side must hold.
 
     comparisons: (left, operator, right) over terms; tests: guards.
     """
 
-    inner: Node
     choices: tuple[Choice, ...]
     comparisons: tuple[tuple[Operand, str, Operand], ...]
     tests: tuple[Operand, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Compare(Node):
+    """φ FILTER (Q₁ OR …) with comparisons of events."""
+
+    inner: Node
+    compared: Compared
 
     @property
     def may_be_empty(self) -> bool:  # type: ignore[override]
@@ -299,6 +305,7 @@ class Greedy(Node):
     Position p takes an event that satisfies guard `guards[p]` and marks it `masks[p]`. `first`: the positions that can
     begin, `last`: those that can end. `clauses`: of each OR of conditions, the number of its sides; one of them must
     hold of every event that it speaks of. `asks[p]`: (clause, (side, guard) …) what they ask of the event of p.
+    `compared`: the clauses that compare events, by their number; asks then has (choice, 0) for each of the event's.
     """
 
     guards: tuple[int, ...]
@@ -309,3 +316,4 @@ class Greedy(Node):
     vetoes: tuple[Node, ...] = ()
     clauses: tuple[int, ...] = ()
     asks: tuple[tuple[tuple[int, tuple[tuple[int, int], ...]], ...], ...] = ()
+    compared: tuple[tuple[int, Compared], ...] = ()

@@ -66,7 +66,9 @@ def starting_at(start: int, found: Iterable[Complex]) -> list[Complex]:
     return [c for c in found if c[0] == start]
 
 
-SIGHTING = "@!"  # how the name of what is no variable begins: of a match of a negated part, which has its μ for a position
+SIGHTING = (
+    "@!"  # how the name of what is no variable begins: of a match of a negated part, which has its μ for a position
+)
 
 
 def bound_in(mu: Mu) -> Iterator[tuple[str, int]]:
@@ -110,9 +112,7 @@ def all_choices_hold(sides: Sequence[cel.Comparison | cel.Test], mu: Mu, stream:
     return all(any(side_holds(side, dict(picked), stream) for side in sides) for picked in product(*choices))
 
 
-def side_holds(
-    side: cel.Comparison | cel.Test, picked: dict[str, dict[str, int]], stream: Sequence[Event]
-) -> bool:
+def side_holds(side: cel.Comparison | cel.Test, picked: dict[str, dict[str, int]], stream: Sequence[Event]) -> bool:
     if isinstance(side, cel.Test):
         return side.predicate.sql in stream[picked[side.variable][side.of]].true
     values = [stream[picked[term.variable][term.of]].value(term.sql) for term in (side.left, side.right)]
@@ -121,7 +121,12 @@ def side_holds(
 
 def agree(terms: Sequence[tuple[str | None, str]], mu: Mu, stream: Sequence[Event]) -> bool:
     """Whether all events have one value of the attribute that is named for their variable."""
-    values = {stream[p].value(sql) for name, p in bound_in(mu) for variable, sql in terms if variable is None or variable == name}
+    values = {
+        stream[p].value(sql)
+        for name, p in bound_in(mu)
+        for variable, sql in terms
+        if variable is None or variable == name
+    }
     return None not in values and len(values) <= 1
 
 
@@ -291,11 +296,13 @@ class Meaning:
 @dataclass(frozen=True)
 class Atom:
     """A state of SKIP TILL NEXT MATCH: one occurrence of an atom. `asks` has for each filter around it (by number) what
-    each of the filter's sides demands of the event: a condition, or None where the side is about another variable."""
+    each of the filter's sides demands of the event: a condition, or None where the side is about another variable;
+    `compares` the filters around it that compare events, with the variables that the event has in them."""
 
     type: str | None
     marks: frozenset[str]
     asks: dict[int, list[str | None]] = field(default_factory=dict)
+    compares: dict[int, tuple[cel.Compare | cel.Agree, frozenset[str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -328,6 +335,7 @@ class Run:
     start: int
     mu: Mu
     sides: frozenset[tuple[int, frozenset[int]]]
+    compared: frozenset[tuple[int, Mu]] = frozenset()  # what is bound in each open filter that compares
 
 
 class Runs:
@@ -379,6 +387,13 @@ class Runs:
                 for atom in self.atoms[before:]:
                     atom.asks[number] = [p.sql if v is None or v in atom.marks else None for v, p in sides]
                 return replace(made, follows=frozenset(replace(f, inside=f.inside | {number}) for f in made.follows))
+            case cel.Compare(inner) | cel.Agree(inner):
+                before, number = len(self.atoms), self.filters
+                self.filters += 1
+                made = self.part(inner)
+                for atom in self.atoms[before:]:
+                    atom.compares[number] = formula, atom.marks
+                return replace(made, follows=frozenset(replace(f, inside=f.inside | {number}) for f in made.follows))
             case cel.NotBefore(_, inner, _) | cel.NotAfter(inner, _, _):
                 self.absences.append(formula)
                 return self.part(inner)
@@ -408,8 +423,18 @@ class Runs:
             if not can:
                 return None
             sides.add((filter, can))
-        mu = frozenset((variable, n) for variable in atom.marks)
-        return Run(number, run.start if run else n, mu | (run.mu if run else frozenset()), frozenset(sides))
+        bound, compared = dict(run.compared) if run else {}, set()
+        for filter, (formula, marks) in atom.compares.items():
+            own = frozenset((variable, n) for variable in marks) | (bound[filter] if filter in inside else frozenset())
+            if isinstance(formula, cel.Agree):
+                holds_so_far = agree(formula.terms, own, self.meaning.stream)
+            else:
+                holds_so_far = all_choices_hold(formula.sides, own, self.meaning.stream)
+            if not holds_so_far:
+                return None
+            compared.add((filter, own))
+        mu = frozenset((variable, n) for variable in atom.marks) | (run.mu if run else frozenset())
+        return Run(number, run.start if run else n, mu, frozenset(sides), frozenset(compared))
 
     def available(self, follow: Follow, run: Run, n: int) -> bool:
         """Whether the follower may be bound to event n: nothing lies between behind `:`, and no veto behind `!`."""
