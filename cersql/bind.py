@@ -19,6 +19,7 @@ from cersql.scope import Catalog, Names, PatternNames, Scope, children, collect,
 from cersql.sources import Sources, Types
 from cersql.to_cel import Translator
 from planner import cel
+from planner.keys import always_bound
 from planner.query import Column, Order, Query, Variable, Window
 from runtime.errors import CersqlError
 
@@ -65,7 +66,12 @@ class _Binder:
             _refuse_on_match(translator.on_match)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
-        returns = Returns(self.conditions, variables, self.partition_by, self.catalog.type_of, chosen.timeouts)
+        agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in self.partition_by))
+        self.conditions.constant_columns += agreed
+        returns = Returns(
+            self.conditions, variables, self.partition_by, self.catalog.type_of, chosen.timeouts, agreed,
+            always_bound(formula),
+        )  # fmt: skip
         outputs = tuple(returns.outputs(query.returns))
         having = [returns.condition(clause) for clause in translator.on_match]
         if query.having is not None:

@@ -149,6 +149,24 @@ class Conditions:
         self.reads.add(column.name)
         return column.name
 
+    def attributes(
+        self, keys: Text, in_scope: frozenset[str]
+    ) -> tuple[tuple[tuple[str | None, str], ...], tuple[Sql, ...]]:
+        """`x.a, y.b` as (variable, SQL), and the same with their places."""
+        nodes = self.nodes(keys, in_scope)
+        found: list[tuple[str | None, str]] = []
+        shown = []
+        for k, node in enumerate(nodes):
+            if k % 2 and isinstance(node, Word) and node.upper == ",":
+                continue
+            if k % 2 or not isinstance(node, Ref) or node.index is not None or node.condition is not None:
+                hint = "Write attributes with commas between them: PART BY (x.a, y.b)."
+                raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="This in PART BY", hint=hint)
+            sql = self.row_sql([node])
+            found.append((node.variable, sql.text))
+            shown.append(sql)
+        return tuple(found), tuple(shown)
+
     def _owner(self, clause: OrOf, negated: Negated) -> tuple[int | None, bool]:
         """The negated part that an OR belongs to, if it names a variable of one; and does a side compare it with the
         match around it?"""

@@ -90,6 +90,7 @@ class BindError(CersqlError):
         "STRATEGY_PATTERN": Condition("42601", "{construct} cannot stand in a pattern under SKIP TILL NEXT MATCH."),
         "BAD_CLAUSE": Condition("42601", "Found {found} in {clause}, expected {expected}."),
         "CLAUSES_EXCLUDE": Condition("42601", "{one} cannot stand beside {other}."),
+        "PART_BY_COVERS": Condition("42601", "PART BY must reach every event, and there is none for {name}."),
         "UNKNOWN_PATTERN": Condition("42704", "There is no {what} {name}."),
         "UNKNOWN_PARAMETER": Condition("42703", "The pattern function {function} has no parameter {name}."),
         "FUNCTION_ARGUMENTS": Condition(

@@ -47,6 +47,8 @@ class Returns:
     partition_by: tuple[str, ...]
     type_of: Callable[[str, Sequence[Column]], str]
     timeouts: bool = False
+    agreed: tuple[str, ...] = ()  # columns on which all events of a match agree
+    present: frozenset[str] = frozenset()  # the variables of which every match has an event
     used: dict[str, set[str]] = field(default_factory=dict)
     uses_size: bool = False
     shadows: int = 0
@@ -269,8 +271,21 @@ class Returns:
                 hint = "Write RETURN … WITH TIMEOUTS to see also what was begun and not finished."
                 raise BindError("NO_TIMEOUTS", span=node.span, name=node.names[0], hint=hint)
             return None
-        key = quote(key_column(self.partition_by.index(column)))
+        if column not in self.partition_by:
+            key = self._agreed(column)
+        else:
+            key = quote(key_column(self.partition_by.index(column)))
         return ".".join([key, *(quote(part) for part in node.names[1:])])
+
+    def _agreed(self, column: str) -> str:
+        """A column on which the match agrees: of an event that is always there, or of the first that is."""
+        owners = [v for v in self.variables if v.mark in self.present][:1] or list(self.variables)
+        values = []
+        for variable in owners:
+            self._use(variable, column)
+            event = self._column(variable) if variable.single else f"get({self._column(variable)}, 0)"
+            values.append(f"{event}.{quote(column)}")
+        return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
 
     # ------------------------------------------------------------ calls
 

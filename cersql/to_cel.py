@@ -20,6 +20,7 @@ from cersql.formulas import occurrences as occurrences
 from cersql.formulas import together as together
 from cersql.scope import Scope, display, own_alias
 from planner import cel
+from planner.keys import atoms
 from planner.sql import Sql, quote
 from runtime.errors import Span
 
@@ -82,6 +83,8 @@ class Translator:
                 return cel.Start(formula) if function == "START" else cel.Strategy(function, formula)
             case syntax.Windowed(inner, window):
                 return self._windowed(inner, window)
+            case syntax.PartBy(inner, keys):
+                return self._part_by(part, self.pattern(inner, whole, edge), keys)
             case syntax.Project():
                 return self._project(part, edge)
             case syntax.Negation():
@@ -200,6 +203,8 @@ class Translator:
         split = self.conditions.split(condition, in_scope, negated, whole, own)
         self.on_match += split.on_match
         for owner, clause in split.clauses:
+            if whole and isinstance(clause, Agreement):
+                self.agreed.append(clause.column)
             if owner is None:
                 formula = self._clause(formula, clause)
             else:
@@ -221,7 +226,6 @@ class Translator:
     def _clause(self, formula: cel.Formula, clause: Clause) -> cel.Formula:
         if isinstance(clause, Agreement):
             column = quote(clause.column)
-            self.agreed.append(clause.column)
             return cel.Agree(formula, ((None, column),), next(
                 c.type for c in self.conditions.columns if c.name == clause.column
             ))  # fmt: skip
@@ -259,6 +263,24 @@ class Translator:
                 self.warnings.append(
                     f"An OR of conditions on {names} is always true, since no match has events of both: write AND."
                 )
+
+    def _part_by(self, part: syntax.PartBy, formula: cel.Formula, keys: syntax.Text) -> cel.Formula:
+        """φ PART BY (x.a, y.b): the variables that are listed must reach every event."""
+        terms, shown = self.conditions.attributes(keys, cel.variables(formula))
+        listed = {variable for variable, _ in terms}
+        for marks in atoms(formula):
+            if not marks & listed:
+                name = display(min(marks, key=lambda mark: (mark.startswith("@"), mark)))
+                raise BindError(
+                    "PART_BY_COVERS", span=keys.span, name=name, hint=f"List an attribute of {name} as well: {name}.…"
+                )  # fmt: skip
+        columns = self.conditions.columns
+        assert self.conditions.types is not None
+        first, *others = (sql.text for sql in shown)
+        type = self.conditions.types.common_type(first, others[0] if others else first, columns)
+        for sql in shown:
+            self.origins.setdefault(f"({first}) = ({sql.text})", sql.wrapped(f"({first}) = (", ")"))
+        return cel.Agree(formula, terms, type)
 
     # ------------------------------------------------------------ projection
 

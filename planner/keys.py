@@ -110,10 +110,10 @@ def _equalities(node: cel.Formula) -> Iterator[Equality]:
 def _covers(terms: tuple[tuple[str | None, str], ...], formula: cel.Formula) -> bool:
     """Do the variables of the terms reach every event, those of negated parts too?"""
     named = {variable for variable, _ in terms}
-    return None in named or all(marks & named for marks in _atoms(formula))
+    return None in named or all(marks & named for marks in atoms(formula))
 
 
-def _atoms(formula: cel.Formula, more: frozenset[str] = frozenset()) -> Iterator[frozenset[str]]:
+def atoms(formula: cel.Formula, more: frozenset[str] = frozenset()) -> Iterator[frozenset[str]]:
     """The marks that each atom's events get, by AS around them too."""
     if isinstance(formula, cel.Event):
         yield formula.marks | more
@@ -121,7 +121,7 @@ def _atoms(formula: cel.Formula, more: frozenset[str] = frozenset()) -> Iterator
     if isinstance(formula, cel.As):
         more |= {formula.variable}
     for part in cel.children(formula):
-        yield from _atoms(part, more)
+        yield from atoms(part, more)
 
 
 def _classes(equalities: list[Equality], query: Query) -> Iterator[tuple[Key, list[Equality]]]:

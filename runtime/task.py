@@ -44,9 +44,9 @@ class Task:
 
     `terms`: the columns of Program.terms. `ties`: columns that put rows in order that agree on all of `order`.
     `presorted`: Spark has sorted by key, order and ties, and the partition is read in a stream; otherwise it is sorted
-    here. `count_only`: one row, the number of matches. `position`: a column that numbers the rows of the whole stream, so
-    that gaps show what was dropped. `symbol_bits`: if not None, only so many low bits of the single symbol column are the
-    symbol; those above it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY).
+    here. `count_only`: one row, the number of matches. `position`: a column that numbers the rows of the whole stream,
+    so that gaps show what was dropped. `symbol_bits`: if not None, only so many low bits of the symbol column are
+    the symbol; those above it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY).
     `status`, `reached`: the columns of WITH TIMEOUTS; `names`: for the latter, what the user calls each of
     Program.variables.
     """
