@@ -10,7 +10,7 @@ from planner.cea import to_cea
 from planner.choice import COMPARES, absence_outside, choice, contains
 from planner.compose import is_flat, push_filters
 from planner.errors import PlanError
-from planner.lower import Lowered, Watched, lower, lower_composed, with_timeouts
+from planner.lower import Lowered, Watched, lower, lower_composed, lower_registers, with_timeouts
 from planner.query import Skip, Window
 from runtime.program import Program
 
@@ -66,4 +66,10 @@ def lowered(
         automaton = automaton_of(formula, variables)
         made = Lowered(lower(automaton, window, variables), distinct_guards(automaton.transitions), automaton)
         return made if watched is None else with_timeouts(made, watched)
-    return lower_composed(choice(formula, window, strategy, consume, skip), variables, watched)
+    chosen = choice(formula, window, strategy, consume, skip)
+    if chosen.rule == "bound":
+        made_or_why = lower_registers(chosen, variables)
+        if isinstance(made_or_why, Lowered):
+            return made_or_why
+        return lower_composed(chosen, variables, watched)._replace(why_general=made_or_why)
+    return lower_composed(chosen, variables, watched)

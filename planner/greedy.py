@@ -48,6 +48,17 @@ def gathered(formula: cel.Formula) -> cel.Formula:
     return whole
 
 
+SIMPLE = (
+    cel.Event, cel.As, cel.Filter, cel.FilterAny, cel.Compare, cel.Agree, cel.Sequence, cel.Contiguous, cel.Iteration,
+    cel.ContiguousIteration, cel.Repeat, cel.Or,
+)  # fmt: skip
+
+
+def is_simple(formula: cel.Formula) -> bool:
+    """Is it made of types, sequences, loops, OR and filters alone?"""
+    return isinstance(formula, SIMPLE) and all(map(is_simple, cel.children(formula)))
+
+
 def greedy_node(formula: cel.Formula, composer: Composer) -> nodes.Node:
     """The node of a `gathered` formula: the runs, and the absences before and after, which filter what they find."""
     match formula:

@@ -13,8 +13,9 @@ from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_b
 from planner.cel import Predicate
 from planner.choice import Choice, absence_outside, contains
 from planner.compose import Composer, masks, renumbered
-from planner.greedy import greedy_node
+from planner.greedy import greedy_node, is_simple
 from planner.query import Window
+from planner.registers import registers_of
 from runtime import nodes
 from runtime import program as rt
 
@@ -49,6 +50,7 @@ class Lowered(NamedTuple):
     guards: tuple[Guard, ...]
     automaton: Automaton
     terms: tuple[tuple[str, str], ...] = ()
+    why_general: str | None = None
 
 
 class Watched(NamedTuple):
@@ -56,6 +58,28 @@ class Watched(NamedTuple):
 
     formula: cel.Formula
     window: Window | None
+
+
+def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
+    """The program of a formula whose comparisons need a few registers only; or why it is none."""
+    if choice.rule != "bound" or choice.greedy or choice.timed or choice.first or choice.clause != "ALL":
+        return "matches compete, are consumed or have windows inside"
+    if not is_simple(choice.formula):
+        return "an operator that is more than a sequence, a loop or an OR"
+    composer = Composer()
+    greedy = greedy_node(choice.formula, composer)
+    assert isinstance(greedy, nodes.Greedy)
+    program = _composed(
+        composer, greedy, variables, projects=False, window=lower_window(choice.window), rule="registers"
+    )
+    assert isinstance(program.machine, nodes.Greedy)
+    labels = {mask: i for i, mask in enumerate(program.masks)}
+    made = registers_of(program.machine, program.keep, labels)
+    if isinstance(made, str):
+        return made
+    guards = (*composer.guards, *composer.filters)
+    automata = side_by_side(tuple(relabel(part, frozenset(variables)) for part in composer.automata))
+    return Lowered(replace(program, machine=made), guards, automata, tuple(composer.terms))
 
 
 def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched | None = None) -> Lowered:

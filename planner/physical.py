@@ -21,6 +21,7 @@ from planner.compile import lowered
 from planner.compose import is_flat
 from planner.determinize import n_deterministic
 from planner.keys import keyed
+from planner.lower import Lowered
 from planner.query import Query
 from planner.sql import literal, quote
 from runtime.program import WORD_BITS, Program, symbol_words
@@ -96,7 +97,7 @@ def plan(query: Query) -> PhysicalPlan:
         type_in_symbol=program.machine is None
         and drops
         and len({own_type(guard) for guard in events}) == len(events) <= WORD_BITS,
-        reasons=(*found.reasons, why, why_drop, *(_why_bound(made.terms) if made.terms else ())),
+        reasons=(*found.reasons, why, why_drop, *_why_compared(made)),
         terms=made.terms,
     )
 
@@ -112,10 +113,16 @@ def _sees_other_keys(query: Query) -> str | None:
     return None
 
 
-def _why_bound(terms: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """What comparing events costs."""
-    shown = ", ".join(sql for sql, _ in terms[:3]) + (", …" if len(terms) > 3 else "")
-    return (f"events are compared by {shown}: the general engine, at a cost by the values that wait in the window",)
+def _why_compared(made: Lowered) -> tuple[str, ...]:
+    """How events are compared, and what that costs."""
+    if not made.terms:
+        return ()
+    shown = ", ".join(sql for sql, _ in made.terms[:3]) + (", …" if len(made.terms) > 3 else "")
+    if made.program.rule == "registers":
+        return (f"events are compared by {shown} in registers: a cost by the values that wait in the window",)
+    why = f": {made.why_general}" if made.why_general else ""
+    cost = "slow, at a cost by the values that wait in the window"
+    return (f"events are compared by {shown} in the general engine{why}; {cost}",)
 
 
 def guard_sql(guard: Guard, query: Query) -> str:

@@ -81,7 +81,7 @@ class BoundEngine:
         self._now: tuple[Clock, int] = (0, -1)
         self._position = -1
         self._held: list[select.Match] = []
-        self._rows: dict[int, int] = {}
+        self._rows: dict[int, int] = {}  # by position, where matches are held: they are chosen by positions
 
     # ------------------------------------------------------------ the contract
 
@@ -111,7 +111,7 @@ class BoundEngine:
             position = self._position + 1 if at is None else at[i]
             if position > self._position + 1:
                 self._now = (clocks[i], position - 1)
-                self._step(self._quiet, 0, None)
+                self._step(self._quiet, 0, out, mute is not None and bool(mute[i]))
             values = tuple(None if code == NULL_CODE else code for code in table[i][words:])
             self._now = (clocks[i], position)
             self._position = position
@@ -147,7 +147,8 @@ class BoundEngine:
     def least_row(self) -> int:
         """See Engine.least_row."""
         rows = [node.row for node in _all_nodes(self._live.values()) if node.label != UNION]
-        rows += [self._rows[p] for match in self._held for p in match.positions]
+        if self._holds:
+            rows = [self._rows[p] for p in {*rows, *(p for match in self._held for p in match.positions)}]
         return min(rows, default=int(np.iinfo(np.int64).max))
 
     # ------------------------------------------------------------ one event
@@ -155,7 +156,7 @@ class BoundEngine:
     def has_closed(self, register: Reg, window: int) -> bool:
         return not _inside(self._program.inner_windows[window], self._clocks[register.number], self._now)
 
-    def _step(self, symbol: Symbol, row: int, out: _Output | None, mute: bool = False) -> None:
+    def _step(self, symbol: Symbol, row: int, out: _Output, mute: bool) -> None:
         program = self._program
         live: dict[States, Node] = {}
         accepted: list[Node] = []
@@ -167,22 +168,23 @@ class BoundEngine:
             if node is not None and not self._fits(node.start):
                 continue
             skipped, moves, report = self._row(states, symbol)
-            if report and node is not None and out is not None and not mute:
+            if report and node is not None and not mute:
                 self._output([node], out, None)
             if skipped and node is not None:
                 _put(live, skipped, node)
             elif skipped:
                 start = skipped
+            if moves and self._holds:
+                self._rows[self._position] = row
+            at = self._position if self._holds else row
             for label, reached, accept in moves:
-                begun = Node(row, label, node, None, self._clock(self._now) if node is None else node.start)
+                begun = Node(at, label, node, None, self._clock(self._now) if node is None else node.start)
                 if reached:
                     _put(live, reached, begun)
                 if accept:
                     accepted.append(begun)
         self._live, self._start = live, start
-        if accepted and out is not None:
-            if self._holds:
-                self._rows[self._position] = row
+        if accepted:
             if not mute:
                 self._output(accepted, out, self._now)
             if program.consume:
@@ -252,7 +254,7 @@ class BoundEngine:
             else:
                 chosen = select.skipped(self._held, program.skip, program.variables)
             for match in chosen:
-                out.add(match.positions, match.labels, self._key)
+                out.add((self._rows[p] for p in match.positions), match.labels, self._key)
 
     # ------------------------------------------------------------ snapshots
 

@@ -86,7 +86,7 @@ class CeaEngine:
         self._program = program
         window = program.window
         self._by_position = window is None or window.kind == "events"
-        self._subsets: SubsetTable = subsets_of(program)
+        self._subsets: SubsetTable = self._states_of(program)
         self._classes = Classes(len(program.guards), program.words)
         self._builder = TableBuilder(self._subsets)
         self._live = cea.new_live(8)
@@ -97,6 +97,9 @@ class CeaEngine:
         self._strict = bool(window and window.strict)
         self._width: Any = np.int64(2**63 - 1) if window is None else np.int64(window.size)
         self._roots: ecs.Roots = self._new_roots(FIRST_ROOTS)
+
+    def _states_of(self, program: Program) -> SubsetTable:
+        return subsets_of(program)
 
     # ------------------------------------------------------------ the contract
 

@@ -16,6 +16,7 @@ from runtime.consume_any import ConsumeAnyEngine
 from runtime.errors import InternalError
 from runtime.matches import Matches
 from runtime.program import Program, check_version
+from runtime.registers_engine import RegistersEngine
 from runtime.timed_engine import TimedEngine
 from runtime.timeouts import TimeoutsEngine
 
@@ -72,6 +73,7 @@ ENGINES: dict[str, Callable[[Program], Engine]] = {
     "timed": TimedEngine,
     "any": ConsumeAnyEngine,
     "bound": BoundEngine,
+    "registers": RegistersEngine,
 }
 
 

@@ -286,6 +286,32 @@ class NotAfter(Node):
     window: int
 
 
+@dataclass(frozen=True, eq=False)
+class Registers(Node):
+    """A position automaton whose runs compare events by a few registers each (runtime.registers).
+
+    A run at position p has just taken an event there. It takes an event at q over an edge, if the event satisfies
+    guard[q] and all ops of the edge pass. Edges are sorted by q: those of q are edge_of[q] … edge_of[q + 1]; `source`
+    is the position before, or START; `contiguous` only at the next event. Ops of edge e are op_of[e] … op_of[e + 1].
+    `label` is an index into Program.labels, `last` says whether a match can end there, `goes_on` whether anything
+    follows; `near`: whether something contiguous does.
+    """
+
+    guard: IntArray
+    label: IntArray
+    last: IntArray
+    goes_on: IntArray
+    near: IntArray
+    edge_of: IntArray
+    source: IntArray
+    contiguous: IntArray
+    op_of: IntArray
+    op_kind: IntArray
+    op_register: IntArray
+    op_term: IntArray
+    n_registers: int
+
+
 class Follow(NamedTuple):
     """What can come next: `contiguous` only at once; no match of an absence (index into vetoes) may lie between.
 

@@ -1,0 +1,191 @@
+"""Greedy node → nodes.Registers: patterns whose comparisons need a few registers, run by a kernel.
+
+The positions and edges are those of planner.greedy, read without its rule that a run must take what it can. What a
+clause asks of later events is held in a register for each of its sides; a register is forgotten as soon as no way leads
+to an event that is compared with it, so that runs which have nothing left to compare are one.
+
+Not every pattern can be run so. `registers_of` then says why, and the general engine (runtime.bound) runs it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from runtime import nodes, registers
+from runtime.nodes import Compared, Greedy
+
+_CHECKS = {
+    "<": registers.LESS,
+    "<=": registers.LESS_EQUAL,
+    ">": registers.GREATER,
+    ">=": registers.GREATER_EQUAL,
+    "=": registers.EQUAL,
+    "<>": registers.UNEQUAL,
+}
+# left op right, with the sides exchanged
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+_FROM_START = -1
+
+Op = tuple[int, int, int]  # kind, register, term
+
+
+@dataclass
+class Clause:
+    """A clause and its registers: the first of choice k is `first + k`. `ops[k]`: what an event of choice k does."""
+
+    number: int
+    first: int
+    n: int
+    ops: list[list[Op]]
+    checked: list[set[int]]  # by choice: the registers that its events are compared with
+
+    @property
+    def registers(self) -> range:
+        return range(self.first, self.first + self.n)
+
+
+@dataclass
+class _Builder:
+    greedy: Greedy
+    keep: int
+    clauses: list[Clause] = field(default_factory=list)
+    n_registers: int = 0
+
+    def why_not(self) -> str | None:
+        """What keeps the pattern from being run with registers; the clauses are ready if it is None."""
+        node = self.greedy
+        if node.vetoes:
+            return "something must not happen in between"
+        compared = dict(node.compared)
+        if len(compared) != len(node.clauses):
+            return "an OR of conditions on several variables"
+        for followers in (node.first, *((f.position for f in follow) for follow in node.follow)):
+            marks = [node.masks[q] & self.keep for q in followers]
+            if len(set(marks)) < len(marks) or 0 in marks:
+                return "two ways lead to the same events in the same variables"
+        for number, clause in compared.items():
+            made = self._clause(number, clause)
+            if isinstance(made, str):
+                return made
+            self.clauses.append(made)
+        return None
+
+    def _clause(self, number: int, clause: Compared) -> Clause | str:
+        if len(clause.comparisons) != 1 or clause.tests:
+            return "an OR of comparisons"
+        ((left, op, right),) = clause.comparisons
+        if op not in _CHECKS:
+            return f"the operator {op}"
+        first, n = self.n_registers, len(clause.choices)
+        if left.choice == right.choice and not clause.choices[left.choice].pairs:
+            return Clause(number, first, 0, [[(registers.OWN + _CHECKS[op], left.number, right.number)]], [set()])
+        self.n_registers += n
+        if left.choice == right.choice:
+            if left.which == right.which:
+                return "a condition on the later of two events alone"
+            (early, late, op) = (left, right, op) if left.which == 0 else (right, left, _MIRRORED[op])
+            ops = [[(_CHECKS[op], first, late.number), (registers.SET, first, early.number)]]
+            return Clause(number, first, 1, ops, [{first}])
+        if any(choice.pairs for choice in clause.choices):
+            return "consecutive events of one variable compared with another's"
+        if op == "<>" and any(self._can_repeat(number, k) for k in range(n)):
+            return "<> with a variable that can be several events"
+        a, b = first + left.choice, first + right.choice
+        keeps = {"<": (registers.GREATEST, registers.LEAST), ">": (registers.LEAST, registers.GREATEST)}
+        own, other = keeps.get(op[0] if op != "<>" else "", (registers.SAME, registers.SAME))
+        by_choice = {
+            left.choice: [(_CHECKS[_MIRRORED[op]], b, left.number), (own, a, left.number)],
+            right.choice: [(_CHECKS[op], a, right.number), (other, b, right.number)],
+        }
+        ops = [by_choice[k] for k in range(n)]
+        return Clause(number, first, n, ops, [{b} if k == left.choice else {a} for k in range(n)])
+
+    def _can_repeat(self, number: int, choice: int) -> bool:
+        """Can a choice be made twice in one round of the clause?"""
+        binds = {p for p in range(len(self.greedy.masks)) if choice in self._choices(p, number)}
+        for p in binds:
+            todo, seen = [p], set[int]()
+            while todo:
+                for f in self.greedy.follow[todo.pop()]:
+                    if number in f.inside and f.position not in seen:
+                        seen.add(f.position)
+                        todo.append(f.position)
+            if seen & binds:
+                return True
+        return False
+
+    def _choices(self, position: int, number: int) -> list[int]:
+        """The choices of a clause that an event at the position belongs to; none also where it stands outside."""
+        return [k for n, asks in self.greedy.asks[position] if n == number for k, _ in asks]
+
+    def needed(self) -> list[set[int]]:
+        """For each position the registers that a later event can be compared with, or that can still change."""
+        found: list[set[int]] = [set() for _ in self.greedy.masks]
+        changed = True
+        while changed:
+            changed = False
+            for p, follow in enumerate(self.greedy.follow):
+                for f in follow:
+                    for clause in self.clauses:
+                        if clause.number not in f.inside:
+                            continue
+                        checked = {r for k in self._choices(f.position, clause.number) for r in clause.checked[k]}
+                        more = (checked | (found[f.position] & set(clause.registers))) - found[p]
+                        found[p] |= more
+                        changed = changed or bool(more)
+        return found
+
+    def edge_ops(self, q: int, inside: Iterable[int] | None, needed: set[int]) -> list[Op]:
+        """What a run does that takes an event at q; `inside`: the clauses that go on, None from the beginning."""
+        ops: list[Op] = []
+        for clause in self.clauses:
+            if inside is not None and clause.number not in inside:
+                ops += [(registers.RESET, r, 0) for r in clause.registers]
+            for k in self._choices(q, clause.number):
+                ops += clause.ops[k]
+            ops += [(registers.RESET, r, 0) for r in clause.registers if r not in needed]
+        return ops
+
+
+def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Registers | str:
+    """The node for runtime.registers, or what keeps the pattern from being run so.
+
+    `labels`: the number of the label for each mask, of which `keep` are the bits that tell matches apart.
+    """
+    builder = _Builder(greedy, keep)
+    why = builder.why_not()
+    if why is not None:
+        return why
+    needed = builder.needed()
+    edges: dict[int, list[tuple[int, bool, list[Op]]]] = defaultdict(list)
+    for q in greedy.first:
+        edges[q].append((_FROM_START, False, builder.edge_ops(q, None, needed[q])))
+    for p, follow in enumerate(greedy.follow):
+        for f in follow:
+            edges[f.position].append((p, f.contiguous, builder.edge_ops(f.position, f.inside, needed[f.position])))
+    n = len(greedy.masks)
+    flat = [edge for q in range(n) for edge in edges[q]]
+    ops = [op for _, _, own in flat for op in own]
+
+    def ints(values: Iterable[int]) -> np.ndarray:
+        return np.array(list(values), np.int64)
+
+    return nodes.Registers(
+        guard=ints(greedy.guards),
+        label=ints(labels[mask & keep] for mask in greedy.masks),
+        last=ints(p in greedy.last for p in range(n)),
+        goes_on=ints(bool(follow) for follow in greedy.follow),
+        near=ints(any(f.contiguous for f in follow) for follow in greedy.follow),
+        edge_of=np.concatenate([[0], np.cumsum([len(edges[q]) for q in range(n)])]).astype(np.int64),
+        source=ints(source for source, _, _ in flat),
+        contiguous=ints(contiguous for _, contiguous, _ in flat),
+        op_of=np.concatenate([[0], np.cumsum([len(own) for _, _, own in flat])]).astype(np.int64),
+        op_kind=ints(kind for kind, _, _ in ops),
+        op_register=ints(register for _, register, _ in ops),
+        op_term=ints(term for _, _, term in ops),
+        n_registers=builder.n_registers,
+    )

@@ -1,0 +1,381 @@
+"""Runs that compare events, as a kernel: position automata with registers ([CHAIN] Sections 4 to 6, by value).
+
+A run is at a position of the pattern and holds in registers what it still has to compare: a value, the greatest, the
+least. Runs at one position with equal registers are one *entry*, with one node of the compact set, whatever the number
+of partial matches. An event is compared with the entries at the positions before those that accept it; so the cost is
+by the bindings that wait in the window, about a hundred million a second.
+
+The automaton must be unambiguous: from a position, or the beginning, no two next positions bear the same label. Then
+every match is found on one way, and each is listed once without any subset construction.
+
+Roads not taken: the hash indexes of [CHAIN] Algorithm 2 (equality of all events is a key before it comes here, see
+planner.keys), and ordered indexes for inequalities, which would make an event logarithmic in the entries.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from runtime.arrays import AnyArray, grown
+from runtime.ecs import BOTTOM, extend, inside, link
+from runtime.jit import kernel
+from runtime.program import NULL_CODE
+
+START = -1  # the source of an edge from the beginning
+
+# What a register can hold besides codes. Codes of terms are greater (runtime.terms).
+EMPTY = NULL_CODE + 1  # nothing yet: every check passes
+BAD = NULL_CODE + 2  # a NULL, or values that nothing can be equal to: every check fails
+
+# Kinds of ops: checks of a register with a term of the event, then changes.
+RESET, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, UNEQUAL = range(7)
+SET, GREATEST, LEAST, SAME = range(7, 11)
+OWN = 16  # + a check: of two terms of the event; the register is the number of the first
+
+DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING = range(5)
+# Places in Entries.counts.
+KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL = range(7)
+NOBODY, GONE = -1, -2
+
+
+class Entries(NamedTuple):
+    """Runs by position: linked lists of entries, and a hash table that finds an entry by position and registers."""
+
+    registers: AnyArray  # int64[entries, registers]
+    node: AnyArray  # int32[entries]
+    start: AnyArray  # clock[entries]: the latest beginning
+    last: AnyArray  # int64[entries]: the position in the stream of the last event
+    at: AnyArray  # int32[entries]: the position in the pattern, NOBODY if the entry is free
+    next: AnyArray  # int32[entries]
+    head: AnyArray  # int32[positions]
+    table: AnyArray  # int32[power of two]: entries, NOBODY or GONE
+    counts: AnyArray  # int64[7]
+
+
+class Pending(NamedTuple):
+    """What the event being read leads to, before it takes effect."""
+
+    registers: AnyArray
+    at: AnyArray
+    child: AnyArray
+    start: AnyArray
+    table: AnyArray  # int32[power of two] …
+    stamp: AnyArray  # … valid where this is the serial number of the event
+
+
+class Automaton(NamedTuple):
+    """The arrays of nodes.Registers."""
+
+    guard: AnyArray
+    label: AnyArray
+    last: AnyArray
+    goes_on: AnyArray
+    near: AnyArray
+    edge_of: AnyArray
+    source: AnyArray
+    contiguous: AnyArray
+    op_of: AnyArray
+    op_kind: AnyArray
+    op_register: AnyArray
+    op_term: AnyArray
+
+
+def new_entries(capacity: int, n_registers: int, n_positions: int, clock: np.dtype) -> Entries:
+    entries = Entries(
+        registers=np.zeros((capacity, max(1, n_registers)), np.int64),
+        node=np.zeros(capacity, np.int32),
+        start=np.zeros(capacity, clock),
+        last=np.zeros(capacity, np.int64),
+        at=np.full(capacity, NOBODY, np.int32),
+        next=np.arange(1, capacity + 1, dtype=np.int32),
+        head=np.full(n_positions, NOBODY, np.int32),
+        table=np.full(4 * capacity, NOBODY, np.int32),
+        counts=np.zeros(7, np.int64),
+    )
+    entries.next[-1] = NOBODY
+    entries.counts[LAST_POSITION] = -1
+    return entries
+
+
+def grown_entries(entries: Entries) -> Entries:
+    """A copy with twice the room, and a table without gaps."""
+    old = len(entries.node)
+    bigger = new_entries(2 * old, entries.registers.shape[1], len(entries.head), entries.start.dtype)
+    for name in ("registers", "node", "start", "last", "at", "next"):
+        getattr(bigger, name)[:old] = getattr(entries, name)
+    bigger.head[:], bigger.counts[:] = entries.head, entries.counts
+    free = entries.counts[FREE]
+    bigger.next[-1] = free
+    bigger.counts[FREE] = old
+    rebuild(bigger)
+    return bigger
+
+
+@njit(cache=True)
+def rebuild(entries):
+    """Fill the hash table anew."""
+    entries.table[:] = NOBODY
+    entries.counts[N_FILLED] = 0
+    for e in range(len(entries.at)):
+        if entries.at[e] != NOBODY:
+            place(entries, e)
+
+
+@njit(cache=True, inline="always")
+def hashed(at, last, registers, row, size):
+    code = np.uint64(at) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(last)
+    for r in range(registers.shape[1]):
+        code = (code ^ np.uint64(registers[row, r])) * np.uint64(0xBF58476D1CE4E5B9)
+        code ^= code >> np.uint64(29)
+    return np.int64(code & np.uint64(size - 1))
+
+
+@njit(cache=True, inline="always")
+def place(entries, e):
+    """Put an entry into the table; there is room."""
+    size = len(entries.table)
+    at = entries.at[e]
+    slot = hashed(at, np.int64(0), entries.registers, e, size)
+    while entries.table[slot] >= 0:
+        slot = (slot + 1) & (size - 1)
+    if entries.table[slot] == NOBODY:
+        entries.counts[N_FILLED] += 1
+    entries.table[slot] = e
+
+
+@njit(cache=True, inline="always")
+def release(entries, e):
+    """Take an entry, unlinked already, out of the table and into the free list."""
+    size = len(entries.table)
+    slot = hashed(entries.at[e], np.int64(0), entries.registers, e, size)
+    while entries.table[slot] != e:
+        slot = (slot + 1) & (size - 1)
+    entries.table[slot] = GONE
+    entries.at[e] = NOBODY
+    entries.next[e] = entries.counts[FREE]
+    entries.counts[FREE] = e
+    entries.counts[N_USED] -= 1
+
+
+@njit(cache=True)
+def forget_all(entries):
+    """Drop all runs."""
+    for p in range(len(entries.head)):
+        e = entries.head[p]
+        while e != NOBODY:
+            following = entries.next[e]
+            release(entries, e)
+            e = following
+        entries.head[p] = NOBODY
+
+
+@njit(cache=True, inline="always")
+def passes(kind, left, right):
+    """A check of codes; EMPTY is the caller's business, BAD and NULL pass nothing."""
+    if left <= BAD or right == NULL_CODE:  # BAD and NULL are less than any code, and EMPTY does not come here
+        return False
+    if kind == LESS:
+        return left < right
+    if kind == LESS_EQUAL:
+        return left <= right
+    if kind == GREATER:
+        return left > right
+    if kind == GREATER_EQUAL:
+        return left >= right
+    if kind == EQUAL:
+        return left == right
+    return left != right
+
+
+@njit(cache=True, inline="always")
+def changed(kind, old, value):
+    """What a register holds after an event with this value."""
+    if value == NULL_CODE:
+        return BAD
+    if kind == SET or old == EMPTY:
+        return value
+    if old == BAD:
+        return BAD
+    if kind == GREATEST:
+        return max(old, value)
+    if kind == LEAST:
+        return min(old, value)
+    return old if old == value else BAD
+
+
+@njit(cache=True, inline="always")
+def apply(automaton, edge, symbols, row, words, registers, to):
+    """Run the ops of an edge on registers[to]; False if a check fails."""
+    for o in range(automaton.op_of[edge], automaton.op_of[edge + 1]):
+        kind, register = automaton.op_kind[o], automaton.op_register[o]
+        if kind == RESET:
+            registers[to, register] = EMPTY
+            continue
+        value = symbols[row, words + automaton.op_term[o]]
+        if kind >= OWN:
+            if not passes(kind - OWN, symbols[row, words + register], value):
+                return False
+        elif kind >= SET:
+            registers[to, register] = changed(kind, registers[to, register], value)
+        elif registers[to, register] != EMPTY and not passes(kind, registers[to, register], value):
+            return False
+    return True
+
+
+@njit(cache=True, inline="always")
+def same(a, i, b, j):
+    equal = True
+    for r in range(a.shape[1]):
+        equal = equal and a[i, r] == b[j, r]
+    return equal
+
+
+@njit(cache=True, inline="always")
+def gather(arena, pending, n, q, serial, child, start):
+    """Pending number n, just made, as one with an equal one if there is; the number of pending ones after that."""
+    size = len(pending.table)
+    slot = hashed(q, np.int64(0), pending.registers, n, size)
+    while pending.stamp[slot] == serial:
+        other = pending.table[slot]
+        if pending.at[other] == q and same(pending.registers, other, pending.registers, n):
+            if child == BOTTOM and pending.child[other] == BOTTOM:
+                return n
+            if pending.start[other] >= start:
+                pending.child[other] = link(arena, pending.child[other], child)
+            else:
+                pending.child[other] = link(arena, child, pending.child[other])
+                pending.start[other] = start
+            return n
+        slot = (slot + 1) & (size - 1)
+    pending.stamp[slot] = serial
+    pending.table[slot] = n
+    pending.at[n] = q
+    pending.child[n] = child
+    pending.start[n] = start
+    return n + 1
+
+
+@njit(cache=True, inline="always")
+def found(entries, q, pending, k):
+    """The entry at position q with the registers of pending k, or NOBODY."""
+    size = len(entries.table)
+    slot = hashed(q, np.int64(0), pending.registers, k, size)
+    while entries.table[slot] != NOBODY:
+        e = entries.table[slot]
+        if e >= 0 and entries.at[e] == q and same(entries.registers, e, pending.registers, k):
+            return e
+        slot = (slot + 1) & (size - 1)
+    return NOBODY
+
+
+@kernel
+def step_kernel(
+    arena, automaton, entries, pending, roots, begin, symbols, words, positions, rows, clocks, keys, mute, width, strict
+):
+    """Read events from `begin` on. Returns (why it stopped, the event to go on with); an event that lacked room has had
+    no effect."""
+    counts = entries.counts
+    n_positions = len(automaton.guard)
+    for i in range(begin, len(clocks)):
+        if len(keys) > 0 and keys[i] != counts[KEY]:
+            forget_all(entries)
+            counts[KEY] = keys[i]
+        now, position, symbol = clocks[i], positions[i], symbols[i, 0]
+        counts[LAST_POSITION] = position
+        if symbol == 0 and words == 1:
+            continue
+        counts[SERIAL] += 1
+        serial, n = counts[SERIAL], 0
+        for q in range(n_positions):
+            bit = automaton.guard[q]
+            if bit >= 0 and not (symbols[i, bit // 62] >> (bit % 62)) & 1:
+                continue
+            for edge in range(automaton.edge_of[q], automaton.edge_of[q + 1]):
+                p = automaton.source[edge]
+                if p == START:
+                    if 2 * (n + 1) >= len(pending.at):
+                        return NEEDS_PENDING, i
+                    for r in range(pending.registers.shape[1]):
+                        pending.registers[n, r] = EMPTY
+                    if apply(automaton, edge, symbols, i, words, pending.registers, n):
+                        n = gather(arena, pending, n, q, serial, BOTTOM, now)
+                    continue
+                before, e = NOBODY, entries.head[p]
+                while e != NOBODY:
+                    following = entries.next[e]
+                    if not inside(entries.start[e], now, width, strict):
+                        if before == NOBODY:
+                            entries.head[p] = following
+                        else:
+                            entries.next[before] = following
+                        release(entries, e)
+                        e = following
+                        continue
+                    before = e
+                    if not automaton.contiguous[edge] or entries.last[e] + 1 == position:
+                        if 2 * (n + 1) >= len(pending.at):
+                            return NEEDS_PENDING, i
+                        if arena.size[0] + 2 >= len(arena.row):
+                            return NEEDS_NODES, i
+                        for r in range(pending.registers.shape[1]):
+                            pending.registers[n, r] = entries.registers[e, r]
+                        if apply(automaton, edge, symbols, i, words, pending.registers, n):
+                            n = gather(arena, pending, n, q, serial, entries.node[e], entries.start[e])
+                    e = following
+        if n == 0:
+            continue
+        if arena.size[0] + 2 * n + 2 >= len(arena.row):
+            return NEEDS_NODES, i
+        if counts[N_ROOTS] + n > len(roots.node):
+            return NEEDS_ROOTS, i
+        if counts[N_USED] + n > len(entries.node) or 2 * (counts[N_FILLED] + n) > len(entries.table):
+            return NEEDS_ENTRIES, i
+        for k in range(n):
+            q = pending.at[k]
+            node = extend(arena, rows[i], automaton.label[q], pending.child[k], pending.start[k])
+            if automaton.last[q] and (len(mute) == 0 or not mute[i]):
+                root = counts[N_ROOTS]
+                roots.node[root], roots.clock[root], roots.key[root] = node, now, counts[KEY]
+                counts[N_ROOTS] = root + 1
+            if not automaton.goes_on[q]:
+                continue
+            # Behind a position with a contiguous follower it matters which event was the last.
+            e = NOBODY if automaton.near[q] else found(entries, q, pending, k)
+            if e != NOBODY:
+                if entries.start[e] > pending.start[k]:
+                    entries.node[e] = link(arena, entries.node[e], node)
+                else:
+                    entries.node[e] = link(arena, node, entries.node[e])
+                    entries.start[e] = pending.start[k]
+                entries.last[e] = position
+                continue
+            e = counts[FREE]
+            counts[FREE] = entries.next[e]
+            counts[N_USED] += 1
+            for r in range(pending.registers.shape[1]):
+                entries.registers[e, r] = pending.registers[k, r]
+            entries.node[e], entries.start[e], entries.last[e] = node, pending.start[k], position
+            entries.at[e] = q
+            entries.next[e] = entries.head[q]
+            entries.head[q] = e
+            place(entries, e)
+    return DONE, len(clocks)
+
+
+def new_pending(capacity: int, n_registers: int, clock: np.dtype) -> Pending:
+    """Half of it is used at the most, so that the table has gaps."""
+    return Pending(
+        registers=np.zeros((capacity, max(1, n_registers)), np.int64),
+        at=np.zeros(capacity, np.int32),
+        child=np.zeros(capacity, np.int32),
+        start=np.zeros(capacity, clock),
+        table=np.zeros(2 * capacity, np.int32),
+        stamp=np.full(2 * capacity, -1, np.int64),
+    )
+
+
+def grown_roots(column: AnyArray) -> AnyArray:
+    return grown(column, 2 * len(column))

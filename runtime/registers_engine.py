@@ -1,0 +1,174 @@
+"""The engine around runtime.registers: owns allocation and growth, lists matches, snapshots."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from runtime import cea, ecs, nodes, registers
+from runtime.arrays import AnyArray, IntArray, grown
+from runtime.cea_engine import ALL_REPORT, FIRST_NODES, NO_KEYS, CeaEngine, next_positions
+from runtime.errors import ExecutionError, InternalError
+from runtime.program import FORMAT, Program
+from runtime.subsets import Row, SubsetTable
+
+FIRST_ENTRIES = 1 << 8
+
+
+class _NoStates:
+    """There are no subsets to make."""
+
+    members: list[Any] = []
+
+    def intern(self, members: Any, /) -> int:
+        raise InternalError("INTERNAL", detail="a state where there are registers")
+
+    def row(self, state: int, symbol: tuple[int, ...], /) -> Row:
+        raise InternalError("INTERNAL", detail="a state where there are registers")
+
+
+class RegistersEngine(CeaEngine):
+    """Runs nodes.Registers (see runtime.engine.Engine for the contract)."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        machine = program.machine
+        assert isinstance(machine, nodes.Registers)
+        self._n_registers = machine.n_registers
+        self._automaton = registers.Automaton(**{name: getattr(machine, name) for name in registers.Automaton._fields})
+        self._entries: registers.Entries | None = None
+        self._pending: registers.Pending | None = None
+
+    def _states_of(self, program: Program) -> SubsetTable:
+        return _NoStates()
+
+    # ------------------------------------------------------------ reading
+
+    def _steps(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None,
+        keys: IntArray | None,
+        rows: IntArray | None,
+        mute: AnyArray | None,
+    ) -> Iterator[None]:
+        """Run the kernel; yields whenever there may be roots to list before it can go on."""
+        n = len(symbols)
+        if n == 0:
+            return
+        if positions is None:
+            positions = next_positions(self._live.counts, n, keys)
+        clocks = positions if self._by_position else self._as_clock(times)
+        rows = positions if rows is None else rows
+        keys = NO_KEYS if keys is None else keys
+        mute = ALL_REPORT if mute is None else mute
+        symbols = np.ascontiguousarray(symbols if symbols.ndim == 2 else symbols[:, None])
+        arena, at, words = self._ready(clocks), 0, self._program.words
+        self._crowded = -1
+        while True:
+            entries, pending = self._room(clocks.dtype)
+            result, at = registers.step_kernel(
+                arena, self._automaton, entries, pending, self._roots, at,
+                symbols, words, positions, rows, clocks, keys, mute, self._width, self._strict,
+            )  # fmt: skip
+            self._live.counts[cea.N_ROOTS] = entries.counts[registers.N_ROOTS]
+            self._live.counts[cea.LAST_POSITION] = entries.counts[registers.LAST_POSITION]
+            self._live.counts[cea.KEY] = entries.counts[registers.KEY]
+            yield
+            self._live.counts[cea.N_ROOTS] = entries.counts[registers.N_ROOTS] = 0
+            if result == registers.DONE:
+                self._last_clock = clocks[-1]
+                return
+            if result == registers.NEEDS_NODES:
+                arena = self._make_room(clocks[at], at)
+            elif result == registers.NEEDS_ENTRIES:
+                self._entries = registers.grown_entries(entries)
+            elif result == registers.NEEDS_PENDING:
+                self._pending = registers.new_pending(2 * len(pending.at), self._n_registers, clocks.dtype)
+            elif at == self._stuck:
+                self._roots = self._new_roots(2 * len(self._roots.node))
+            self._stuck = at if result == registers.NEEDS_ROOTS else -1
+
+    def _room(self, clock: np.dtype) -> tuple[registers.Entries, registers.Pending]:
+        if self._entries is None:
+            positions = len(self._automaton.guard)
+            self._entries = registers.new_entries(FIRST_ENTRIES, self._n_registers, positions, clock)
+            self._entries.counts[registers.KEY] = self._live.counts[cea.KEY]
+        if self._pending is None:
+            self._pending = registers.new_pending(FIRST_ENTRIES, self._n_registers, clock)
+        return self._entries, self._pending
+
+    def least_row(self) -> int:
+        """See Engine.least_row. Compacts the arena. O(nodes)."""
+        if self._arena is None or self._entries is None or self._entries.counts[registers.N_USED] == 0:
+            return int(np.iinfo(np.int64).max)
+        return self._compact(self._last_clock)
+
+    def _compact(self, now: Any) -> int:
+        """Drop every node that no run reaches inside the window. Returns the least row still mentioned."""
+        assert self._arena is not None
+        assert self._entries is not None
+        held = np.flatnonzero(self._entries.at >= 0)
+        roots = self._entries.node[held]
+        forward = np.zeros(int(self._arena.size[0]), np.int32)
+        ecs.mark_kernel(self._arena, roots, len(roots), now, self._width, self._strict, forward)
+        least = ecs.slide_kernel(self._arena, now, self._width, self._strict, forward)
+        self._entries.node[held] = forward[roots]
+        return int(least)
+
+    # ------------------------------------------------------------ snapshots
+
+    def snapshot(self) -> bytes:
+        """The state, compacted. Codes of terms must mean the same to whoever restores it."""
+        entries = self._entries
+        if entries is None or self._arena is None:
+            return pickle.dumps({"format": FORMAT, "entries": None})
+        self._compact(self._last_clock)
+        held = np.flatnonzero(entries.at >= 0)
+        columns = {name: getattr(entries, name)[held] for name in ("registers", "node", "start", "last", "at")}
+        return pickle.dumps(
+            {
+                "format": FORMAT,
+                "entries": columns,
+                "arena": [column[: self.nodes].copy() for column in self._arena[:-1]],
+                "position": int(entries.counts[registers.LAST_POSITION]),
+                "key": int(entries.counts[registers.KEY]),
+                "clock": self._last_clock,
+            }
+        )
+
+    def restore(self, data: bytes) -> None:
+        """Go on where `snapshot` was taken. ExecutionError SNAPSHOT_VERSION for another format."""
+        state = pickle.loads(data)
+        if state["format"] != FORMAT:
+            raise ExecutionError("SNAPSHOT_VERSION", found=state["format"], expected=FORMAT)
+        self._entries = self._arena = None
+        if state["entries"] is None:
+            return
+        columns = state["arena"]
+        arena = self._ready(columns[-1])
+        capacity = max(FIRST_NODES, 2 * len(columns[0]))
+        self._arena = ecs.Arena._make([*(grown(column, capacity) for column in columns), arena.size])
+        self._arena.size[0] = len(columns[0])
+        entries, _ = self._room(columns[-1].dtype)
+        n = len(state["entries"]["node"])
+        while len(entries.node) < n + 1:
+            entries = registers.grown_entries(entries)
+        self._entries = entries
+        for name, column in state["entries"].items():
+            getattr(entries, name)[:n] = column
+        for e in range(n):
+            entries.next[e] = entries.head[entries.at[e]]
+            entries.head[entries.at[e]] = e
+        entries.next[n : len(entries.next) - 1] = np.arange(n + 1, len(entries.next))
+        entries.next[-1] = registers.NOBODY
+        entries.counts[registers.FREE], entries.counts[registers.N_USED] = n, n
+        registers.rebuild(entries)
+        counts = entries.counts
+        counts[registers.LAST_POSITION] = self._live.counts[cea.LAST_POSITION] = state["position"]
+        counts[registers.KEY] = self._live.counts[cea.KEY] = state["key"]
+        self._last_clock = state["clock"]
