@@ -13,7 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from runtime import nodes
+from runtime import nodes, registers
+from runtime.arrays import IntArray
 from runtime.engine import engine_for
 from runtime.program import ALWAYS, SKIP, Program, Window
 
@@ -21,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 
 @functools.cache
-def compile_kernels(timed: bool = False) -> None:
-    """Run one event of each kind through the engine, listing and counting; `timed`: through runtime.timed too."""
+def compile_kernels(rule: str = "plain") -> None:
+    """Run one event of each kind through the engine of a rule, listing and counting."""
     begin = time.monotonic()
     waiting, then = (0, ALWAYS, SKIP, 0), (1, ALWAYS, SKIP, 1)
     program = Program(
@@ -35,8 +36,11 @@ def compile_kernels(timed: bool = False) -> None:
         variables=("a", "b"),
         window=Window("time", 10),
     )
-    _run(program)
-    if timed:
+    if rule in ("plain", "composed"):
+        _run(program)
+    elif rule == "registers":
+        _run(replace(program, rule=rule, machine=_two_in_order(), terms=("x",)))
+    elif rule != "bound":
         flat = nodes.Flat(program.transitions, (1 << nodes.FIRST_VARIABLE, 2 << nodes.FIRST_VARIABLE), (0,), (2,))
         windows = (Window("time", 10),)
         masks = (0, *flat.masks)
@@ -48,9 +52,34 @@ def compile_kernels(timed: bool = False) -> None:
         logger.info("compiled the kernels in %.0f s; they are cached from now on", took)
 
 
+def _two_in_order() -> nodes.Registers:
+    """A ; B with a register that is set and checked."""
+
+    def ints(*values: int) -> IntArray:
+        return np.array(values, np.int64)
+
+    return nodes.Registers(
+        guard=ints(0, 1),
+        label=ints(0, 1),
+        last=ints(0, 1),
+        goes_on=ints(1, 0),
+        near=ints(0, 0),
+        edge_of=ints(0, 1, 2),
+        source=ints(registers.START, 0),
+        contiguous=ints(0, 0),
+        op_of=ints(0, 1, 2),
+        op_kind=ints(registers.SET, registers.LESS),
+        op_register=ints(0, 0),
+        op_term=ints(0, 0),
+        n_registers=1,
+    )
+
+
 def _run(program: Program) -> None:
     engine = engine_for(program)
     symbols, times = np.array([1, 0, 2], np.int64), np.arange(3, dtype=np.int64)
+    if program.terms:
+        symbols = np.stack([symbols, times], axis=1)
     list(engine.feed(symbols, times))
     engine.count(symbols, times + 3)
     engine.least_row()

@@ -72,7 +72,7 @@ class Batch:
         self.spark = self.source.sparkSession
         if _is_local(self.spark):
             # The workers, on this same machine, would all do it at once.
-            compile_kernels(timed=plan.program.rule not in ("plain", "composed"))
+            compile_kernels(plan.program.rule)
         self.types: dict[str, DataType] = {f.name: f.dataType for f in self.source.schema.fields}
         self.symbols = symbol_sql(plan.guards)
         packed = packed_symbol_sql(plan)
