@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +48,14 @@ class SchemaCatalog:
         return tuple(next(c for c in columns if c.name == name) for name in names)
 
     def type_of(self, expression: str, columns: Sequence[Column]) -> str:
-        """A column's own type; without Spark, anything else counts as a double."""
-        return next((c.type for c in columns if expression.strip().strip("`") == c.name), "double")
+        """A column's own type, or a literal's; without Spark, anything else counts as a double."""
+        expression = expression.strip()
+        if re.fullmatch(r"-?\s*\d{1,9}", expression):
+            return "int"
+        if re.match(r"-?\s*INTERVAL\b(?!.*\b(MONTH|YEAR))", expression, re.IGNORECASE | re.DOTALL):
+            days = re.fullmatch(r"-?\s*INTERVAL\s+'?\s*-?\d+\s*'?\s+DAYS?", expression, re.IGNORECASE)
+            return "interval day" if days else "interval day to second"
+        return next((c.type for c in columns if expression.strip("`") == c.name), "double")
 
     def common_type(self, left: str, right: str, columns: Sequence[Column]) -> str:
         """Only Spark knows."""
@@ -79,9 +86,17 @@ def session(app_name: str = "cersql", config: Mapping[str, str] | None = None) -
 
 
 def enable(spark: SparkSession) -> SparkSession:
-    """Teach the session you have, in place, and its later newSession()s. Returns it."""
-    from spark_ext import session as hook
+    """Teach the session you have, in place, and its later newSession()s. Returns it.
 
+    Of a Spark Connect session it is the object that is taught, not the server, which a warning in the log says.
+    """
+    from spark_ext import session as hook
+    from spark_ext.connect import is_connect
+
+    if is_connect(spark):
+        from cersql import connected
+
+        return connected.enable(spark)
     return hook.enable(spark, rewrite=_rewrite, refine=_refine)
 
 
@@ -96,7 +111,13 @@ def sql(
     from cersql.commands import rewrite
     from cersql.refining import refine
     from spark_ext.arguments import of_values
+    from spark_ext.connect import is_connect
     from spark_ext.session import run_sql, try_sql
+
+    if is_connect(spark):
+        from cersql import connected
+
+        return connected.sql(spark, text, args, order_by=order_by)
 
     def values() -> Arguments | None:
         return of_values(spark, args) if args else None
@@ -170,7 +191,11 @@ def serve(
     and global views. Raises CersqlError.
     """
     from spark_ext import thrift
+    from spark_ext.connect import is_connect
+    from spark_ext.errors import SparkError
 
+    if is_connect(spark):
+        raise SparkError("CONNECT", what="a Thrift server", hint="Call cersql.serve where the server itself runs.")
     return thrift.serve(enable(spark), host=host, port=port, settings=settings, shared=shared)
 
 

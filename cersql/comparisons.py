@@ -7,12 +7,13 @@ allow that without overflow or rounding.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cersql.booleans import Bool
 from cersql.errors import BindError
-from cersql.expressions import Call, Node, Ref, Word, walk
+from cersql.expressions import Call, Made, Node, Ref, Word, walk
 from cersql.lexer import CLOSING, OPENING, Token
 from planner.sql import Sql
 from runtime.errors import Span
@@ -116,7 +117,7 @@ class Comparisons:
 
     def compared(self, part: Bool, positive: bool, modes: Mapping[str, str]) -> Compared | None:
         """A part of a condition (or its NOT) as a comparison of two events; None if it is none."""
-        nodes = _unwrapped(part.nodes)
+        nodes = unwrapped(part.nodes)
         if len(nodes) == 1 and isinstance(nodes[0], Call):
             return self._trend(nodes[0], positive)
         cut = _cut(nodes)
@@ -188,29 +189,67 @@ def _exact(types: Sequence[str]) -> str | None:
     """What to cast summands to so that sums are exact: '' for nothing; None if there is no such type."""
     if all(type in _SMALL for type in types):
         return "BIGINT"
-    if all(type in (*_SMALL, "bigint") for type in types):
-        return "DECIMAL(38,0)"
-    times = [type for type in types if type in ("timestamp", "timestamp_ntz", "date")]
+    digits = [_digits(type) for type in types]
+    if None not in digits:
+        known = [found for found in digits if found is not None]
+        whole, scale = max(w for w, _ in known), max(s for _, s in known)
+        # Spark makes the type of a sum one digit wider, and rounds only where there is no room for that.
+        return f"DECIMAL({whole + scale},{scale})" if whole + scale + len(types) <= 38 else None
+    times = {type for type in types if type in ("timestamp", "timestamp_ntz", "date")}
     others = [type for type in types if type not in times]
-    if len(times) == 2 and len(set(times)) == 1 and all(type.startswith("interval") for type in others):
-        return ""
+    if len(times) == 1 and len(types) - len(others) == 2:
+        # Of dates, a difference is in days; hours would make times of them, which not every day has 24 of.
+        fine = ("interval day",) if times == {"date"} else _SPANS
+        return "" if all(type in fine for type in others) else None
     return None
+
+
+_SPANS = tuple(
+    f"interval {first}{last}"
+    for k, first in enumerate(("day", "hour", "minute", "second"))
+    for last in ("", *(f" to {unit}" for unit in ("day", "hour", "minute", "second")[k + 1 :]))
+)
+
+
+def _digits(type: str) -> tuple[int, int] | None:
+    """How many digits a number of an exact type can have before the point and after it."""
+    found = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (19, 0)}.get(type)
+    if found is None and (decimal := re.fullmatch(r"decimal\((\d+),(-?\d+)\)", type)):
+        precision, scale = int(decimal[1]), int(decimal[2])
+        found = precision - scale, max(scale, 0)
+    return found
 
 
 def _summands(nodes: Sequence[Node]) -> Iterator[tuple[int, Sequence[Node]]]:
     """(sign, nodes) of the sum that an expression is; itself, if it is none."""
-    nodes = _unwrapped(nodes)
-    depth, sign = 0, 1
+    nodes = unwrapped(nodes)
+    if any(depth == 0 and _text(node) in _LOOSER for depth, node in _with_depth(nodes)):
+        yield 1, nodes
+        return
+    sign = 1
     current: list[Node] = []
-    for node in nodes:
-        upper = node.upper if isinstance(node, Word) else ""
+    for depth, node in _with_depth(nodes):
+        upper = _text(node)
         if depth == 0 and upper in ("+", "-") and current and not _is_operator(current[-1]):
             yield sign, current
             sign, current = (1 if upper == "+" else -1), []
             continue
-        depth += (upper in OPENING) - (upper in CLOSING)
         current.append(node)
     yield sign, current
+
+
+_LOOSER = ("||", "&", "|", "^", "<<", ">>", ">>>")  # operators that do not bind tighter than + and -
+
+
+def _with_depth(nodes: Sequence[Node]) -> Iterator[tuple[int, Node]]:
+    """Each node with how many parentheses and CASEs are open around it; those that open and close count as inside."""
+    depth = 0
+    for node in nodes:
+        upper = _text(node)
+        opens, closes = upper in OPENING or upper == "CASE", upper in CLOSING or (upper == "END" and depth > 0)
+        depth += opens
+        yield depth, node
+        depth -= closes
 
 
 def _is_operator(node: Node) -> bool:
@@ -219,16 +258,14 @@ def _is_operator(node: Node) -> bool:
 
 def _cut(nodes: Sequence[Node]) -> tuple[Sequence[Node], str, Sequence[Node]] | None:
     """(left, operator, right), if the nodes are one comparison."""
-    depth, case = 0, 0
     found: list[tuple[int, int, str]] = []
-    for k, node in enumerate(nodes):
-        upper = node.upper if isinstance(node, Word) else ""
-        case += (upper == "CASE") - (upper == "END" and case > 0)
-        if depth == 0 and case == 0:
+    for k, (depth, node) in enumerate(_with_depth(nodes)):
+        upper = _text(node)
+        if depth == 0:
             if upper in _OPERATORS:
                 found.append((k, k + 1, _OPERATORS[upper]))
             elif upper == "IS":
-                words = [n.upper if isinstance(n, Word) else "" for n in nodes[k : k + 4]]
+                words = [_text(n) for n in nodes[k : k + 4]]
                 if words[1:3] == ["DISTINCT", "FROM"]:
                     found.append((k, k + 3, "IS DISTINCT FROM"))
                 elif words[1:4] == ["NOT", "DISTINCT", "FROM"]:
@@ -237,14 +274,13 @@ def _cut(nodes: Sequence[Node]) -> tuple[Sequence[Node], str, Sequence[Node]] | 
                     return None
             elif upper in ("BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP"):
                 return None
-        depth += (upper in OPENING) - (upper in CLOSING)
     if len(found) != 1:
         return None
     ((begin, end, op),) = found
     return (nodes[:begin], op, nodes[end:]) if begin > 0 and end < len(nodes) else None
 
 
-def _unwrapped(nodes: Sequence[Node]) -> Sequence[Node]:
+def unwrapped(nodes: Sequence[Node]) -> Sequence[Node]:
     """Without parentheses around the whole."""
     while len(nodes) > 2 and _text(nodes[0]) == "(" and _text(nodes[-1]) == ")":
         depth = 0
@@ -265,9 +301,8 @@ def _text(node: Node) -> str:
 
 def spelled_out(part: Bool) -> Bool:
     """BETWEEN as two comparisons, IN (…) as an OR of them: for conditions about several events."""
-    nodes = tuple(_unwrapped(part.nodes))
-    depth = 0
-    for k, node in enumerate(nodes):
+    nodes = tuple(unwrapped(part.nodes))
+    for k, (depth, node) in enumerate(_with_depth(nodes)):
         upper = _text(node)
         if depth == 0 and k and upper in ("BETWEEN", "IN"):
             negated = _text(nodes[k - 1]) == "NOT"
@@ -276,38 +311,33 @@ def spelled_out(part: Bool) -> Bool:
             if made is None:
                 return part
             return Bool("not", (made,), part.nodes) if negated else made
-        depth += (upper in OPENING) - (upper in CLOSING)
     return part
 
 
 def _between(subject: tuple[Node, ...], rest: tuple[Node, ...], at: Node) -> Bool | None:
-    depth = 0
-    for k, node in enumerate(rest):
+    for k, (depth, node) in enumerate(_with_depth(rest)):
         if depth == 0 and _text(node) == "AND":
             sides = (_atom(subject, ">=", rest[:k], at), _atom(subject, "<=", rest[k + 1 :], at))
             return Bool("and", sides, (*subject, at, *rest))
-        depth += (_text(node) in OPENING) - (_text(node) in CLOSING)
     return None
 
 
 def _in(subject: tuple[Node, ...], rest: tuple[Node, ...], at: Node) -> Bool | None:
-    inside = _unwrapped(rest)
+    inside = unwrapped(rest)
     if len(inside) == len(rest):
         return None
     items: list[list[Node]] = [[]]
-    depth = 0
-    for node in inside:
+    for depth, node in _with_depth(inside):
         if depth == 0 and _text(node) == ",":
             items.append([])
-            continue
-        depth += (_text(node) in OPENING) - (_text(node) in CLOSING)
-        items[-1].append(node)
+        else:
+            items[-1].append(node)
     sides = tuple(_atom(subject, "=", tuple(item), at) for item in items)
     return sides[0] if len(sides) == 1 else Bool("or", sides, (*subject, at, *rest))
 
 
 def _atom(left: tuple[Node, ...], op: str, right: tuple[Node, ...], at: Node) -> Bool:
-    word = Word(Token("op", op, at.span.start, at.span.end))
+    word = Made(Token("op", op, at.span.start, at.span.end))
     return Bool("atom", (), (*left, word, *right))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cersql.booleans import Bool, OrOf, check_size, conjunctive, structure
-from cersql.comparisons import EACH, Compared, Comparisons, Event, events_of, modes_of, plain, spelled_out
+from cersql.comparisons import EACH, Compared, Comparisons, Event, events_of, modes_of, plain, spelled_out, unwrapped
 from cersql.errors import BindError
 from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Word, read, rendered, walk
 from cersql.projection import Limits
@@ -96,20 +96,28 @@ class Conditions:
                 clauses += [(None, agreement) for agreement in agreements]
                 continue
             owner, mixed = self._owner(clause, negated)
-            if own is not None:
-                _check_own(clause, own)
             call = next((n for side, _ in clause for n in walk(side.nodes) if needs_match(n)), None)
             if call is None and mixed:
                 assert owner is not None
-                across.append((owner, self._grouped(clause)))
+                compared = self._grouped(clause)
+                if isinstance(compared, Bool):
+                    raise _comparison(compared)
+                across.append((owner, compared))
             elif call is None:
-                clauses.append((owner, self._grouped(clause)))
+                compared = self._grouped(clause)
+                if isinstance(compared, tuple | Agreement):
+                    clauses.append((owner, compared))
+                elif owner is None and whole and not _neighbours(clause):
+                    on_match.append(clause)  # Spark computes it on whole matches
+                else:
+                    raise _comparison(compared)
             elif owner is not None:
                 raise BindError(
                     "NOT_SUPPORTED_YET", span=call.span,
                     construct=f"{self._shown(call)}, about the events of a negated part together,",
                 )  # fmt: skip
             elif whole:
+                self._refuse_neighbours(clause, self._shown(call))
                 on_match.append(clause)
             else:
                 raise BindError(
@@ -118,18 +126,26 @@ class Conditions:
                 )  # fmt: skip
         return Split(tuple(clauses), tuple(across), tuple(on_match))
 
+    def _refuse_neighbours(self, clause: OrOf, other: str) -> None:
+        """A condition on the match as a whole does not speak of consecutive events."""
+        for node in _neighbours(clause):
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=node.span, construct=f"{self._shown(node)} beside {other}",
+                hint="Join them with AND, if both are to hold.",
+            )  # fmt: skip
+
     def _agreements(self, clause: OrOf) -> list[Agreement]:
         """`[a, b]`, every event agrees on a and on b; it stands for itself, not under OR or NOT."""
         found = []
         for part, positive in clause:
-            if not isinstance(part.nodes[0], Word) or part.nodes[0].upper != "[":
+            if not _is_agreement(part):
                 continue
             if len(clause) > 1 or not positive:
                 raise BindError(
-                    "NOT_SUPPORTED_YET", span=part.span, construct="[attribute] under OR or NOT",
+                    "NOT_SUPPORTED_YET", span=unwrapped(part.nodes)[0].span, construct="[attribute] under OR or NOT",
                     hint="Join it to the rest with AND.",
                 )  # fmt: skip
-            for node in part.nodes[1:-1]:
+            for node in unwrapped(part.nodes)[1:-1]:
                 if isinstance(node, Bare) and len(node.names) == 1:
                     found.append(Agreement(self._shared_column(node), node.span))
                 elif not isinstance(node, Word) or node.upper != ",":
@@ -211,6 +227,11 @@ class Conditions:
             self._check(node, in_scope)
         return nodes
 
+    def speaks_of_others(self, condition: Text, own: str) -> bool:
+        """Does a condition on one event, `B(price > a.price)`, name other variables?"""
+        nodes = read(self.text, condition.span, self.scope.variable, self.scope.fold)
+        return any(isinstance(node, Ref) and node.variable != own for node in walk(nodes))
+
     def _check(self, node: Node, in_scope: frozenset[str]) -> None:
         if isinstance(node, Ref):
             self.check_ref(node, in_scope, neighbours=True)
@@ -263,8 +284,10 @@ class Conditions:
 
     # ------------------------------------------------------------ clauses
 
-    def _grouped(self, clause: OrOf) -> Clause:
-        """The sides of an OR, those about one event put together; sides without a variable join each of the others."""
+    def _grouped(self, clause: OrOf) -> Clause | Bool:
+        """The sides of an OR, those about one event put together; sides without a variable join each of the others.
+
+        A side about several events that is no comparison of two is given back instead."""
         modes = modes_of([part.nodes for part, _ in clause])
         sides: dict[Event | None, list[Sql]] = {}
         compared: list[Compared] = []
@@ -272,7 +295,10 @@ class Conditions:
             events = events_of(part.nodes, modes)
             trend = any(isinstance(node, Call) for node in part.nodes)
             if len(events) > 1 or trend:
-                compared.append(self._compared(part, positive, modes))
+                found = self._compared(part, positive, modes)
+                if found is None:
+                    return part
+                compared.append(found)
                 continue
             sql = self.row_sql(part.nodes)
             sides.setdefault(events[0] if events else None, []).append(sql if positive else sql.wrapped("NOT (", ")"))
@@ -288,17 +314,14 @@ class Conditions:
         ]
         return (*compared, *literals)
 
-    def _compared(self, part: Bool, positive: bool, modes: Mapping[str, str]) -> Compared:
+    def _compared(self, part: Bool, positive: bool, modes: Mapping[str, str]) -> Compared | None:
         types = self.types
         assert types is not None
         columns = self.columns
         comparisons = Comparisons(
             self.row_sql, lambda sql: types.type_of(sql, columns), lambda a, b: types.common_type(a, b, columns)
         )
-        found = comparisons.compared(part, positive, modes)
-        if found is None:
-            raise _comparison(part, [variable for variable, _ in events_of(part.nodes, modes)])
-        return found
+        return comparisons.compared(part, positive, modes)
 
     # ------------------------------------------------------------ text for one row
 
@@ -414,20 +437,13 @@ def free_variables(nodes: Sequence[Node]) -> list[str]:
     return list(dict.fromkeys(node.variable for node in nodes if isinstance(node, Ref) and not needs_match(node)))
 
 
-def _check_own(clause: OrOf, own: str) -> None:
-    """A condition on one event, `B(price > 1)`, asks of no other."""
-    for side, _ in clause:
-        others = [n.variable for n in walk(side.nodes) if isinstance(n, Ref) and n.variable != own]
-        if others:
-            raise _comparison(side, [own, *others])
-
-
-def _comparison(condition: Bool, variables: Iterable[str]) -> BindError:
-    names = " and ".join(map(display, dict.fromkeys(variables)))
+def _comparison(condition: Bool) -> BindError:
+    variables = dict.fromkeys(node.variable for node in walk(condition.nodes) if isinstance(node, Ref))
+    names = " and ".join(map(display, variables))
     return BindError(
         "NOT_SUPPORTED_YET", span=condition.span, construct=f"This condition on events of {names}",
-        hint="A comparison has one event on each side of =, <>, <, <=, > or >=; sums of whole numbers or of times and "
-        "intervals may be spread over both.",
+        hint="A comparison has one event on each side of =, <>, <, <=, > or >=; sums of whole numbers or decimals, or "
+        "of times and intervals, may be spread over both. Other conditions on several events can stand in WHERE.",
     )  # fmt: skip
 
 
@@ -443,13 +459,23 @@ def _about_one(condition: Bool) -> bool:
     """Do all comparisons speak of the same variable, or all of none? `a.x > 1 AND 1 = 0` does not: the second holds or
     fails also where there is no a."""
     about = {tuple(free_variables(leaf.nodes)) for leaf in condition.leaves()}
-    if any(_is_special(node) for leaf in condition.leaves() for node in leaf.nodes):
+    if any(_is_agreement(leaf) or any(map(_is_neighbour, leaf.nodes)) for leaf in condition.leaves()):
         return False
     return len(about) == 1 and len(next(iter(about))) <= 1
 
 
-def _is_special(node: Node) -> bool:
-    """Neighbours, and the bracket that opens an agreement at the start of a part."""
+def _is_agreement(part: Bool) -> bool:
+    """`[a, b]`: no expression of SQL begins with a bracket."""
+    first = unwrapped(part.nodes)[0]
+    return not part.parts and isinstance(first, Word) and first.upper == "["
+
+
+def _neighbours(clause: OrOf) -> list[Node]:
+    return [node for part, _ in clause for node in walk(part.nodes) if _is_neighbour(node)]
+
+
+def _is_neighbour(node: Node) -> bool:
+    """`x[i-1]`, INCREASING."""
     if isinstance(node, Ref):
         return node.index in ("previous", "next")
     return isinstance(node, Call) and node.function in NEIGHBOURS

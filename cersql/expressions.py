@@ -90,6 +90,12 @@ class Word:
         return "" if self.inert else self.token.upper
 
 
+@dataclass(frozen=True)
+class Made(Word):
+    """A comparison that the text says in another way: `a.x IN (b.x)` as a.x = b.x. What it joins need not be
+    neighbours in the text."""
+
+
 Node = Ref | Bare | Call | Word
 
 
@@ -334,6 +340,10 @@ def rendered(
     """The user's text over the nodes (or `span`), with every node that `replace` answers for replaced."""
     if not nodes:
         return Sql(())
+    for k, node in enumerate(nodes):
+        if isinstance(node, Made):
+            left, right = (rendered(text, side, replace).wrapped("(", ")") for side in (nodes[:k], nodes[k + 1 :]))
+            return Sql((*left.pieces, (f" {node.upper} ", node.span.start, False), *right.pieces))
     at = span.start if span else nodes[0].span.start
     end = span.end if span else nodes[-1].span.end
     pieces: list[tuple[str, int, bool]] = []

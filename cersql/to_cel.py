@@ -7,8 +7,9 @@ placeholder, an atom whose mark is its number, and takes its place in the formul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, product
 
 from cersql import absence, formulas, projection, syntax
 from cersql.booleans import OrOf
@@ -20,13 +21,15 @@ from cersql.formulas import occurrences as occurrences
 from cersql.formulas import together as together
 from cersql.scope import Scope, display, own_alias
 from planner import cel
-from planner.keys import atoms
+from planner.keys import always_bound, atoms
 from planner.sql import Sql, quote
 from runtime.errors import Span
 
 WIDTH = 32
 _VETO = "@!"  # how the marks of placeholders begin
 _NODES = {"OR": cel.Or, "AND": cel.And, "ALL": cel.All}
+
+Clauses = tuple[tuple[cel.Comparison | cel.Test, ...], ...]  # an AND of ORs
 
 Windows = Callable[[syntax.Window | None], cel.Window | None]
 """A window inside the pattern, or (for None) that of the clause, in the unit of the clock."""
@@ -43,12 +46,15 @@ class Translator:
         self.vetoes: list[cel.Formula] = []
         self.across: set[int] = set()  # the negated parts that are compared with what is around them
         self.agreed: list[str] = []
+        self.lifted: list[tuple[syntax.Text, str]] = []  # conditions of single events that speak of others, and whose
         self.projects: list[cel.Project] = []  # kept, so that their identities stay theirs
         self.narrowed: dict[int, projection.Limits] = {}
 
     def query(self, pattern: syntax.Pattern, where: Sequence[syntax.Text]) -> cel.Formula:
         """The whole pattern with the conditions of WHERE; from here on PROJECT's columns are what is left of it."""
         formula = self._full(pattern, self.pattern(pattern, whole=True, edge=True), "a match")
+        for condition, own in self.lifted:
+            formula = self.filtered(formula, condition, whole=True, own=own)
         for condition in where:
             formula = self.filtered(formula, condition, whole=True)
         self._narrow(formula, {})
@@ -77,7 +83,11 @@ class Translator:
                 return self._combination(part)
             case syntax.FilterPart(inner, condition, own_columns):
                 formula = self.pattern(inner, whole, edge)
-                return self.filtered(formula, condition, whole, self._mark(inner) if own_columns else None)
+                event = self._mark(inner) if own_columns else None
+                if event is not None and self.conditions.speaks_of_others(condition, event):
+                    self.lifted.append((condition, event))  # Esper's patterns have no rounds in which it would differ
+                    return formula
+                return self.filtered(formula, condition, whole, event)
             case syntax.Function(function, inner):
                 formula = self._full(inner, self.pattern(inner), f"{function}(…)")
                 return cel.Start(formula) if function == "START" else cel.Strategy(function, formula)
@@ -196,40 +206,62 @@ class Translator:
     def filtered(
         self, formula: cel.Formula, condition: syntax.Text, whole: bool, own: str | None = None
     ) -> cel.Formula:
-        """φ FILTER condition. `own`: the mark whose columns stand bare in it, beside those of all other variables."""
+        """φ FILTER condition. `own`: the mark whose columns stand bare in it."""
         variables, negated = cel.variables(formula), self._negated(formula)
         self._narrow(formula, negated)
-        in_scope = variables if own is None else variables | frozenset(self.scope.names.order)
-        split = self.conditions.split(condition, in_scope, negated, whole, own)
+        split = self.conditions.split(condition, variables, negated, whole, own)
         self.on_match += split.on_match
         for owner, clause in split.clauses:
             if whole and isinstance(clause, Agreement):
                 self.agreed.append(clause.column)
             if owner is None:
-                formula = self._clause(formula, clause)
+                formula = self._clause(formula, clause, condition.span)
             else:
-                self.vetoes[owner] = self._clause(self.vetoes[owner], clause)
+                self.vetoes[owner] = self._clause(self.vetoes[owner], clause, condition.span)
         across: dict[int, list[tuple[cel.Comparison | cel.Test, ...]]] = {}
         for owner, clause in split.across:
             across.setdefault(owner, []).append(self._sides(clause))
         for owner, clauses in across.items():
-            if owner in self.across:
-                raise BindError(
-                    "NOT_SUPPORTED_YET", span=condition.span,
-                    construct="A second condition between the same negated part and what is around it",
-                    hint="Join both with AND, in one WHERE or one FILTER.",
-                )  # fmt: skip
-            self.across.add(owner)
-            formula = cel.Across(formula, owner, tuple(clauses))
+            formula = self._compared_across(formula, owner, tuple(clauses), condition.span)
         return formula
 
-    def _clause(self, formula: cel.Formula, clause: Clause) -> cel.Formula:
+    def _compared_across(self, formula: cel.Formula, owner: int, clauses: Clauses, at: Span) -> cel.Formula:
+        """The formula with conditions between a negated part and what is around it."""
+        more = _with_clauses(formula, owner, clauses)
+        if more is not None:
+            return more
+        if owner in self.across:
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=at,
+                construct="A second condition between the same negated part and what is around it",
+                hint="Join both with AND, in one WHERE or one FILTER.",
+            )  # fmt: skip
+        self.across.add(owner)
+        return cel.Across(formula, owner, clauses)
+
+    def _agreeing(
+        self, formula: cel.Formula, terms: tuple[tuple[str | None, str], ...], type: str, at: Span
+    ) -> cel.Formula:
+        """All events agree; and what must not happen does so only where it agrees with them (semantics, "Filters")."""
+        for number in [n for part in formulas.walk(formula) if (n := _number(part)) is not None]:
+            veto = self.vetoes[number]
+            own = tuple(term for term in terms if term[0] is None or term[0] in cel.variables(veto))
+            if own:
+                self.vetoes[number] = veto = self._agreeing(veto, own, type, at)
+                pairs = product(_representatives(veto, terms), _representatives(formula, terms))
+                equal = tuple((cel.Comparison(of_veto, "=", around, type),) for of_veto, around in pairs)
+                formula = self._compared_across(formula, number, equal, at)
+        bound = cel.variables(formula)
+        return cel.Agree(formula, tuple(term for term in terms if term[0] is None or term[0] in bound), type)
+
+    def _clause(self, formula: cel.Formula, clause: Clause, at: Span) -> cel.Formula:
         if isinstance(clause, Agreement):
-            column = quote(clause.column)
-            return cel.Agree(formula, ((None, column),), next(
-                c.type for c in self.conditions.columns if c.name == clause.column
-            ))  # fmt: skip
+            type = next(c.type for c in self.conditions.columns if c.name == clause.column)
+            return self._agreeing(formula, ((None, quote(clause.column)),), type, at)
         if any(isinstance(side, Compared) or side.of != EACH for side in clause):
+            for side in clause:
+                if isinstance(side, Compared):
+                    self._warn_never(formula, side)
             return cel.Compare(formula, self._sides(clause))
         literals = [side for side in clause if isinstance(side, Literal)]
         self._warn_apart(formula, [side.variable for side in literals if side.variable is not None])
@@ -254,6 +286,13 @@ class Translator:
                 sides.append(cel.Test(side.variable, cel.Predicate(side.sql.text), side.of))
         return tuple(sides)
 
+    def _warn_never(self, formula: cel.Formula, side: Compared) -> None:
+        """A comparison holds where one of its variables is empty: if they are never bound together, it always does."""
+        pair = side.left[0], side.right[0]
+        if pair[0] != pair[1] and frozenset(pair) not in together(formula):
+            names = " and ".join(map(display, pair))
+            self.warnings.append(f"The comparison of {names} always holds, since no match has events of both.")
+
     def _warn_apart(self, formula: cel.Formula, variables: list[str]) -> None:
         """An OR holds where one of its variables is empty: if two are never bound together, it always does."""
         pairs = together(formula) if len(variables) > 1 else ()
@@ -266,10 +305,10 @@ class Translator:
 
     def _part_by(self, part: syntax.PartBy, formula: cel.Formula, keys: syntax.Text) -> cel.Formula:
         """φ PART BY (x.a, y.b): the variables that are listed must reach every event."""
-        terms, shown = self.conditions.attributes(keys, cel.variables(formula))
+        terms, shown = self.conditions.attributes(keys, cel.variables(formula) | self._negated(formula).keys())
         listed = {variable for variable, _ in terms}
-        for marks in atoms(formula):
-            if not marks & listed:
+        for marks in atoms(formula):  # what must not happen may be left out, and is then there whatever its values
+            if not marks & listed and not any(mark.startswith(_VETO) for mark in marks):
                 name = display(min(marks, key=lambda mark: (mark.startswith("@"), mark)))
                 raise BindError(
                     "PART_BY_COVERS", span=keys.span, name=name, hint=f"List an attribute of {name} as well: {name}.…"
@@ -280,7 +319,7 @@ class Translator:
         type = self.conditions.types.common_type(first, others[0] if others else first, columns)
         for sql in shown:
             self.origins.setdefault(f"({first}) = ({sql.text})", sql.wrapped(f"({first}) = (", ")"))
-        return cel.Agree(formula, terms, type)
+        return self._agreeing(formula, terms, type, keys.span)
 
     # ------------------------------------------------------------ projection
 
@@ -353,6 +392,29 @@ def _number(formula: cel.Formula) -> int | None:
     if isinstance(formula, cel.Event) and formula.type is None:
         (mark, *_) = formula.marks
         return int(mark.removeprefix(_VETO)) if mark.startswith(_VETO) else None
+    return None
+
+
+def _representatives(formula: cel.Formula, terms: tuple[tuple[str | None, str], ...]) -> list[cel.Term]:
+    """Attributes of events of a formula that agree, of which one is always there, else all."""
+    own: list[cel.Term] = []
+    for variable, sql in terms:
+        if variable is None:
+            own += [cel.Term(mark, sql) for mark in sorted(cel.variables(formula))]
+        elif variable in cel.variables(formula):
+            own.append(cel.Term(variable, sql))
+    present = always_bound(formula)
+    return next(([term] for term in own if term.variable in present), own)
+
+
+def _with_clauses(formula: cel.Formula, number: int, clauses: Clauses) -> cel.Formula | None:
+    """The formula with more clauses in its comparison with a negated part, if only filters stand around that."""
+    match formula:
+        case cel.Across(inner, own, known) if own == number:
+            return cel.Across(inner, own, (*known, *clauses))
+        case cel.Compare(inner) | cel.Agree(inner) | cel.Across(inner) | cel.Filter(inner) | cel.FilterAny(inner):
+            changed = _with_clauses(inner, number, clauses)
+            return None if changed is None else replace(formula, inner=changed)
     return None
 
 

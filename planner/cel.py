@@ -79,7 +79,7 @@ class Test:
     of: str = "each"
 
     def __str__(self) -> str:
-        return f"{self.variable}: {self.predicate}"
+        return f"{self.variable}{'' if self.of == 'each' else f'[{self.of}]'}: {self.predicate}"
 
 
 class Formula:

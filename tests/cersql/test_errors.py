@@ -121,7 +121,13 @@ BIND = [
         "one of the two",
     ),
     ("FROM t PATTERN A ORDER BY ts RETURN ‸match_status", "NO_TIMEOUTS", "WITH TIMEOUTS only", "RETURN … WITH"),
-    ("FROM t PATTERN ‸A a PART BY (a.k)" + END, "NOT_SUPPORTED_YET", "PART BY", ""),
+    (
+        "FROM t PATTERN (A a ; B b ; C) PART BY (‸a.k, b.k)" + END,
+        "PART_BY_COVERS",
+        "C",
+        "List an attribute of C as well: C.…",
+    ),
+    ("FROM t PATTERN A a ORDER BY ts RETURN ‸PREV(a.v)", "NOT_SUPPORTED_YET", "PREV", ""),
 ]
 TWICE = {"twice": {"x": "int", "X": "int", "ts": "timestamp"}}
 
@@ -162,6 +168,7 @@ def test_automaton_limit_names_both_numbers() -> None:
 
 PLAN = {
     "ABSENCE_BEFORE": "FROM t PATTERN SEQ(!(NXT(A ; B)), C c) ORDER BY ts WITHIN 5 SECONDS RETURN *",
+    "ACROSS": "FROM t PATTERN SEQ(!B b, A a) WHERE a.k < b.k ORDER BY ts WITHIN 5 SECONDS RETURN *",
     "TIMEOUTS": "FROM t PATTERN A a ; B b ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN * WITH TIMEOUTS",
 }
 
