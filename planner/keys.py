@@ -11,7 +11,7 @@ compared with no other, or a negated part does not mention it. Rows whose value 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -42,8 +42,9 @@ def keyed(query: Query, obstacle: str | None) -> Keyed:
     keys: list[Key] = []
     gone: list[Equality | cel.Formula] = []
     for node in agreements:
-        if _covers(node.terms, query.formula) and len({sql for _, sql in node.terms}) == 1:
-            keys.append(Key(node.terms[0][1], node.type))
+        sql = node.terms[0][1]
+        if _agrees(node, query.formula, sql) and _reaches(query.formula, (sql, node.type.lower())):
+            keys.append(Key(sql, node.type))
             gone.append(node)
     for key, used in _classes(equalities, query):
         keys.append(key)
@@ -51,8 +52,43 @@ def keyed(query: Query, obstacle: str | None) -> Keyed:
     if not keys:
         return Keyed(query, ("equalities do not reach every event by one attribute, so they are no key",))
     shown = ", ".join(dict.fromkeys(key.sql for key in keys))
-    changed = replace(query, formula=_without(query.formula, gone), keys=tuple(dict.fromkeys(keys)))
+    formula = _without_implied(_without(query.formula, gone), {(key.sql, key.type.lower()) for key in keys})
+    changed = replace(query, formula=formula, keys=tuple(dict.fromkeys(keys)))
     return Keyed(changed, (f"equal in every match, so a key as PARTITION BY has them: {shown}",))
+
+
+def _agrees(node: cel.Agree, formula: cel.Formula, sql: str) -> bool:
+    """Does it say of every event of the formula that it agrees on one attribute?"""
+    return {own for _, own in node.terms} == {sql} and _covers({variable for variable, _ in node.terms}, formula)
+
+
+def _reaches(formula: cel.Formula, attribute: tuple[str, str]) -> bool:
+    """Is every event of what must not happen asked to agree with the events around it, which agree?"""
+    links: dict[int, set[str]] = {}
+    for node in _around(formula):
+        for equality in _equalities(node) if isinstance(node, cel.Across) else ():
+            if equality.attribute == attribute and equality.variables & always_bound(formula):
+                assert isinstance(node, cel.Across)
+                links.setdefault(node.number, set()).update(equality.variables - cel.variables(formula))
+    for veto in _vetoes(formula):
+        if not isinstance(veto, cel.Candidate) or veto.number not in links:
+            return False
+        linked, inner = links[veto.number], veto.inner
+        alike = any(isinstance(node, cel.Agree) and _agrees(node, inner, attribute[0]) for node in _around(inner))
+        if not (linked & always_bound(inner) if alike else _covers(linked, inner)) or not _reaches(inner, attribute):
+            return False
+    return True
+
+
+def _vetoes(formula: cel.Formula) -> Iterator[cel.Formula]:
+    """The negated parts of a formula, without those inside them."""
+    match formula:
+        case cel.Absent(_, vetoes) | cel.NotBefore(vetoes) | cel.NotAfter(_, vetoes):
+            yield from vetoes
+        case cel.Unless(_, veto):
+            yield veto
+    for part in cel.positive(formula):
+        yield from _vetoes(part)
 
 
 @dataclass(frozen=True)
@@ -62,6 +98,11 @@ class Equality:
     node: cel.Compare | cel.Across
     clause: tuple[cel.Comparison | cel.Test, ...]
     side: cel.Comparison
+
+    @property
+    def attribute(self) -> tuple[str, str] | None:
+        """What is equal, if it is the same of both events, and the type in which it is."""
+        return (self.side.left.sql, self.side.type.lower()) if self.side.left.sql == self.side.right.sql else None
 
     @property
     def variables(self) -> frozenset[str]:
@@ -87,6 +128,29 @@ def _without(formula: cel.Formula, gone: list[Equality | cel.Formula]) -> cel.Fo
     return inner if clauses or any(formula is node for node in gone) else replace(formula, inner=inner)
 
 
+def _without_implied(formula: cel.Formula, keys: set[tuple[str, str]]) -> cel.Formula:
+    """The formula without further comparisons that ask of events what they have in common by their key."""
+
+    def is_implied(clause: tuple[cel.Comparison | cel.Test, ...]) -> bool:
+        side = clause[0]
+        if len(clause) > 1 or not isinstance(side, cel.Comparison) or side.op not in ("=", "<=>"):
+            return False
+        return side.left.sql == side.right.sql and (side.left.sql, side.type.lower()) in keys
+
+    if isinstance(formula, cel.Event):
+        return formula
+    made = rebuilt(formula, lambda part: _without_implied(part, keys))
+    match made:
+        case cel.Agree(inner, terms, type) if all((sql, type.lower()) in keys for _, sql in terms):
+            return inner if len({sql for _, sql in terms}) == 1 else made
+        case cel.Compare(inner, sides) if is_implied(sides):
+            return inner
+        case cel.Across(inner, number, clauses):
+            left = tuple(clause for clause in clauses if not is_implied(clause))
+            return replace(made, clauses=left) if left else _ordinary(inner, number)
+    return made
+
+
 def _ordinary(formula: cel.Formula, number: int) -> cel.Formula:
     match formula:
         case cel.Candidate(inner, own) if own == number:
@@ -107,42 +171,60 @@ def _equalities(node: cel.Formula) -> Iterator[Equality]:
             yield Equality(node, clause, side)
 
 
-def _covers(terms: tuple[tuple[str | None, str], ...], formula: cel.Formula) -> bool:
-    """Do the variables of the terms reach every event, those of negated parts too?"""
-    named = {variable for variable, _ in terms}
-    return None in named or all(marks & named for marks in atoms(formula))
+def _covers(named: Collection[str | None], formula: cel.Formula) -> bool:
+    """Do the variables (None: all) reach every event of a match?"""
+    return None in named or all(marks & set(named) for marks in atoms(formula, positive=True))
 
 
-def atoms(formula: cel.Formula, more: frozenset[str] = frozenset()) -> Iterator[frozenset[str]]:
-    """The marks that each atom's events get, by AS around them too."""
+def atoms(formula: cel.Formula, more: frozenset[str] = frozenset(), positive: bool = False) -> Iterator[frozenset[str]]:
+    """The marks that each atom's events get, by AS around them too. `positive`: without those of negated parts."""
     if isinstance(formula, cel.Event):
         yield formula.marks | more
         return
     if isinstance(formula, cel.As):
         more |= {formula.variable}
-    for part in cel.children(formula):
-        yield from atoms(part, more)
+    for part in cel.positive(formula) if positive else cel.children(formula):
+        yield from atoms(part, more, positive)
 
 
 def _classes(equalities: list[Equality], query: Query) -> Iterator[tuple[Key, list[Equality]]]:
     """Each attribute whose equalities connect all events, with the comparisons that say so."""
     by_attribute: dict[tuple[str, str], list[Equality]] = {}
     for equality in equalities:
-        side = equality.side
-        if side.left.sql == side.right.sql:
-            by_attribute.setdefault((side.left.sql, side.type), []).append(equality)
-    present = always_bound(query.formula)
-    for (sql, type), own in by_attribute.items():
+        if equality.attribute is not None and isinstance(equality.node, cel.Compare):
+            by_attribute.setdefault(equality.attribute, []).append(equality)
+    formula = query.formula
+    present = always_bound(formula)
+    for attribute, own in by_attribute.items():
         edges = {equality.variables for equality in own}
         variables = frozenset[str]().union(*edges)
-        if not _covers(tuple((v, sql) for v in variables), query.formula) or not _connected(edges, variables & present):
+        if not _covers(variables, formula) or not _connected(edges, variables & present):
             continue
-        loose = {v for v in variables - present if not any(frozenset((v, other)) in edges for other in present)}
-        if loose:
+        if {v for v in variables - present if not any(frozenset((v, other)) in edges for other in present)}:
+            continue
+        # One that is always there may be alone, and then nothing is asked of it.
+        if len(variables & present) == 1 and not binds_one_of(formula, variables - present):
             continue
         if query.strategy == "NEXT_MATCH" and any(frozenset(pair) not in edges for pair in combinations(variables, 2)):
             continue  # a run decides on an event before the one that connects the two has come
-        yield Key(sql, type), own
+        if _reaches(formula, attribute):
+            yield Key(attribute[0], own[0].side.type), own
+
+
+def binds_one_of(formula: cel.Formula, wanted: frozenset[str]) -> bool:
+    """Has every match an event of one of the variables?"""
+    match formula:
+        case cel.Event(_, marks):
+            return bool(marks & wanted)
+        case cel.As(inner, variable):
+            return variable in wanted or binds_one_of(inner, wanted)
+        case cel.Project(inner, keep):
+            return binds_one_of(inner, wanted & keep)
+        case cel.Or(left, right):
+            return binds_one_of(left, wanted) and binds_one_of(right, wanted)
+        case cel.Repeat(inner, low):
+            return low > 0 and binds_one_of(inner, wanted)
+    return any(binds_one_of(part, wanted) for part in cel.positive(formula))
 
 
 def _connected(edges: set[frozenset[str]], variables: frozenset[str]) -> bool:
