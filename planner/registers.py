@@ -151,6 +151,26 @@ class _Builder:
         return ops
 
 
+def _equal_term(ops: list[Op], register: int | None) -> int:
+    """The term to which a run's register must be equal for an edge, as it was when the event came; NOBODY: none."""
+    for kind, own, term in ops:
+        if own == register and kind < registers.OWN:
+            return term if kind == registers.EQUAL else registers.NOBODY
+    return registers.NOBODY
+
+
+def _indexes(edges: list[tuple[int, bool, list[Op]]], n: int) -> dict[int, int]:
+    """For each position the register that most edges from it want to be equal to something."""
+    found: dict[int, int] = {}
+    for p in range(n):
+        own = [ops for source, _, ops in edges if source == p]
+        asked = [r for ops in own for r in {r for kind, r, _ in ops if kind == registers.EQUAL}]
+        usable = [r for r in asked if any(_equal_term(ops, r) != registers.NOBODY for ops in own)]
+        if usable:
+            found[p] = max(set(usable), key=lambda r: (usable.count(r), -r))
+    return found
+
+
 def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Registers | str:
     """The node for runtime.registers, or what keeps the pattern from being run so.
 
@@ -170,6 +190,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Reg
     n = len(greedy.masks)
     flat = [edge for q in range(n) for edge in edges[q]]
     ops = [op for _, _, own in flat for op in own]
+    index = _indexes(flat, n)
 
     def ints(values: Iterable[int]) -> np.ndarray:
         return np.array(list(values), np.int64)
@@ -183,6 +204,8 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Reg
         edge_of=np.concatenate([[0], np.cumsum([len(edges[q]) for q in range(n)])]).astype(np.int64),
         source=ints(source for source, _, _ in flat),
         contiguous=ints(contiguous for _, contiguous, _ in flat),
+        wanted=ints(_equal_term(own, index.get(source)) for source, _, own in flat),
+        index_of=ints(index.get(p, registers.NOBODY) for p in range(n)),
         op_of=np.concatenate([[0], np.cumsum([len(own) for _, _, own in flat])]).astype(np.int64),
         op_kind=ints(kind for kind, _, _ in ops),
         op_register=ints(register for _, register, _ in ops),

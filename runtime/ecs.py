@@ -134,7 +134,8 @@ def slide_kernel(arena, now, width, strict, forward):
         if forward[node] == 0:
             continue
         right = arena.right[node]
-        if arena.label[node] == UNION and not inside(arena.start[right], now, width, strict):
+        # Not by its start: another node may have moved to where it was.
+        if arena.label[node] == UNION and forward[right] == 0:
             forward[node] = forward[arena.child[node]]
             continue
         arena.row[size] = arena.row[node]

@@ -294,7 +294,8 @@ class Registers(Node):
     guard[q] and all ops of the edge pass. Edges are sorted by q: those of q are edge_of[q] … edge_of[q + 1]; `source`
     is the position before, or START; `contiguous` only at the next event. Ops of edge e are op_of[e] … op_of[e + 1].
     `label` is an index into Program.labels, `last` says whether a match can end there, `goes_on` whether anything
-    follows; `near`: whether something contiguous does.
+    follows; `near`: whether something contiguous does. `index_of[p]`: the register by which runs at p are indexed, or
+    NOBODY; `wanted[e]`: the term that an edge wants it to be equal to, or NOBODY.
     """
 
     guard: IntArray
@@ -305,6 +306,8 @@ class Registers(Node):
     edge_of: IntArray
     source: IntArray
     contiguous: IntArray
+    wanted: IntArray
+    index_of: IntArray
     op_of: IntArray
     op_kind: IntArray
     op_register: IntArray

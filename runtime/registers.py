@@ -2,14 +2,14 @@
 
 A run is at a position of the pattern and holds in registers what it still has to compare: a value, the greatest, the
 least. Runs at one position with equal registers are one *entry*, with one node of the compact set, whatever the number
-of partial matches. An event is compared with the entries at the positions before those that accept it; so the cost is
-by the bindings that wait in the window, about a hundred million a second.
+of partial matches. An event is compared with the entries at the positions before those that accept it, so the cost is
+by the bindings that wait in the window, about a hundred million a second; or, where an edge asks for equality, only
+with those that have its value, which an index finds ([CHAIN] Algorithm 2): a constant cost per event.
 
 The automaton must be unambiguous: from a position, or the beginning, no two next positions bear the same label. Then
 every match is found on one way, and each is listed once without any subset construction.
 
-Roads not taken: the hash indexes of [CHAIN] Algorithm 2 (equality of all events is a key before it comes here, see
-planner.keys), and ordered indexes for inequalities, which would make an event logarithmic in the entries.
+Road not taken yet: ordered indexes for inequalities, which would make an event logarithmic in the entries.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from runtime.arrays import AnyArray, grown
+from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, extend, inside, link
 from runtime.jit import kernel
 from runtime.program import NULL_CODE
@@ -49,9 +49,14 @@ class Entries(NamedTuple):
     start: AnyArray  # clock[entries]: the latest beginning
     last: AnyArray  # int64[entries]: the position in the stream of the last event
     at: AnyArray  # int32[entries]: the position in the pattern, NOBODY if the entry is free
-    next: AnyArray  # int32[entries]
+    next: AnyArray  # int32[entries], and back:
+    previous: AnyArray
     head: AnyArray  # int32[positions]
     table: AnyArray  # int32[power of two]: entries, NOBODY or GONE
+    chain_next: AnyArray  # int32[entries]: those in one bucket of the index
+    chain_previous: AnyArray
+    bucket: AnyArray  # int32[power of two]
+    index_of: AnyArray  # int64[positions]: the register by which entries are indexed, or NOBODY
     counts: AnyArray  # int64[7]
 
 
@@ -77,13 +82,14 @@ class Automaton(NamedTuple):
     edge_of: AnyArray
     source: AnyArray
     contiguous: AnyArray
+    wanted: AnyArray
     op_of: AnyArray
     op_kind: AnyArray
     op_register: AnyArray
     op_term: AnyArray
 
 
-def new_entries(capacity: int, n_registers: int, n_positions: int, clock: np.dtype) -> Entries:
+def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.dtype) -> Entries:
     entries = Entries(
         registers=np.zeros((capacity, max(1, n_registers)), np.int64),
         node=np.zeros(capacity, np.int32),
@@ -91,8 +97,13 @@ def new_entries(capacity: int, n_registers: int, n_positions: int, clock: np.dty
         last=np.zeros(capacity, np.int64),
         at=np.full(capacity, NOBODY, np.int32),
         next=np.arange(1, capacity + 1, dtype=np.int32),
-        head=np.full(n_positions, NOBODY, np.int32),
+        previous=np.full(capacity, NOBODY, np.int32),
+        head=np.full(len(index_of), NOBODY, np.int32),
         table=np.full(4 * capacity, NOBODY, np.int32),
+        chain_next=np.full(capacity, NOBODY, np.int32),
+        chain_previous=np.full(capacity, NOBODY, np.int32),
+        bucket=np.full(2 * capacity, NOBODY, np.int32),
+        index_of=index_of,
         counts=np.zeros(7, np.int64),
     )
     entries.next[-1] = NOBODY
@@ -103,8 +114,8 @@ def new_entries(capacity: int, n_registers: int, n_positions: int, clock: np.dty
 def grown_entries(entries: Entries) -> Entries:
     """A copy with twice the room, and a table without gaps."""
     old = len(entries.node)
-    bigger = new_entries(2 * old, entries.registers.shape[1], len(entries.head), entries.start.dtype)
-    for name in ("registers", "node", "start", "last", "at", "next"):
+    bigger = new_entries(2 * old, entries.registers.shape[1], entries.index_of, entries.start.dtype)
+    for name in ("registers", "node", "start", "last", "at", "next", "previous"):
         getattr(bigger, name)[:old] = getattr(entries, name)
     bigger.head[:], bigger.counts[:] = entries.head, entries.counts
     free = entries.counts[FREE]
@@ -116,8 +127,9 @@ def grown_entries(entries: Entries) -> Entries:
 
 @njit(cache=True)
 def rebuild(entries):
-    """Fill the hash table anew."""
+    """Fill the hash table and the index anew."""
     entries.table[:] = NOBODY
+    entries.bucket[:] = NOBODY
     entries.counts[N_FILLED] = 0
     for e in range(len(entries.at)):
         if entries.at[e] != NOBODY:
@@ -134,8 +146,23 @@ def hashed(at, last, registers, row, size):
 
 
 @njit(cache=True, inline="always")
+def bucket_of(entries, at, value):
+    code = (np.uint64(value) ^ np.uint64(at)) * np.uint64(0x9E3779B97F4A7C15)
+    code ^= code >> np.uint64(32)
+    return np.int64(code & np.uint64(len(entries.bucket) - 1))
+
+
+@njit(cache=True, inline="always")
 def place(entries, e):
-    """Put an entry into the table; there is room."""
+    """Put an entry into the table, where there is room, and into the index."""
+    index = entries.index_of[entries.at[e]]
+    if index != NOBODY:
+        b = bucket_of(entries, entries.at[e], entries.registers[e, index])
+        first = entries.bucket[b]
+        entries.chain_next[e], entries.chain_previous[e] = first, NOBODY
+        if first != NOBODY:
+            entries.chain_previous[first] = e
+        entries.bucket[b] = e
     size = len(entries.table)
     at = entries.at[e]
     slot = hashed(at, np.int64(0), entries.registers, e, size)
@@ -148,7 +175,23 @@ def place(entries, e):
 
 @njit(cache=True, inline="always")
 def release(entries, e):
-    """Take an entry, unlinked already, out of the table and into the free list."""
+    """Take an entry out of its list, the table and the index, and into the free list."""
+    before, after = entries.previous[e], entries.next[e]
+    if before == NOBODY:
+        entries.head[entries.at[e]] = after
+    else:
+        entries.next[before] = after
+    if after != NOBODY:
+        entries.previous[after] = before
+    index = entries.index_of[entries.at[e]]
+    if index != NOBODY:
+        before, after = entries.chain_previous[e], entries.chain_next[e]
+        if before == NOBODY:
+            entries.bucket[bucket_of(entries, entries.at[e], entries.registers[e, index])] = after
+        else:
+            entries.chain_next[before] = after
+        if after != NOBODY:
+            entries.chain_previous[after] = before
     size = len(entries.table)
     slot = hashed(entries.at[e], np.int64(0), entries.registers, e, size)
     while entries.table[slot] != e:
@@ -169,7 +212,14 @@ def forget_all(entries):
             following = entries.next[e]
             release(entries, e)
             e = following
-        entries.head[p] = NOBODY
+
+
+@njit(cache=True)
+def sweep(entries, now, width, strict):
+    """Drop the runs that have left the window; an index lets most of them lie."""
+    for e in range(len(entries.at)):
+        if entries.at[e] != NOBODY and not inside(entries.start[e], now, width, strict):
+            release(entries, e)
 
 
 @njit(cache=True, inline="always")
@@ -240,8 +290,10 @@ def gather(arena, pending, n, q, serial, child, start):
     slot = hashed(q, np.int64(0), pending.registers, n, size)
     while pending.stamp[slot] == serial:
         other = pending.table[slot]
-        if pending.at[other] == q and same(pending.registers, other, pending.registers, n):
-            if child == BOTTOM and pending.child[other] == BOTTOM:
+        alike = pending.at[other] == q and same(pending.registers, other, pending.registers, n)
+        # ⊥ has no start of its own, so it is in no union: what begins here is united when it has become a node.
+        if alike and (child == BOTTOM) == (pending.child[other] == BOTTOM):
+            if child == BOTTOM:
                 return n
             if pending.start[other] >= start:
                 pending.child[other] = link(arena, pending.child[other], child)
@@ -303,18 +355,29 @@ def step_kernel(
                     if apply(automaton, edge, symbols, i, words, pending.registers, n):
                         n = gather(arena, pending, n, q, serial, BOTTOM, now)
                     continue
-                before, e = NOBODY, entries.head[p]
-                while e != NOBODY:
-                    following = entries.next[e]
+                # By the index: the entries with this event's value, then those that wait for none yet.
+                term = automaton.wanted[edge]
+                indexed = term != NOBODY
+                value = symbols[i, words + term] if indexed else EMPTY
+                turn = 1 if indexed and value != NULL_CODE else 0
+                if turn == 0:
+                    value = EMPTY
+                e = entries.bucket[bucket_of(entries, p, value)] if indexed else entries.head[p]
+                while True:
+                    if e == NOBODY and turn == 1:
+                        turn = 0
+                        value = EMPTY
+                        e = entries.bucket[bucket_of(entries, p, value)]
+                    if e == NOBODY:
+                        break
+                    following = entries.chain_next[e] if indexed else entries.next[e]
+                    if indexed and (entries.at[e] != p or entries.registers[e, entries.index_of[p]] != value):
+                        e = following
+                        continue
                     if not inside(entries.start[e], now, width, strict):
-                        if before == NOBODY:
-                            entries.head[p] = following
-                        else:
-                            entries.next[before] = following
                         release(entries, e)
                         e = following
                         continue
-                    before = e
                     if not automaton.contiguous[edge] or entries.last[e] + 1 == position:
                         if 2 * (n + 1) >= len(pending.at):
                             return NEEDS_PENDING, i
@@ -359,7 +422,9 @@ def step_kernel(
                 entries.registers[e, r] = pending.registers[k, r]
             entries.node[e], entries.start[e], entries.last[e] = node, pending.start[k], position
             entries.at[e] = q
-            entries.next[e] = entries.head[q]
+            entries.next[e], entries.previous[e] = entries.head[q], NOBODY
+            if entries.head[q] != NOBODY:
+                entries.previous[entries.head[q]] = e
             entries.head[q] = e
             place(entries, e)
     return DONE, len(clocks)
@@ -375,7 +440,3 @@ def new_pending(capacity: int, n_registers: int, clock: np.dtype) -> Pending:
         table=np.zeros(2 * capacity, np.int32),
         stamp=np.full(2 * capacity, -1, np.int64),
     )
-
-
-def grown_roots(column: AnyArray) -> AnyArray:
-    return grown(column, 2 * len(column))

@@ -39,6 +39,7 @@ class RegistersEngine(CeaEngine):
         assert isinstance(machine, nodes.Registers)
         self._n_registers = machine.n_registers
         self._automaton = registers.Automaton(**{name: getattr(machine, name) for name in registers.Automaton._fields})
+        self._index_of = machine.index_of
         self._entries: registers.Entries | None = None
         self._pending: registers.Pending | None = None
 
@@ -86,17 +87,30 @@ class RegistersEngine(CeaEngine):
             if result == registers.NEEDS_NODES:
                 arena = self._make_room(clocks[at], at)
             elif result == registers.NEEDS_ENTRIES:
-                self._entries = registers.grown_entries(entries)
+                self._entries = self._more_entries(entries, clocks[at])
             elif result == registers.NEEDS_PENDING:
                 self._pending = registers.new_pending(2 * len(pending.at), self._n_registers, clocks.dtype)
             elif at == self._stuck:
                 self._roots = self._new_roots(2 * len(self._roots.node))
             self._stuck = at if result == registers.NEEDS_ROOTS else -1
 
+    def _more_entries(self, entries: registers.Entries, now: Any) -> registers.Entries:
+        """Without those that have left the window; with more room, if more than half of them have not."""
+        registers.sweep(entries, now, self._width, self._strict)
+        registers.rebuild(entries)
+        if (
+            2 * entries.counts[registers.N_USED] > len(entries.node)
+            or self._wanting == entries.counts[registers.SERIAL]
+        ):
+            entries = registers.grown_entries(entries)
+        self._wanting = entries.counts[registers.SERIAL] + 1  # the next look at this very event
+        return entries
+
+    _wanting = -1
+
     def _room(self, clock: np.dtype) -> tuple[registers.Entries, registers.Pending]:
         if self._entries is None:
-            positions = len(self._automaton.guard)
-            self._entries = registers.new_entries(FIRST_ENTRIES, self._n_registers, positions, clock)
+            self._entries = registers.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock)
             self._entries.counts[registers.KEY] = self._live.counts[cea.KEY]
         if self._pending is None:
             self._pending = registers.new_pending(FIRST_ENTRIES, self._n_registers, clock)
@@ -162,7 +176,10 @@ class RegistersEngine(CeaEngine):
         for name, column in state["entries"].items():
             getattr(entries, name)[:n] = column
         for e in range(n):
-            entries.next[e] = entries.head[entries.at[e]]
+            first = entries.head[entries.at[e]]
+            entries.next[e], entries.previous[e] = first, registers.NOBODY
+            if first != registers.NOBODY:
+                entries.previous[first] = e
             entries.head[entries.at[e]] = e
         entries.next[n : len(entries.next) - 1] = np.arange(n + 1, len(entries.next))
         entries.next[-1] = registers.NOBODY

@@ -67,6 +67,8 @@ def _two_in_order() -> nodes.Registers:
         edge_of=ints(0, 1, 2),
         source=ints(registers.START, 0),
         contiguous=ints(0, 0),
+        wanted=ints(registers.NOBODY, registers.NOBODY),
+        index_of=ints(registers.NOBODY, registers.NOBODY),
         op_of=ints(0, 1, 2),
         op_kind=ints(registers.SET, registers.LESS),
         op_register=ints(0, 0),
