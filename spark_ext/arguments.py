@@ -5,14 +5,21 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
 from planner.sql import literal
+from spark_ext.connect import plain_sql
 from spark_ext.errors import SparkError
+from spark_ext.quiet import quiet_captures
+
+_LITERAL = re.compile(r"-?\d+(?:\.\d+)?|'[^'\\]*'|NULL|TRUE|FALSE", re.IGNORECASE)
+_QUERY = re.compile(r"\b(?:SELECT|FROM)\b", re.IGNORECASE)
 
 Literals = dict[str, str] | list[str]
 
@@ -43,6 +50,28 @@ def of_values(spark: SparkSession, values: Mapping[str, Any] | Sequence[Any]) ->
     if isinstance(values, Mapping):
         return {name: _of_value(spark, value) for name, value in values.items()}
     return [_of_value(spark, value) for value in values]
+
+
+def constant(spark: SparkSession, expression: str) -> str | None:
+    """An expression that reads nothing, as the literal that it comes to (or itself); None if it is no such expression.
+
+    For Spark Connect: elsewhere the JVM says it.
+    """
+    if _LITERAL.fullmatch(expression):
+        return expression
+    if _QUERY.search(expression):
+        return None
+    try:
+        with quiet_captures():
+            (row,) = plain_sql(spark)(f"SELECT {expression} AS value").collect()
+    except PySparkException:
+        return None
+    if len(row) != 1:
+        return None
+    try:
+        return _of_value(spark, row[0])
+    except SparkError:
+        return f"({expression})"
 
 
 def _of_value(spark: SparkSession, value: Any) -> str:

@@ -47,9 +47,10 @@ from runtime.program import symbol_words
 from runtime.rows import EMPTY
 from runtime.task import OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
+from spark_ext import connect
 from spark_ext.errors import SparkError
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
-from spark_ext.objections import explained
+from spark_ext.objections import analyzed, explained
 from spark_ext.schema import SparkCatalog
 from spark_ext.worker import match_partition, renamed
 
@@ -303,7 +304,7 @@ class Batch:
     def _bytes(self) -> int:
         """Catalyst's estimate of the sources' size; 0 where it cannot be asked. Filters count for nothing in it."""
         if not hasattr(self.source, "_jdf"):
-            return 0
+            return connect.estimated_bytes(self.source)
         execution = self.source._jdf.queryExecution()
         if "CTERelationRef" in execution.analyzed().toString():
             # A pattern function over a CTE, which is defined around the call: no optimizer can look into it from here.
@@ -400,7 +401,7 @@ def _is_local(spark: object) -> bool:
 
 def _parallelism(spark: object) -> int:
     context = getattr(spark, "_jsparkSession", None)
-    return int(context.sparkContext().defaultParallelism()) if context is not None else 2
+    return int(context.sparkContext().defaultParallelism()) if context is not None else connect.parallelism(spark)
 
 
 def result(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame:
@@ -411,9 +412,9 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame:
         matches = Batch(plan, catalog).frame()
     with explained(query.text, matches, query.having, condition=True):
         for condition in query.having:
-            matches = matches.where(condition.text)
+            matches = analyzed(matches.where(condition.text))
     with explained(query.text, matches, [output.sql for output in query.outputs]):
-        rows = matches.selectExpr(*(_named(output, query, catalog) for output in query.outputs))
+        rows = analyzed(matches.selectExpr(*(_named(output, query, catalog) for output in query.outputs)))
     return rows if query.limit is None else rows.limit(query.limit)
 
 

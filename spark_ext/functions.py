@@ -20,7 +20,9 @@ from typing import Any
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
 
+from planner.sql import quote
 from runtime.errors import CersqlError, InternalError
+from spark_ext import connect
 from spark_ext.errors import SparkError, thrown_again, thrown_in_jvm
 from spark_ext.patterns import function_identifier
 from spark_ext.quiet import quiet_captures
@@ -47,6 +49,12 @@ Implementation = Callable[[Call], DataFrame]
 def register(spark: SparkSession, name: str, body: Implementation, *, replace: bool) -> None:
     """Make `name` a temporary table function of the session. Raises SparkError where a function has that name."""
     jsession = jsession_of(spark)
+    if jsession is None:
+        known = connect.functions(spark)
+        if not replace and (name.casefold() in known or spark.catalog.functionExists(quote(name))):
+            raise SparkError("FUNCTION_EXISTS", name=name, hint="Write CREATE OR REPLACE PATTERN FUNCTION.")
+        known[name.casefold()] = body
+        return
     registry = jsession.sessionState().tableFunctionRegistry()
     if not replace and registry.functionExists(function_identifier(spark, name)):
         raise SparkError("FUNCTION_EXISTS", name=name, hint="Write CREATE OR REPLACE PATTERN FUNCTION.")
@@ -57,7 +65,11 @@ def register(spark: SparkSession, name: str, body: Implementation, *, replace: b
 
 def drop(spark: SparkSession, name: str) -> None:
     """Drop a function that is there."""
-    jsession_of(spark).sessionState().tableFunctionRegistry().dropFunction(function_identifier(spark, name))
+    jsession = jsession_of(spark)
+    if jsession is None:
+        connect.functions(spark).pop(name.casefold(), None)
+        return
+    jsession.sessionState().tableFunctionRegistry().dropFunction(function_identifier(spark, name))
 
 
 class TableFunction:

@@ -30,11 +30,18 @@ def explained(text: str, frame: DataFrame, expressions: Sequence[Sql], condition
         raise
 
 
+def analyzed(frame: DataFrame) -> DataFrame:
+    """The same, with its mistakes found: Spark Connect has the server analyze only what is asked about."""
+    if not hasattr(frame, "_jdf"):
+        _ = frame.schema
+    return frame
+
+
 def is_accepted(spark: SparkSession, expression: str) -> bool:
     """Does Spark take an expression that reads no columns?"""
     try:
         with quiet_captures():
-            spark.range(0).selectExpr(expression)
+            analyzed(spark.range(0).selectExpr(expression))
         return True
     except (AnalysisException, ParseException):
         return False
@@ -44,9 +51,8 @@ def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> Cersql
     """The error of one expression on its own, or None if Spark takes it."""
     before, after = ("IF(", ", 1, 0)") if condition else ("", "")
     try:
-        frame.selectExpr(
-            "*", f"{before}{sql.text}{after}"
-        )  # beside columns, so that an aggregate is no query of its own
+        # Beside columns, so that an aggregate is no query of its own.
+        analyzed(frame.selectExpr("*", f"{before}{sql.text}{after}"))
         return None
     except (AnalysisException, ParseException) as error:
         place = _place(error)

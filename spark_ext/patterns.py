@@ -14,6 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from planner.sql import quote
+from spark_ext import connect
 from spark_ext.views import jsession_of, session_id
 
 KEPT_SESSIONS = 1024
@@ -98,7 +100,9 @@ def _identity(spark: SparkSession, kind: str, name: str, is_global: bool) -> int
     """A number for the object that Spark has under that name now; 0 if there is none."""
     jsession = jsession_of(spark)
     if jsession is None:  # Connect shows no objects: being there has to do
-        return int(kind == "FUNCTION" or bool(spark.catalog.tableExists(name)))
+        if kind == "FUNCTION":
+            return int(name.casefold() in connect.functions(spark))
+        return int(bool(spark.catalog.tableExists(f"{'global_temp.' if is_global else ''}{quote(name)}")))
     state = jsession.sessionState()
     if kind == "FUNCTION":
         found = state.tableFunctionRegistry().lookupFunctionBuilder(function_identifier(spark, name))

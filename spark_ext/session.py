@@ -31,6 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from runtime.errors import CersqlError, InternalError
 from spark_ext.arguments import Literals, of_context
+from spark_ext.connect import plain_sql
 from spark_ext.errors import SparkError, thrown_again, thrown_in_jvm
 from spark_ext.quiet import mute_handled_exceptions, quiet_captures
 
@@ -66,11 +67,12 @@ def session(
 
 
 def enable(spark: SparkSession, rewrite: Rewrite, refine: Refine | None = None) -> SparkSession:
-    """Teach a session, and those that `newSession()` makes of it from now on. Returns `spark`; twice is harmless."""
+    """Teach a session, and those that `newSession()` makes of it from now on. Returns `spark`; twice is harmless.
+
+    It is one with a JVM here; spark_ext/connect.py teaches the others.
+    """
     check_version()
-    jsession = getattr(spark, "_jsparkSession", None)
-    if jsession is None:
-        raise SparkError("CONNECT_HOOK", hint="Use cersql.sql(spark, text), which rewrites the text on this side.")
+    jsession: Any = spark._jsparkSession
     state = jsession.sessionState()
     if state.sqlParser().toString() == PARSER_NAME:
         return spark
@@ -94,7 +96,16 @@ def try_sql(spark: SparkSession, text: str, args: Any = None) -> DataFrame | Non
 
 def run_sql(spark: SparkSession, text: str, args: Any) -> DataFrame:
     """`spark.sql(text, args)`; no parameters at all are not the same to Spark as an empty list of them."""
-    return spark.sql(text, args=args) if args else spark.sql(text)
+    sql = plain_sql(spark)
+    return sql(text, args=args) if args else sql(text)
+
+
+def active() -> SparkSession | None:
+    """The session that this process uses, of either kind."""
+    found = SparkSession.getActiveSession()
+    if found is None and "pyspark.sql.connect.session" in sys.modules:
+        found = sys.modules["pyspark.sql.connect.session"].SparkSession.getActiveSession()
+    return found
 
 
 def check_version(found: str = pyspark.__version__) -> None:

@@ -33,7 +33,8 @@ def private_view(spark: SparkSession, df: DataFrame, *, lasting: bool) -> str:
     """Register `df` under a name of its own in `spark`, and drop the session's old ones. Returns the name."""
     name = f"{PREFIX}{next(_numbers)}"
     df.createOrReplaceTempView(name)
-    if not lasting:
+    # A DataFrame of Spark Connect is a text that the server reads again with each use, and names the view each time.
+    if not lasting and jsession_of(spark) is not None:
         for old in _replaced_by(session_id(spark), name):
             _drop(spark, old)
     return name
@@ -87,12 +88,8 @@ def session_id(spark: SparkSession) -> str:
 
 
 def _drop(spark: SparkSession, name: str) -> None:
-    jsession = jsession_of(spark)
-    if jsession is None:
-        spark.catalog.dropTempView(name)
-    else:
-        # Not spark.catalog.dropTempView: that also uncaches a DataFrame of the user's that has the same plan.
-        jsession.sessionState().catalog().dropTempView(name)
+    # Not spark.catalog.dropTempView: that also uncaches a DataFrame of the user's that has the same plan.
+    jsession_of(spark).sessionState().catalog().dropTempView(name)
 
 
 def jsession_of(spark: SparkSession) -> Any:

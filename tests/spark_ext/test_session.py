@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from cersql.errors import BindError, ParseError
-from runtime.errors import CersqlError, Span
+from runtime.errors import Span
 from spark_ext.errors import SparkError
 from spark_ext.session import Values, _replace_parser, check_version, enable, session, try_sql
 from spark_ext.views import private_view
@@ -337,17 +336,3 @@ def test_a_session_of_another_shape_is_refused() -> None:
     assert caught.value.condition == "SPARK_INTERNALS"
 
 
-def connect_session() -> Any:
-    class Connect:
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(name)
-
-    return Connect()
-
-
-@pytest.mark.parametrize("call", [lambda s: enable(s, fake_rewrite)])
-def test_connect_sessions_are_refused_with_a_way_out(call: Callable[[Any], Any]) -> None:
-    with pytest.raises(CersqlError) as caught:
-        call(connect_session())
-    assert caught.value.condition == "CONNECT_HOOK"
-    assert "cersql.sql(spark, text)" in str(caught.value)
