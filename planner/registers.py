@@ -15,21 +15,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from runtime import nodes, registers
+from runtime import nodes
 from runtime.nodes import Compared, Greedy
 
 _CHECKS = {
-    "<": registers.LESS,
-    "<=": registers.LESS_EQUAL,
-    ">": registers.GREATER,
-    ">=": registers.GREATER_EQUAL,
-    "=": registers.EQUAL,
-    "<>": registers.UNEQUAL,
+    "<": nodes.LESS,
+    "<=": nodes.LESS_EQUAL,
+    ">": nodes.GREATER,
+    ">=": nodes.GREATER_EQUAL,
+    "=": nodes.EQUAL,
+    "<>": nodes.UNEQUAL,
 }
 # left op right, with the sides exchanged
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
-_FROM_START = -1
-
 Op = tuple[int, int, int]  # kind, register, term
 
 
@@ -82,21 +80,21 @@ class _Builder:
             return f"the operator {op}"
         first, n = self.n_registers, len(clause.choices)
         if left.choice == right.choice and not clause.choices[left.choice].pairs:
-            return Clause(number, first, 0, [[(registers.OWN + _CHECKS[op], left.number, right.number)]], [set()])
+            return Clause(number, first, 0, [[(nodes.OWN + _CHECKS[op], left.number, right.number)]], [set()])
         self.n_registers += n
         if left.choice == right.choice:
             if left.which == right.which:
                 return "a condition on the later of two events alone"
             (early, late, op) = (left, right, op) if left.which == 0 else (right, left, _MIRRORED[op])
-            ops = [[(_CHECKS[op], first, late.number), (registers.SET, first, early.number)]]
+            ops = [[(_CHECKS[op], first, late.number), (nodes.SET, first, early.number)]]
             return Clause(number, first, 1, ops, [{first}])
         if any(choice.pairs for choice in clause.choices):
             return "consecutive events of one variable compared with another's"
         if op == "<>" and any(self._can_repeat(number, k) for k in range(n)):
             return "<> with a variable that can be several events"
         a, b = first + left.choice, first + right.choice
-        keeps = {"<": (registers.GREATEST, registers.LEAST), ">": (registers.LEAST, registers.GREATEST)}
-        own, other = keeps.get(op[0] if op != "<>" else "", (registers.SAME, registers.SAME))
+        keeps = {"<": (nodes.GREATEST, nodes.LEAST), ">": (nodes.LEAST, nodes.GREATEST)}
+        own, other = keeps.get(op[0] if op != "<>" else "", (nodes.SAME, nodes.SAME))
         by_choice = {
             left.choice: [(_CHECKS[_MIRRORED[op]], b, left.number), (own, a, left.number)],
             right.choice: [(_CHECKS[op], a, right.number), (other, b, right.number)],
@@ -144,19 +142,19 @@ class _Builder:
         ops: list[Op] = []
         for clause in self.clauses:
             if inside is not None and clause.number not in inside:
-                ops += [(registers.RESET, r, 0) for r in clause.registers]
+                ops += [(nodes.RESET, r, 0) for r in clause.registers]
             for k in self._choices(q, clause.number):
                 ops += clause.ops[k]
-            ops += [(registers.RESET, r, 0) for r in clause.registers if r not in needed]
+            ops += [(nodes.RESET, r, 0) for r in clause.registers if r not in needed]
         return ops
 
 
 def _equal_term(ops: list[Op], register: int | None) -> int:
     """The term to which a run's register must be equal for an edge, as it was when the event came; NOBODY: none."""
     for kind, own, term in ops:
-        if own == register and kind < registers.OWN:
-            return term if kind == registers.EQUAL else registers.NOBODY
-    return registers.NOBODY
+        if own == register and kind < nodes.OWN:
+            return term if kind == nodes.EQUAL else nodes.NOBODY
+    return nodes.NOBODY
 
 
 def _indexes(edges: list[tuple[int, bool, list[Op]]], n: int) -> dict[int, int]:
@@ -164,8 +162,8 @@ def _indexes(edges: list[tuple[int, bool, list[Op]]], n: int) -> dict[int, int]:
     found: dict[int, int] = {}
     for p in range(n):
         own = [ops for source, _, ops in edges if source == p]
-        asked = [r for ops in own for r in {r for kind, r, _ in ops if kind == registers.EQUAL}]
-        usable = [r for r in asked if any(_equal_term(ops, r) != registers.NOBODY for ops in own)]
+        asked = [r for ops in own for r in {r for kind, r, _ in ops if kind == nodes.EQUAL}]
+        usable = [r for r in asked if any(_equal_term(ops, r) != nodes.NOBODY for ops in own)]
         if usable:
             found[p] = max(set(usable), key=lambda r: (usable.count(r), -r))
     return found
@@ -183,7 +181,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Reg
     needed = builder.needed()
     edges: dict[int, list[tuple[int, bool, list[Op]]]] = defaultdict(list)
     for q in greedy.first:
-        edges[q].append((_FROM_START, False, builder.edge_ops(q, None, needed[q])))
+        edges[q].append((nodes.FROM_START, False, builder.edge_ops(q, None, needed[q])))
     for p, follow in enumerate(greedy.follow):
         for f in follow:
             edges[f.position].append((p, f.contiguous, builder.edge_ops(f.position, f.inside, needed[f.position])))
@@ -205,7 +203,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Reg
         source=ints(source for source, _, _ in flat),
         contiguous=ints(contiguous for _, contiguous, _ in flat),
         wanted=ints(_equal_term(own, index.get(source)) for source, _, own in flat),
-        index_of=ints(index.get(p, registers.NOBODY) for p in range(n)),
+        index_of=ints(index.get(p, nodes.NOBODY) for p in range(n)),
         op_of=np.concatenate([[0], np.cumsum([len(own) for _, _, own in flat])]).astype(np.int64),
         op_kind=ints(kind for kind, _, _ in ops),
         op_register=ints(register for _, register, _ in ops),

@@ -286,13 +286,21 @@ class NotAfter(Node):
     window: int
 
 
+# Kinds of ops of Registers: checks of a register with a term of the event, then changes.
+RESET, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, UNEQUAL = range(7)
+SET, GREATEST, LEAST, SAME = range(7, 11)
+OWN = 16  # + a check: of two terms of the event; the register is the number of the first
+NOBODY = -1  # no register, term, or run
+FROM_START = -1  # the source of an edge from the beginning
+
+
 @dataclass(frozen=True, eq=False)
 class Registers(Node):
     """A position automaton whose runs compare events by a few registers each (runtime.registers).
 
     A run at position p has just taken an event there. It takes an event at q over an edge, if the event satisfies
     guard[q] and all ops of the edge pass. Edges are sorted by q: those of q are edge_of[q] … edge_of[q + 1]; `source`
-    is the position before, or START; `contiguous` only at the next event. Ops of edge e are op_of[e] … op_of[e + 1].
+    is the position before, or FROM_START; `contiguous` only at the next event. Ops of edge e: op_of[e] … op_of[e + 1].
     `label` is an index into Program.labels, `last` says whether a match can end there, `goes_on` whether anything
     follows; `near`: whether something contiguous does. `index_of[p]`: the register by which runs at p are indexed, or
     NOBODY; `wanted[e]`: the term that an edge wants it to be equal to, or NOBODY.

@@ -22,23 +22,30 @@ from numba import njit
 from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, extend, inside, link
 from runtime.jit import kernel
+from runtime.nodes import (
+    EQUAL,
+    FROM_START,
+    GREATER,
+    GREATER_EQUAL,
+    GREATEST,
+    LEAST,
+    LESS,
+    LESS_EQUAL,
+    NOBODY,
+    OWN,
+    RESET,
+    SET,
+)
 from runtime.program import NULL_CODE
-
-START = -1  # the source of an edge from the beginning
 
 # What a register can hold besides codes. Codes of terms are greater (runtime.terms).
 EMPTY = NULL_CODE + 1  # nothing yet: every check passes
 BAD = NULL_CODE + 2  # a NULL, or values that nothing can be equal to: every check fails
 
-# Kinds of ops: checks of a register with a term of the event, then changes.
-RESET, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, UNEQUAL = range(7)
-SET, GREATEST, LEAST, SAME = range(7, 11)
-OWN = 16  # + a check: of two terms of the event; the register is the number of the first
-
 DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING = range(5)
 # Places in Entries.counts.
 KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL = range(7)
-NOBODY, GONE = -1, -2
+GONE = -2
 
 
 class Entries(NamedTuple):
@@ -347,7 +354,7 @@ def step_kernel(
                 continue
             for edge in range(automaton.edge_of[q], automaton.edge_of[q + 1]):
                 p = automaton.source[edge]
-                if p == START:
+                if p == FROM_START:
                     if 2 * (n + 1) >= len(pending.at):
                         return NEEDS_PENDING, i
                     for r in range(pending.registers.shape[1]):

@@ -177,12 +177,12 @@ class RegistersEngine(CeaEngine):
             getattr(entries, name)[:n] = column
         for e in range(n):
             first = entries.head[entries.at[e]]
-            entries.next[e], entries.previous[e] = first, registers.NOBODY
-            if first != registers.NOBODY:
+            entries.next[e], entries.previous[e] = first, nodes.NOBODY
+            if first != nodes.NOBODY:
                 entries.previous[first] = e
             entries.head[entries.at[e]] = e
         entries.next[n : len(entries.next) - 1] = np.arange(n + 1, len(entries.next))
-        entries.next[-1] = registers.NOBODY
+        entries.next[-1] = nodes.NOBODY
         entries.counts[registers.FREE], entries.counts[registers.N_USED] = n, n
         registers.rebuild(entries)
         counts = entries.counts

@@ -53,7 +53,6 @@ class Task:
 
     program: Program
     symbols: tuple[str, ...]
-    terms: tuple[str, ...]
     order: tuple[OrderColumn, ...]
     keys: tuple[str, ...]
     ties: tuple[OrderColumn, ...]
@@ -72,3 +71,4 @@ class Task:
     status: str | None = None
     reached: str | None = None
     names: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from runtime import nodes, registers
+from runtime import nodes
 from runtime.arrays import IntArray
 from runtime.engine import engine_for
 from runtime.program import ALWAYS, SKIP, Program, Window
@@ -65,12 +65,12 @@ def _two_in_order() -> nodes.Registers:
         goes_on=ints(1, 0),
         near=ints(0, 0),
         edge_of=ints(0, 1, 2),
-        source=ints(registers.START, 0),
+        source=ints(nodes.FROM_START, 0),
         contiguous=ints(0, 0),
-        wanted=ints(registers.NOBODY, registers.NOBODY),
-        index_of=ints(registers.NOBODY, registers.NOBODY),
+        wanted=ints(nodes.NOBODY, nodes.NOBODY),
+        index_of=ints(nodes.NOBODY, nodes.NOBODY),
         op_of=ints(0, 1, 2),
-        op_kind=ints(registers.SET, registers.LESS),
+        op_kind=ints(nodes.SET, nodes.LESS),
         op_register=ints(0, 0),
         op_term=ints(0, 0),
         n_registers=1,
