@@ -24,6 +24,7 @@ for _package in (planner, runtime):
 
 from cersql.api import compile, enable, explain, match, patterns, serve, session, sql  # noqa: E402
 from cersql.errors import BindError, ParseError  # noqa: E402
+from cersql.matches import Matches  # noqa: E402
 from cersql.planned import Compiled  # noqa: E402
 from planner.errors import PlanError  # noqa: E402
 from runtime.errors import CersqlError, ExecutionError, InternalError  # noqa: E402
@@ -31,12 +32,21 @@ from runtime.program import package_version as _package_version  # noqa: E402
 
 __version__ = _package_version()
 
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext cersql`: the cell magic %%pattern."""
+    from cersql import notebook
+
+    notebook.load(shell)
+
+
 __all__ = [
     "BindError",
     "CersqlError",
     "Compiled",
     "ExecutionError",
     "InternalError",
+    "Matches",
     "ParseError",
     "PlanError",
     "compile",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from html import escape
@@ -34,25 +35,28 @@ def _text(t: Transition) -> str:
 
 
 def svg(automaton: Automaton) -> str:
-    """The automaton as an SVG picture."""
+    """The automaton as an SVG picture: first the edges, then the states, then what is written on the edges."""
     places = _places(automaton)
     bottom = max((y for _, y in places.values()), default=0.0)
     parts: list[str] = []
+    texts: list[str] = []
     depth = bottom
     for edge in _edges(automaton):
-        drawn, lowest = _drawn(edge, places, bottom)
-        parts += drawn
+        path, written, lowest = _drawn(edge, places, bottom)
+        parts.append(path)
+        texts += written
         depth = max(depth, lowest)
     parts += [part for q, place in places.items() for part in _state(automaton, q, place)]
     width = max((x for x, _ in places.values()), default=0.0) + _RADIUS + _GAP
     height = depth + _RADIUS + _GAP
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}" font-family="sans-serif" font-size="11" text-anchor="middle">'
+        f'height="{height:.0f}" font-family="sans-serif" font-size="11" text-anchor="middle" style="background:white">'
     )
-    return "\n".join([head, *_ARROW, *parts, "</svg>"])
+    return "\n".join([head, *_ARROW, *parts, *texts, "</svg>"])
 
 
+_HALO = 'stroke="white" stroke-width="6" paint-order="stroke"'  # so that lines do not cross out what is written
 _ARROW = [
     '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">',
     '<path d="M0,0 L8,4 L0,8 z"/></marker></defs>',
@@ -63,16 +67,35 @@ _ARROW = [
 
 
 def layers(automaton: Automaton) -> list[list[int]]:
-    """The states by their distance from the initial ones."""
+    """The states by their longest way from the initial ones, so that only what goes back goes to the left."""
     after: dict[int, list[int]] = defaultdict(list)
     for t in automaton.transitions:
         after[t.source].append(t.target)
-    seen = set(automaton.initial)
-    found = [sorted(seen)] if seen else []
-    while found and (reached := {q for p in found[-1] for q in after[p]} - seen):
-        seen |= reached
-        found.append(sorted(reached))
-    rest = [q for q in range(automaton.n_states) if q not in seen]
+    forward: dict[int, list[int]] = defaultdict(list)
+    finished: dict[int, bool] = {}  # in the order in which the search leaves them
+    entered: set[int] = set()
+    for q in automaton.initial:
+        stack = [] if q in entered else [(q, iter(after[q]))]
+        entered.add(q)
+        while stack:
+            p, targets = stack[-1]
+            for target in targets:
+                if target in entered and target not in finished:
+                    continue  # back to where the search is coming from
+                forward[p].append(target)
+                if target not in entered:
+                    entered.add(target)
+                    stack.append((target, iter(after[target])))
+                    break
+            else:
+                finished[p] = True
+                stack.pop()
+    rank = dict.fromkeys(finished, 0)
+    for p in reversed(finished):
+        for target in forward[p]:
+            rank[target] = max(rank[target], rank[p] + 1)
+    found = [sorted(q for q in rank if rank[q] == k) for k in range(max(rank.values(), default=-1) + 1)]
+    rest = [q for q in range(automaton.n_states) if q not in rank]
     return [*found, rest] if rest else found
 
 
@@ -93,7 +116,7 @@ def _places(automaton: Automaton) -> dict[int, Point]:
     x = float(_GAP)
     row = 2 * _RADIUS + 2 * _GAP + _LINE * max(tops, default=0)
     for k, column in enumerate(columns):
-        x += letters[k] * _LETTER + _GAP
+        x += letters[k] * _LETTER + _GAP + _LINE
         for i, q in enumerate(column):
             found[q] = (x, _GAP + _RADIUS + _LINE * max(tops) + i * row)
     return found
@@ -131,24 +154,39 @@ def _state(automaton: Automaton, q: int, place: Point) -> list[str]:
     return parts
 
 
-def _drawn(edge: Edge, places: dict[int, Point], bottom: float) -> tuple[list[str], float]:
-    """An edge with its text, and how far down it reaches: a loop above its state, one to the right straight or in a
-    bow, one back to the left below all states."""
+def _drawn(edge: Edge, places: dict[int, Point], bottom: float) -> tuple[str, list[str], float]:
+    """An edge, its text, and how far down they reach: a loop above its state; one to the right straight, or in a bow
+    below the states between; one back to the left below all states."""
     (x, y), (u, v) = places[edge.source], places[edge.target]
+    above = _LINE * (len(edge.lines) - 1)
     if edge.source == edge.target:
         top = y - _RADIUS
         path = f"M{x - 8:.0f},{top + 2:.0f} c-8,-26 24,-26 16,0"
-        return [_path(path), *_lines(edge.lines, x, top - 22 - _LINE * (len(edge.lines) - 1))], y
+        return _path(path), _lines(edge.lines, x, top - 22 - above), y
     if u > x:
-        between = any(x < px < u and abs(py - (y + v) / 2) < _RADIUS for px, py in places.values())
-        bow = 2.4 * _RADIUS if between else 0.0
+        between = {px for px, py in places.values() if x < px < u and abs(py - (y + v) / 2) < 2 * _RADIUS}
+        bow = _RADIUS * (1 + 1.2 * len(between)) if between else 0.0
         mx, my = (x + u) / 2, (y + v) / 2 + bow
-        path = f"M{x + _RADIUS:.0f},{y:.0f} Q{mx:.0f},{my + bow:.0f} {u - _RADIUS:.0f},{v:.0f}"
-        return [_path(path), *_lines(edge.lines, mx, my - 5 - _LINE * (len(edge.lines) - 1))], my
+        control = (mx, my + bow)
+        (x, y), (u, v) = _rim((x, y), control), _rim((u, v), control)
+        path = f"M{x:.0f},{y:.0f} Q{control[0]:.0f},{control[1]:.0f} {u:.0f},{v:.0f}"
+        written = my + 16 if between else my + 4 - above / 2 if abs(y - v) > 1 else my - 5 - above
+        return _path(path), _lines(edge.lines, mx, written), my + above + 16
+    if u == x:  # one column, of states without a way to them
+        aside = x + 2.5 * _RADIUS
+        path = f"M{x + _RADIUS:.0f},{y:.0f} C{aside:.0f},{y:.0f} {aside:.0f},{v:.0f} {u + _RADIUS:.0f},{v:.0f}"
+        return _path(path), _lines(edge.lines, x + 2 * _RADIUS, (y + v) / 2 - above / 2), bottom
     low = bottom + 2.4 * _RADIUS + abs(x - u) / 8
     path = f"M{x:.0f},{y + _RADIUS:.0f} C{x:.0f},{low:.0f} {u:.0f},{low:.0f} {u:.0f},{v + _RADIUS:.0f}"
     my = (y + v + 2 * _RADIUS) / 8 + low * 3 / 4
-    return [_path(path), *_lines(edge.lines, (x + u) / 2, my - 5)], my + _LINE * len(edge.lines)
+    return _path(path), _lines(edge.lines, (x + u) / 2, my + 16), my + _LINE * len(edge.lines)
+
+
+def _rim(state: Point, towards: Point) -> Point:
+    """Where a line from a state's middle leaves its circle."""
+    (x, y), (u, v) = state, towards
+    length = math.hypot(u - x, v - y) or 1.0
+    return x + (u - x) * _RADIUS / length, y + (v - y) * _RADIUS / length
 
 
 def _path(path: str) -> str:
@@ -157,5 +195,6 @@ def _path(path: str) -> str:
 
 def _lines(lines: tuple[str, ...], x: float, y: float) -> list[str]:
     return [
-        f'<text x="{x:.0f}" y="{y + _LINE * k:.0f}">{escape(line, quote=False)}</text>' for k, line in enumerate(lines)
+        f'<text x="{x:.0f}" y="{y + _LINE * k:.0f}" {_HALO}>{escape(line, quote=False)}</text>'
+        for k, line in enumerate(lines)
     ]

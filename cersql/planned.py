@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cersql import syntax
+from cersql import html, syntax
 from cersql.bind import bind
 from cersql.explain import explain_stage
 from cersql.parse import parse
@@ -42,6 +42,10 @@ class Compiled:
     def explain(self, stage: str | None = None) -> str:
         """One stage (syntax, cel, automaton, deterministic, physical, program, dot, mermaid, svg), or the main ones."""
         return explain_stage(self, stage)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the automaton, and the main stages to unfold."""
+        return html.automaton(self.explain("svg"), self.explain())
 
 
 @dataclass(frozen=True)
