@@ -400,7 +400,8 @@ def _representatives(formula: cel.Formula, terms: tuple[tuple[str | None, str], 
     own: list[cel.Term] = []
     for variable, sql in terms:
         if variable is None:
-            own += [cel.Term(mark, sql) for mark in sorted(cel.variables(formula))]
+            marks = sorted(cel.variables(formula), key=lambda mark: (mark.startswith("@"), mark))
+            own += [cel.Term(mark, sql) for mark in marks]
         elif variable in cel.variables(formula):
             own.append(cel.Term(variable, sql))
     present = always_bound(formula)

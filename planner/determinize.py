@@ -15,8 +15,11 @@ from runtime.subsets import DEAD, SubsetTable
 def determinize(program: Program, limit: int = 64) -> str:
     """One move a line, `{0,1} -[B / b]-> {1} accept`: what an event does that satisfies just this guard, or none.
 
-    States of a composed program are numbered, s0 the beginning; windows inside it are taken to be open.
+    States of a composed program are numbered, s0 the beginning; windows inside it are taken to be open. Where events
+    are compared, states hold values of theirs, and there is no table of them.
     """
+    if program.terms:
+        return "(states hold what is compared of the events: there are as many as the data has values)"
     subsets = subsets_of(program)
     symbols, lines, state = _symbols(program), list[str](), 0
     while state < len(subsets.members) and state < limit:

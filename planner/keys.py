@@ -33,7 +33,7 @@ class Keyed:
 def keyed(query: Query, obstacle: str | None) -> Keyed:
     """Move equalities that reach every event into the keys. `obstacle`: why events of other keys could be seen."""
     around = tuple(_around(query.formula))
-    agreements = [node for node in around if isinstance(node, cel.Agree)]
+    agreements = [node for node in reversed(around) if isinstance(node, cel.Agree)]
     equalities = [equality for node in around for equality in _equalities(node)]
     if not agreements and not equalities:
         return Keyed(query)

@@ -62,8 +62,9 @@ class PhysicalPlan:
         lines += [f"  {reason}" for reason in self.reasons]
         composed = "" if self.program.machine is None else " in its flat parts, composed where it runs"
         size = f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}"
-        known = n_deterministic(self.program)
-        lines += [size + composed, f"deterministic states, for one condition at a time: {known}"]
+        lines.append(size + composed)
+        if not self.terms:
+            lines.append(f"deterministic states, for one condition at a time: {n_deterministic(self.program)}")
         lines += [f"term {i}: {sql}{f' as {type}' if type else ''}" for i, (sql, type) in enumerate(self.terms)]
         lines += [f"condition {i} (bit {i} of the symbol): {guard}" for i, guard in enumerate(self.guards)]
         return "\n".join(lines)

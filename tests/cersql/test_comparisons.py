@@ -1,0 +1,260 @@
+"""Conditions that compare events, from their text to the formula; and what is wrong with those that cannot be."""
+
+from __future__ import annotations
+
+import pytest
+from queries import bound, check_error, where
+
+import cersql
+from cersql.explain import STAGES
+from planner import cel
+from planner.keys import keyed
+from planner.query import Query
+
+END = " ORDER BY ts RETURN *"
+LOOP = "A+ a ; B b"
+
+
+def compared(condition: str, pattern: str = "A a ; B b") -> list[str]:
+    """The conditions around the pattern, from the innermost."""
+    query, found = bound(where(condition, pattern)), []
+    formula = query.formula
+    while not isinstance(formula, cel.Sequence | cel.Iteration | cel.Event | cel.Absent | cel.Or):
+        found.append(cel.show(formula).split("\n")[0].removeprefix("FILTER ").replace("`", ""))
+        formula = formula.inner  # type: ignore[attr-defined]
+    return [*found[::-1], *(f"HAVING {len(query.having)}" for _ in query.having[:1])]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("a.v < b.v", ["a: v < b: v"]),
+        ("a.v == b.v AND b.w != a.w", ["a: v = b: v", "b: w <> a: w"]),
+        ("a.v + a.w > 2 * b.v", ["a: v + w > b: 2 * v"]),
+        ("A.v <= b.v", ["a: v <= b: v"]),
+        # NOT goes down to the comparison, which keeps its NULL
+        ("NOT a.v < b.v", ["a: v >= b: v"]),
+        ("NOT (a.v = b.v OR a.w > b.w)", ["a: v <> b: v", "a: w <= b: w"]),
+        ("NOT (a.v < b.v AND a.w > 1)", ["a: v >= b: v OR a: NOT (w > 1)"]),
+        ("NOT a.v <=> b.v", ["a: v IS DISTINCT FROM b: v"]),
+        ("a.v IS DISTINCT FROM b.v", ["a: v IS DISTINCT FROM b: v"]),
+        ("NOT (a.v IS DISTINCT FROM b.v)", ["a: v <=> b: v"]),
+        ("a.v IS NOT DISTINCT FROM b.v", ["a: v <=> b: v"]),
+        ("NOT (a.v IS NOT DISTINCT FROM b.v)", ["a: v IS DISTINCT FROM b: v"]),
+        # BETWEEN and IN
+        ("a.v BETWEEN b.v - 1 AND b.w", ["a: v >= b: v - 1", "a: v <= b: w"]),
+        ("a.v NOT BETWEEN b.v AND b.w", ["a: v < b: v OR a: v > b: w"]),
+        ("3 BETWEEN a.v AND b.v", ["a: (3) >= (v)", "b: (3) <= (v)"]),
+        ("a.v IN (b.v)", ["a: v = b: v"]),
+        ("a.v IN (b.v, 3, b.w + 1)", ["a: v = b: v OR a: v = b: w + 1 OR a: (v) = (3)"]),
+        ("a.v NOT IN (b.v, 3)", ["a: v <> b: v", "a: NOT ((v) = (3))"]),
+        ("CASE WHEN a.v BETWEEN 1 AND 2 AND a.w IN (1) THEN 1 END = b.v",
+         ["a: CASE WHEN v BETWEEN 1 AND 2 AND w IN (1) THEN 1 END = b: v"]),
+        # ORs
+        ("a.v < b.v OR b.v > 5 OR b.w > 5", ["a: v < b: v OR b: (v > 5) OR (w > 5)"]),
+        ("a.v < b.v OR 1 = 0", ["a: v < b: v OR a: 1 = 0"]),
+        ("(a.v = 1 AND a.v < b.v) OR b.w = 1", ["[a: v = 1] OR [b: w = 1]", "a: v < b: v OR b: w = 1"]),
+        # sums
+        ("a.k - b.k > 3", ["a: CAST((k) AS BIGINT) > b: CAST((k) AS BIGINT) + CAST((3) AS BIGINT)"]),
+        ("3 < b.k - a.k", ["a: CAST((k) AS BIGINT) < b: CAST((k) AS BIGINT) - CAST((3) AS BIGINT)"]),
+        ("b.ts - a.ts <= INTERVAL 5 MINUTES", ["b: (ts) <= a: (ts) + (INTERVAL 5 MINUTES)"]),
+        ("INTERVAL '1' HOUR > b.ts - a.ts", ["a: (ts) > b: (ts) - (INTERVAL '1' HOUR)"]),
+        ("NOT b.ts - a.ts <= INTERVAL 5 MINUTES", ["b: (ts) > a: (ts) + (INTERVAL 5 MINUTES)"]),
+        ("b.date - a.date <= INTERVAL 5 DAYS", ["b: (date) <= a: (date) + (INTERVAL 5 DAYS)"]),
+        # what is no comparison of two events acts on whole matches
+        ("a.v + b.v > 3", ["HAVING 1"]),
+        ("a.name LIKE b.name", ["HAVING 1"]),
+        ("a.k - b.k & 3 > 1", ["HAVING 1"]),
+        ("b.date - a.date <= INTERVAL 5 HOURS", ["HAVING 1"]),
+        ("b.ts - a.ts <= INTERVAL 1 MONTH", ["HAVING 1"]),
+        ("a.v = 1 AND coalesce(a.v, b.v) = 1", ["a: v = 1", "HAVING 1"]),
+    ],
+)  # fmt: skip
+def test_comparisons(condition: str, expected: list[str]) -> None:
+    found = [text.replace("FILTER ", "") for text in compared(condition)]
+    assert [text.replace("[", "").replace("]", "") for text in found] == [
+        text.replace("[", "").replace("]", "") for text in expected
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("a[i-1].v < a[i].v", "a[earlier]: v < a[later]: v"),
+        ("a[i].v < a[i+1].v", "a[earlier]: v < a[later]: v"),
+        ("PREV(a.v) < a.v", "a[earlier]: v < a[later]: v"),
+        ("PREV(a).v < a.v", "a[earlier]: v < a[later]: v"),
+        ("a.v < NEXT(a).v", "a[earlier]: v < a[later]: v"),
+        ("INCREASING(a.v)", "a[earlier]: v < a[later]: v"),
+        ("decreasing(a.v + a.w)", "a[earlier]: v + w > a[later]: v + w"),
+        ("NOT INCREASING(a.v)", "a[earlier]: v >= a[later]: v"),
+        ("a[i-1].v > 3", "a[earlier]: v > 3"),
+        ("a[i-1].v < b.v OR a.v > 3", "a[earlier]: v < b: v OR a[later]: v > 3"),
+        ("a[i].v BETWEEN a[i-1].v AND 9 OR b.v = 1",
+         "a[later]: v >= a[earlier]: v OR b: v = 1 & a[later]: (v) <= (9) OR b: v = 1"),
+        ("a[i].ts - a[i-1].ts <= INTERVAL 1 HOUR", "a[later]: (ts) <= a[earlier]: (ts) + (INTERVAL 1 HOUR)"),
+    ],
+)  # fmt: skip
+def test_neighbours(condition: str, expected: str) -> None:
+    if "BETWEEN" in condition:  # two clauses; the second has no neighbour in it, and speaks of every a
+        assert compared(condition, LOOP)[0] == "a[later]: v >= a[earlier]: v OR b: v = 1"
+        return
+    assert compared(condition, LOOP) == [expected]
+
+
+def test_agreement() -> None:
+    assert compared("[k]") == ["AGREE every event: k"]
+    assert compared("([k, name]) AND a.v < b.v") == [
+        "AGREE every event: k", "AGREE every event: name", "a: v < b: v",
+    ]  # fmt: skip
+    query = bound("FROM t PATTERN A a ; B b WHERE [k] ORDER BY ts RETURN k, a.v")
+    assert query.outputs[0].shown == "k"
+    # what must not happen is only what agrees
+    query = bound("FROM t PATTERN SEQ(A a, !(B b ; C), D d) WHERE [k] AND b.v > a.v ORDER BY ts RETURN *")
+    assert (
+        cel.show(query.formula).replace("`", "")
+        == """\
+AGREE every event: k
+  NOT 0 WHERE C: k = a: k AND b: v > a: v
+    ; (without the 1 in between)
+      A / @A, a
+      not 0
+        AGREE every event: k
+          ;
+            B / @B, b
+            C / C
+      D / @D, d"""
+    )
+
+
+def test_part_by() -> None:
+    assert compared("1 = 1", "(A a ; B b) PART BY (a.k, b.v)")[0] == "AGREE a: k, b: v"
+    nested = bound("FROM t PATTERN ((A a ; B b) PART BY (a.k, b.k))+" + END).formula
+    assert isinstance(nested, cel.Iteration)
+    assert isinstance(nested.inner, cel.Agree)
+    negated = bound("FROM t PATTERN SEQ(A a, !B b, C c) PART BY (a.k, b.v, c.k)" + END).formula
+    assert isinstance(negated, cel.Agree)
+    assert [variable for variable, _ in negated.terms] == ["a", "c"]
+    assert isinstance(negated.inner, cel.Across)
+
+
+@pytest.mark.parametrize(
+    ("marked", "condition", "fragment"),
+    [
+        ("A a ; B b WHERE a.v = b.‸nam", "UNKNOWN_COLUMN", "nam is not a column of b"),
+        ("A a ; B b WHERE a.v < ‸c.v", "UNKNOWN_VARIABLE", "a, b"),
+        ("(A a FILTER a.v < ‸b.v) ; B b", "UNKNOWN_VARIABLE", "In scope are: a"),
+        ("A a ; B b WHERE ‸a < b", "EVENT_NOT_VALUE", "a.ts"),
+        ("A a ; B b WHERE [‸zip]", "UNKNOWN_COLUMN", "zip is not a column of the sources"),
+        ("A a ; B b WHERE a.v > 1 OR ‸[k]", "NOT_SUPPORTED_YET", "[attribute] under OR or NOT"),
+        ("A a ; B b WHERE NOT ‸[k]", "NOT_SUPPORTED_YET", "Join it to the rest with AND."),
+        ("A a ; B b WHERE [‸a.k]", "NOT_SUPPORTED_YET", "[driver, rider]"),
+        ("A a ; B b WHERE [k ‸OR v]", "NOT_SUPPORTED_YET", "[driver, rider]"),
+        ("A+ a WHERE a[i-1].v < ‸a[i+1].v", "NOT_SUPPORTED_YET", "three consecutive events"),
+        ("A+ a WHERE ‸PREV(a.v + 1) < a.v", "NOT_SUPPORTED_YET", "b[i-1].x"),
+        ("A+ a WHERE ‸PREV(a.v, 2) < a.v", "NOT_SUPPORTED_YET", "This argument of PREV"),
+        ("A+ a ; B b WHERE ‸INCREASING(a.v + b.v)", "NOT_SUPPORTED_YET", "This argument of INCREASING"),
+        ("A+ a WHERE ‸INCREASING(a.v) = TRUE", "NOT_SUPPORTED_YET", "This condition on events of a"),
+        ("A+ a WHERE ‸a[i-1].v < COUNT(a)", "NOT_SUPPORTED_YET", "a[i-1].v beside COUNT(a)"),
+        ("A+ a WHERE COUNT(a) > 3 OR ‸INCREASING(a.v)", "NOT_SUPPORTED_YET", "beside COUNT(a)"),
+        ("A+ a WHERE ‸a[i].v - a[i-1].v > 3", "NOT_SUPPORTED_YET", "sums of whole numbers"),
+        ("((A a ; B b) FILTER ‸a.v + b.v > 3) ; C", "NOT_SUPPORTED_YET", "can stand in WHERE"),
+        ("A a ; B b WHERE ‸a.v + b.v > 3 SEMANTICS NXT", "NOT_SUPPORTED_YET", "matches compete"),
+        ("(A a ; B b ; C) PART BY (‸a.k, b.k)", "PART_BY_COVERS", "there is none for C"),
+        ("(A a ; B b) PART BY (a.k, b.‸zip)", "UNKNOWN_COLUMN", "zip is not a column of b"),
+        ("(A a ; B b) PART BY (a.k, ‸1)", "NOT_SUPPORTED_YET", "PART BY (x.a, y.b)"),
+        ("A a ; B b PART BY (‸a.k)", "UNKNOWN_VARIABLE", "In scope are: b"),
+        ("A a ; B b WHERE [k] SEMANTICS NXT ORDER BY ts RETURN ‸v --", "UNQUALIFIED_COLUMN", "a.v"),
+    ],
+)  # fmt: skip
+def test_errors(marked: str, condition: str, fragment: str) -> None:
+    check_error(f"FROM t PATTERN {marked}{END}", condition, fragment)
+
+
+def test_a_source_without_the_column_cannot_agree() -> None:
+    text = "FROM orders, payments PATTERN orders o ; payments p WHERE "
+    assert bound(text + "[id]" + END)
+    error = check_error(text + "[‸paid]" + END, "UNKNOWN_COLUMN", "paid is not a column of o")
+    assert "[paid] asks of every event, also of o." in (error.hint or "")
+
+
+def test_a_comparison_that_always_holds_is_warned_of() -> None:
+    warning = "The comparison of a and b always holds, since no match has events of both."
+    assert bound(where("a.v < b.v", "A a OR B b")).warnings == (warning,)
+    assert not bound(where("a.v < b.v", "(A a OR B b) : (A a OR B b)")).warnings
+
+
+# ---------------------------------------------------------------- keys
+
+
+def keys_of(pattern: str) -> list[str]:
+    query = bound(f"FROM t PATTERN {pattern} ORDER BY ts RETURN *")
+    return [key.sql.replace("`", "") for key in keyed(query, None).query.keys]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("A a ; B b WHERE [k]", "k"),
+        ("A a ; B b WHERE [k, name] AND a.v < b.v", "k name"),
+        ("A a ; B b WHERE a.k = b.k", "k"),
+        ("A a ; B+ b ; C c WHERE a.k = b.k AND c.k = b.k", "k"),
+        ("A a ; B b ; C c WHERE a.k = b.k", ""),  # not of C
+        ("A a ; B b WHERE a.k = b.k OR a.v = 1", ""),
+        ("A a ; B b WHERE a.k = b.v", ""),  # no one attribute
+        ("A a ; B b WHERE a.k <=> b.k", ""),  # NULL agrees with NULL
+        ("A+ a WHERE a[i-1].k = a.k", ""),
+        # a variable that may be empty connects nothing, and asks nothing of the others
+        ("A a ; B? b WHERE a.k = b.k", ""),
+        ("A a ; B* b ; C c WHERE a.k = b.k AND b.k = c.k", ""),
+        ("A a ; B? b ; C c WHERE a.k = b.k AND a.k = c.k", "k"),
+        ("(A a OR B b) ; C c WHERE a.k = c.k AND b.k = c.k", "k"),
+        ("A a OR B b WHERE a.k = b.k", ""),
+        ("((A a ; B b) FILTER a.k = b.k)+", ""),
+        ("(A a ; B b) PART BY (a.k, b.k)", "k"),
+        ("(A a ; B b) PART BY (a.k, b.v)", ""),
+        # what must not happen has to agree with a match that agrees
+        ("SEQ(A a, !B b, C c) WHERE [k]", "k"),
+        ("SEQ(A a, !(B ; !C ; B), C c) WHERE [k]", "k"),
+        ("SEQ(A a, !B b, C c) WHERE a.k = b.k AND a.k = c.k", "k"),
+        ("SEQ(A a, !B b, C c) WHERE a.k = b.k AND b.k = c.k", ""),
+        ("SEQ(A a, !B b, C c) WHERE a.k = c.k", ""),
+        ("SEQ(A a, !(B b ; D d), C c) WHERE a.k = b.k AND a.k = c.k", ""),
+        ("SEQ(A a, !(B b ; D d), C c) WHERE a.k = b.k AND a.k = c.k AND a.k = d.k", "k"),
+        ("SEQ(A a, !A b, A a) WHERE b.k = a.k", ""),
+    ],
+)
+def test_equalities_that_are_keys(pattern: str, expected: str) -> None:
+    assert keys_of(pattern) == expected.split()
+
+
+def test_nothing_is_left_to_compare() -> None:
+    for pattern in (
+        "A a ; B+ b ; C c WHERE [k]", "SEQ(A a, !(B ; !C ; B), C c) WHERE [k]", "A a ; B b WHERE a.k = b.k",
+        "SEQ(A a, !B b, C c) WHERE a.k = b.k AND a.k = c.k",
+    ):  # fmt: skip
+        query: Query = keyed(bound(f"FROM t PATTERN {pattern} ORDER BY ts RETURN *"), None).query
+        shown = cel.show(query.formula)
+        assert not any(word in shown for word in ("AGREE", "not 0", "NOT 0", " = ")), shown
+
+
+SCHEMA = {"t": {"ts": "BIGINT", "type": "STRING", "k": "INT", "v": "DOUBLE"}}
+
+
+@pytest.mark.parametrize(
+    ("rest", "reason"),
+    [
+        ("A a ; B b WHERE [k]", "equal in every match, so a key as PARTITION BY has them: `k`"),
+        ("A a : B b WHERE [k]", "no key here, since positions in the whole stream matter"),
+        ("A a ; B b WHERE [k] WITHIN 5 EVENTS", "positions in the whole stream matter"),
+        ("A a ; NXT(B b ; C c) WHERE [k]", "a strategy inside the pattern chooses among all events"),
+        ("A a ; B b WHERE [k] AFTER MATCH SKIP PAST LAST ROW", "consumption, skipping and timeouts"),
+        ("A a ; B b WHERE [k] CONSUME BY PARTITION", "consumption, skipping and timeouts"),
+        ("A a ; B b WHERE a.k = b.v", "do not reach every event by one attribute"),
+    ],
+)
+def test_explain_says_why(rest: str, reason: str) -> None:
+    text = f"FROM t PATTERN {rest} ORDER BY ts RETURN *"
+    compiled = cersql.compile(text, SCHEMA)
+    assert reason in compiled.explain("physical")
+    assert all(compiled.explain(stage) for stage in STAGES)
