@@ -176,3 +176,48 @@ def test_no_failure_comes_before_the_login(session: SparkSession) -> None:
         RETURN a.row_id AS row
     """).collect()
     assert [row.row for row in rows] == [956]
+
+
+def test_delays_that_grow_from_leg_to_leg(session: SparkSession) -> None:
+    table(session, "flights", ROOT / "examples" / "flights" / "flights.csv")
+    df = session.sql("""
+        FROM flights
+        PATTERN a : b : c
+        DEFINE a AS dep_delay_min > 0
+        WHERE a.dep_delay_min < b.dep_delay_min AND b.dep_delay_min < c.dep_delay_min
+        PARTITION BY tailnum
+        ORDER BY sched_dep_utc, row_id
+        WITHIN 24 HOURS
+        RETURN a.row_id AS a, b.row_id AS b, c.row_id AS c
+    """)
+    assert df.count() == 112
+    assert df.distinct().count() == 112
+
+
+def test_permits_that_one_resource_has_seen(session: SparkSession) -> None:
+    table(session, "permits", BESIDE / "permits-2011" / "events.csv")
+    df = session.sql("""
+        FROM permits
+        DEFINE Check AS activity LIKE 'T02 Check %', Determine AS activity LIKE 'T04 Determine %'
+        PATTERN Check c ; Determine d
+        WHERE c.resource = d.resource
+        PARTITION BY case_id
+        ORDER BY ts_utc
+        RETURN c.row_id AS checked, d.row_id AS determined
+    """)
+    assert df.count() == 1064
+
+
+def test_air_that_grows_warmer(session: SparkSession) -> None:
+    table(session, "readings", BESIDE / "hydrology-2019-09" / "readings.csv")
+    rows = session.sql("""
+        FROM (SELECT * FROM readings WHERE type = 'AirTemperature') AS t
+        PATTERN t:{6,} AS run
+        WHERE INCREASING(run.value)
+        PARTITION BY site
+        ORDER BY ts, id
+        AFTER MATCH SKIP PAST LAST ROW
+        RETURN site, run.value AS values
+    """).collect()
+    assert len(rows) == 117
+    assert all(len(row["values"]) >= 6 and row["values"] == sorted(set(row["values"])) for row in rows)
