@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def script() -> None:
     from pyspark.sql import SparkSession
 
     import cersql
+    from cersql import notebook
 
     builder: Any = SparkSession.builder
     spark = builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
@@ -118,6 +120,10 @@ def script() -> None:
     refused(lambda: spark.sql("DROP PATTERN VIEW pv"), "UNKNOWN_PATTERN")
 
     functions(spark)
+
+    shown: Any = notebook.run({"spark": spark}, "m --view shown", QUERY)
+    assert "<td" in shown._repr_html_()
+    assert rows(spark.table("shown")) == ALL
 
     # errors: ours with their places, and Spark's own
     error = refused(lambda: spark.sql("FROM ev PATTERN A a ; B b ORDER BY tz RETURN a.ts"), "UNKNOWN_COLUMN")
@@ -213,4 +219,13 @@ def without_cersql_in_the_workers(spark: Any) -> None:
 
 
 if __name__ == "__main__":
-    script()
+    code = 1
+    try:
+        script()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # the client of a local server can wait for minutes at the end of a process
