@@ -1,256 +1,239 @@
-"""The command line: `cersql demo`, `cersql run`, `cersql explain`.
+"""The command line: arguments, dispatch, exit codes.
 
-Errors about a query, of ours or of Spark's, are printed with their place and without a traceback, exit code 1; a
-command that is called wrongly exits with 2. What the JVM writes to stderr goes to a file that is shown if Spark does
-not start, or to the screen with --verbose.
+    0    it went well
+    1    an error in a statement, in the data or of Spark; `check` found mistakes
+    2    the command was called wrongly
+    130  Ctrl-C
+
+Errors are printed with their place in the user's file and never with a traceback; `--verbose` shows that, too. What the
+JVM writes to stderr goes to a file that is shown if Spark does not start.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
-import json
 import os
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+import traceback
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
+from cersql import checking, output, running, serving, shell
+from cersql.explain import DRAWINGS, STAGES
+from cersql.local import started
+from cersql.reports import (
+    CommandError,
+    StatementError,
+    problem_of,
+    put,
+    report,
+    script_report,
+    statement_report,
+    table_hint,
+)  # fmt: skip
+from cersql.tables import load, schema_argument, table_argument
 from runtime.errors import CersqlError
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-READERS = {".csv": "csv", ".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
-CONFIG = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
-}
-
-
-class CommandError(Exception):
-    """A command cannot be carried out, for a reason that is none of the query's."""
+__all__ = ["CommandError", "load", "main", "started"]  # for the commands that have files of their own
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    arguments = _parser().parse_args(argv)
-    from spark_ext.errors import SPARK_EXCEPTIONS
-    from spark_ext.quiet import mute_captures
-
-    mute_captures()
+    arguments = None
     try:
-        arguments.command(arguments)
+        arguments = _parser().parse_args(argv)
+        from spark_ext.quiet import mute_captures
+
+        mute_captures()
+        code = arguments.command(arguments) or 0
         sys.stdout.flush()
+        return int(code)
     except BrokenPipeError:
-        # The reader of our output has seen enough (`| head`); keep Python from complaining about it at exit.
+        _forget_stdout()  # the reader of our output has seen enough (`| head`)
+        return 0
+    except KeyboardInterrupt:
+        print("cersql: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if arguments is not None and getattr(arguments, "verbose", False):
+            traceback.print_exc()
+        put(Console(stderr=True), _report(error))
+        if isinstance(error, OSError):
+            _forget_stdout()
+        return error.exit_code if isinstance(error, CommandError) else 1
+
+
+def _report(error: Exception) -> Text:
+    from spark_ext.errors import SPARK_EXCEPTIONS
+
+    match error:
+        case StatementError(statement=statement, cause=cause):
+            return statement_report(statement, cause, hint=table_hint(cause))
+        case running.ScriptError(script=script, cause=cause):
+            return script_report(script, problem_of(cause))
+        case CommandError():
+            return Text(f"cersql: {error}")
+        case OSError():
+            name = f"{error.filename}: " if error.filename else ""
+            return Text(f"cersql: {name}{error.strerror or error}")
+        case CersqlError():
+            return report(problem_of(error), "cersql: ")
+    problem = problem_of(error)
+    if isinstance(error, SPARK_EXCEPTIONS):
+        hint = "It needs Java 17 or newer, on PATH or in JAVA_HOME."
+        started = "JAVA_GATEWAY_EXITED" not in problem.message
+        return report(problem, "cersql: ", hint=None if started else f"Spark did not start. {hint}")
+    return Text(f"cersql: this is a bug: {type(error).__name__}: {error} (--verbose shows where)")
+
+
+def _forget_stdout() -> None:
+    """Keep Python from complaining at exit that it cannot write what is left."""
+    with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (CersqlError, CommandError, *SPARK_EXCEPTIONS) as error:
-        print(f"cersql: {_shown(error)}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _shown(error: Exception) -> str:
-    text = str(error).strip()
-    if "JAVA_GATEWAY_EXITED" in text:
-        return f"{text}\nSpark did not start. It needs Java 17 or newer, on PATH or in JAVA_HOME."
-    return text.split(";\n'", 1)[0]  # what follows in an AnalysisException is the unresolved plan
 
 
 # ---------------------------------------------------------------- arguments
 
 
 def _parser() -> argparse.ArgumentParser:
+    from cersql import __version__
+
     parser = argparse.ArgumentParser(prog="cersql", description="Complex event recognition on Apache Spark.")
+    parser.add_argument("--version", action="version", version=f"cersql {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-
-    demo = commands.add_parser("demo", help="find delayed flights that delayed the next one, in the example's data")
-    demo.set_defaults(command=_demo)
-
-    run = commands.add_parser("run", help="run a statement and print its result")
-    run.add_argument("--format", choices=("table", "csv", "json"), default="table", help="of the output")
-    run.add_argument("--rows", type=_positive, default=100, help="of a table at most (default: %(default)s)")
-    run.set_defaults(command=_run)
-
-    explain = commands.add_parser("explain", help="print what is planned for a query")
-    explain.add_argument("--stage", help="one stage only, for example automaton")
-    explain.set_defaults(command=_explain)
-
-    for command in (run, explain):
-        command.add_argument("query", type=_text, help="a file with one statement; - is the standard input")
-        command.add_argument(
-            "--table",
-            type=_table,
-            action="append",
-            default=[],
-            metavar="NAME=FILE",
-            help="a table of the statement: a .csv (with a header), .parquet or .json file; may be given again",
-        )
-    for command in (demo, run, explain):
-        command.add_argument("--verbose", action="store_true", help="show what Spark logs")
+    # A command with a file of its own brings its arguments itself: `other.register(commands)`.
+    for register in (_demo, _run, _explain, _check, _shell, serving.register):
+        register(commands)
     return parser
 
 
-def _positive(written: str) -> int:
-    value = int(written)
-    if value <= 0:
-        raise ValueError
-    return value
+Commands = argparse._SubParsersAction  # what `add_subparsers` gives: its add_parser makes a command
 
 
-def _text(name: str) -> str:
-    try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise argparse.ArgumentTypeError(f"{name} cannot be read: {reason}") from None
+def _demo(commands: Commands) -> None:
+    command = commands.add_parser("demo", help="find delayed flights that delayed the next one, in the example's data")
+    command.add_argument("--verbose", action="store_true", help="show what Spark logs")
+    command.set_defaults(command=_run_demo)
 
 
-def _table(written: str) -> tuple[str, Path]:
-    name, _, file = written.partition("=")
-    path = Path(file)
-    if not name or not file:
-        raise argparse.ArgumentTypeError(f"{written!r} is not NAME=FILE")
-    if path.suffix.lower() not in READERS:
-        raise argparse.ArgumentTypeError(f"{file} is none of {', '.join(READERS)}")
-    if not path.exists():
-        raise argparse.ArgumentTypeError(f"{file} does not exist")
-    return name, path
-
-
-# ---------------------------------------------------------------- commands
-
-
-def _demo(arguments: argparse.Namespace) -> None:
+def _run_demo(arguments: argparse.Namespace) -> None:
     from cersql.demo import demo
 
     with started("cersql demo", verbose=arguments.verbose) as spark:
         demo(spark, Console())
 
 
-def _run(arguments: argparse.Namespace) -> None:
-    import cersql
-
-    with started("cersql run", verbose=arguments.verbose) as spark:
-        load(spark, arguments.table)
-        df = cersql.sql(spark, arguments.query)
-        if arguments.format == "table":
-            _print_table(df, arguments.rows)
-        elif arguments.format == "csv":
-            _write_csv(df, sys.stdout)
-        else:
-            for row in df.toLocalIterator():
-                print(json.dumps(row.asDict(recursive=True), default=str, ensure_ascii=False))
-
-
-def _explain(arguments: argparse.Namespace) -> None:
-    import cersql
-
-    with started("cersql explain", verbose=arguments.verbose) as spark:
-        load(spark, arguments.table)
-        print(cersql.explain(spark, arguments.query, stage=arguments.stage))
-
-
-def load(spark: SparkSession, tables: Iterable[tuple[str, Path]]) -> None:
-    """Make each file a temporary view."""
-    for name, path in tables:
-        reader = spark.read.format(READERS[path.suffix.lower()])
-        if path.suffix.lower() == ".csv":
-            reader = reader.options(header=True, inferSchema=True)
-        reader.load(str(path.resolve())).createOrReplaceTempView(name)
+def _run(commands: Commands) -> None:
+    command = commands.add_parser(
+        "run",
+        help="run the statements of a file and print their results",
+        description="Run the statements of a file, in order. Views that one makes are there for the next.",
+        epilog="csv, json (one object a line) and parquet take a single result: of several statements all but one make "
+        "views. Example: cersql run late.sql --table flights=flights.csv --output late.parquet",
+    )
+    _add_query(command)
+    command.add_argument("--format", choices=output.FORMATS, help="default: by the end of --output's name, else table")
+    command.add_argument(
+        "--output",
+        "-o",
+        type=Path,
+        metavar="FILE",
+        help="write the result to this file instead; it is replaced once the result is whole",
+    )
+    command.add_argument("--rows", type=_positive, default=100, help="of a table at most (default: %(default)s)")
+    _add_common(command)
+    command.set_defaults(command=running.run)
 
 
-@contextlib.contextmanager
-def started(name: str, *, verbose: bool) -> Iterator[SparkSession]:
-    """A local session, quiet unless `verbose`, that is stopped at the end."""
-    import cersql
-
-    with tempfile.TemporaryDirectory(prefix="cersql-") as warehouse:
-        config = {"spark.master": "local[*]", **CONFIG, "spark.sql.warehouse.dir": warehouse}
-        with contextlib.nullcontext() if verbose else _stderr_in_a_file():
-            spark = cersql.session(name, config)
-            if not verbose:
-                spark.sparkContext.setLogLevel("ERROR")
-        try:
-            yield spark
-        finally:
-            spark.stop()
+def _explain(commands: Commands) -> None:
+    command = commands.add_parser(
+        "explain",
+        help="print what is planned for a query",
+        description="Print what becomes of the pattern queries in a file. None is run.",
+    )
+    _add_query(command)
+    command.add_argument("--stage", choices=STAGES + DRAWINGS, metavar="STAGE", help=", ".join(STAGES + DRAWINGS))
+    _add_common(command)
+    command.set_defaults(command=running.explain)
 
 
-@contextlib.contextmanager
-def _stderr_in_a_file() -> Iterator[None]:
-    """The JVM that is started meanwhile writes its stderr to a file: shown if that fails, else forgotten."""
-    sys.stderr.flush()
-    screen = os.dup(2)
-    with tempfile.TemporaryFile("w+") as log:
-        os.dup2(log.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            log.seek(0)
-            os.write(screen, log.read().encode())
-            raise
-        finally:
-            os.dup2(screen, 2)
-            os.close(screen)
+def _check(commands: Commands) -> None:
+    command = commands.add_parser(
+        "check",
+        help="say what is wrong in files of statements, and run none of them",
+        description="Parse and bind every statement, with its tables, and print all errors and warnings. Nothing is "
+        "run, but for statements that only define a name. The exit code is 1 if there is an error.",
+        epilog="With --schema alone neither data nor Spark are needed, and only pattern queries are checked.",
+    )
+    command.add_argument("query", nargs="*", metavar="FILE", help="files of statements; - is the standard input")
+    command.add_argument("--execute", "-e", metavar="TEXT", help="check this text instead")
+    command.add_argument(
+        "--schema",
+        type=schema_argument,
+        action="append",
+        default=[],
+        metavar="NAME=COLUMNS",
+        help="a table without data, for example trades='ts TIMESTAMP, price DOUBLE'; may be given again",
+    )
+    _add_common(command)
+    command.set_defaults(command=checking.check)
 
 
-# ---------------------------------------------------------------- output
+def _shell(commands: Commands) -> None:
+    command = commands.add_parser(
+        "shell",
+        help="a prompt for statements",
+        description="A prompt for statements, with history and completion. Reads the standard input if that is no "
+        "terminal.",
+    )
+    command.add_argument("--init", metavar="FILE", help="run the statements of this file first")
+    command.add_argument("--rows", type=_positive, default=100, help="of a result at most (default: %(default)s)")
+    _add_common(command)
+    command.set_defaults(command=shell.run)
 
 
-def table_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-    """A rich table; numbers stand right."""
-    table = Table(box=SIMPLE_HEAD)
-    found = [tuple(row) for row in rows]
-    for index, column in enumerate(columns):
-        number = any(isinstance(row[index], int | float) for row in found)
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
-    for row in found:
-        table.add_row(*(_cell(value) for value in row))
-    return table
+def _add_query(command: argparse.ArgumentParser) -> None:
+    command.add_argument("query", nargs="?", metavar="FILE", help="a file of statements; - is the standard input")
+    command.add_argument("--execute", "-e", metavar="TEXT", help="take the statements from here instead")
 
 
-def _print_table(df: DataFrame, limit: int) -> None:
-    rows = list(islice(df.limit(limit + 1).toLocalIterator(), limit + 1))
-    console = Console()
-    console.print(table_of(df.columns, rows[:limit]))
-    more = f"the first {limit} rows; --rows or --format csv for more" if len(rows) > limit else f"{len(rows)} rows"
-    console.print(f"({more})")
+def _add_common(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--table",
+        type=table_argument,
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="a table of the statements: a .csv (with a header), .tsv, .parquet or .json file, or a folder of "
+        "such files; may be given again",
+    )
+    command.add_argument(
+        "--conf",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of Spark or of cersql, for example spark.driver.memory=4g; may be given again",
+    )
+    command.add_argument("--quiet", "-q", action="store_true", help="no progress, no times")
+    command.add_argument("--verbose", action="store_true", help="show what Spark logs, and where errors are from")
 
 
-def _write_csv(df: DataFrame, out: IO[str]) -> None:
-    writer = csv.writer(out)
-    writer.writerow(df.columns)
-    for row in df.toLocalIterator():
-        writer.writerow("" if value is None else _cell(value) for value in row)
+def _positive(written: str) -> int:
+    if not written.isdecimal() or int(written) == 0:
+        raise argparse.ArgumentTypeError(f"{written!r} is no whole number above 0")
+    return int(written)
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    plain = _plain(value)
-    return json.dumps(plain, default=str, ensure_ascii=False) if isinstance(plain, dict | list) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    """Rows as dicts, inside arrays and maps too."""
-    if hasattr(value, "asDict"):
-        return {key: _plain(inner) for key, inner in value.asDict().items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, dict):
-        return {str(_plain(key)): _plain(inner) for key, inner in value.items()}
-    return value
+def _setting(written: str) -> tuple[str, str]:
+    key, equals, value = written.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{written!r} is not KEY=VALUE")
+    return key, value
 
 
 if __name__ == "__main__":

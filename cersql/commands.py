@@ -15,7 +15,18 @@ from cersql.planned import Planned, plan_query
 from cersql.pushdown import reading_of
 from cersql.refining import explanation, refined
 from cersql.statements import (
-    Counted, CreateFunction, CreateView, Describe, Drop, Embedded, Explain, Show, Statement, Whole, find, queries_of,
+    Counted,
+    CreateFunction,
+    CreateView,
+    Describe,
+    Drop,
+    Embedded,
+    Explain,
+    Show,
+    Statement,
+    Whole,
+    find,
+    queries_of,
     single_partitions,
 )  # fmt: skip
 from runtime.errors import CersqlError, Span
@@ -100,7 +111,7 @@ class _Command:
 
     def embedded(self, found: Embedded, explained: list[str] | None = None) -> str:
         """The statement with a private view in place of each query; what EXPLAIN says of them goes to `explained`."""
-        values = marker_values(self.sql, self.arguments)
+        values = marker_values(self.sql, found.queries, self.arguments)
         pieces, at = [], 0
         for query in found.queries:
             planned = self.plan(query)
@@ -122,23 +133,25 @@ class _Command:
             statement = f"SELECT * FROM {views.private_view(self.spark, planned.frame(), lasting=False)}"
         else:
             statement = self.embedded(found.inner, parts)[found.rest.start :]
-        return explanation(self.spark, parts, f"EXPLAIN {found.mode or ''} {statement}")
+        return explanation(self.spark, parts, f"EXPLAIN {found.mode or ''} {statement}", self.arguments)
 
     # ------------------------------------------------------------ definitions
 
     def create_view(self, found: CreateView) -> DataFrame:
         planned = self.plan(found.query)
         df = planned.frame()
-        views.create_view(df, found.name.value, replace=found.replace, is_global=found.is_global)
-        facts = describe(self.sql[found.query.start : found.query.end], planned.compiled)
-        self._remember("VIEW", found.name.value, found.is_global, (*columns_of(df.schema), *facts), planned)
+        facts = (*columns_of(df.schema), *describe(self.sql[found.query.start : found.query.end], planned.compiled))
+        with patterns.changing:
+            views.create_view(df, found.name.value, replace=found.replace, is_global=found.is_global)
+            self._remember("VIEW", found.name.value, found.is_global, facts, planned)
         return views.nothing(self.spark)
 
     def create_function(self, found: CreateFunction) -> DataFrame:
         check_function(self.spark, self.sql, found)
         name = found.name.value
-        functions.register(self.spark, name, body_of(self.sql, found), replace=found.replace)
-        self._remember("FUNCTION", name, False, signature(self.sql, found))
+        with patterns.changing:
+            functions.register(self.spark, name, body_of(self.sql, found), replace=found.replace)
+            self._remember("FUNCTION", name, False, signature(self.sql, found))
         return views.nothing(self.spark)
 
     def _remember(
@@ -148,14 +161,15 @@ class _Command:
         patterns.remember(self.spark, patterns.Definition(name, kind, is_global, text, facts, planned))
 
     def drop(self, found: Drop) -> DataFrame:
-        definition = patterns.lookup(self.spark, found.name.value, found.kind, found.is_global)
-        if definition is None:
-            if not found.if_exists:
-                raise self._unknown(found.name.value, found.name.span, found.kind)
-        elif found.kind == "VIEW":
-            views.drop_view(self.spark, definition.name, is_global=definition.is_global)
-        else:
-            functions.drop(self.spark, definition.name)
+        with patterns.changing:
+            definition = patterns.lookup(self.spark, found.name.value, found.kind, found.is_global)
+            if definition is None:
+                if not found.if_exists:
+                    raise self._unknown(found.name.value, found.name.span, found.kind)
+            elif found.kind == "VIEW":
+                views.drop_view(self.spark, definition.name, is_global=definition.is_global)
+            else:
+                functions.drop(self.spark, definition.name)
         return views.nothing(self.spark)
 
     def show(self, like: str | None) -> DataFrame:

@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.syntax import Syntax
 
 import cersql
-from cersql import cli
+from cersql.output import table_of
+from cersql.reports import CommandError
+from cersql.tables import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,12 +26,12 @@ COLUMNS = ("aircraft", "airline", "flight", "arrived", "next flight", "left")
 def demo(spark: SparkSession, console: Console) -> None:
     """Run examples/flights/knock_on.sql and print what happens."""
     if not (FOLDER / "flights.csv").exists():
-        raise cli.CommandError(
+        raise CommandError(
             f"The demo's data are not in {FOLDER}. They come with the source of cersql, not with the installed "
             "package: run `make demo` in a checkout."
         )
     sql = (FOLDER / "knock_on.sql").read_text(encoding="utf-8")
-    cli.load(spark, [(path.stem, path) for path in sorted(FOLDER.glob("*.csv"))])
+    load(spark, [(path.stem, path) for path in sorted(FOLDER.glob("*.csv"))])
 
     console.rule("[bold]The query[/bold]: examples/flights/knock_on.sql")
     console.print(Syntax(sql.strip(), "sql", background_color="default", word_wrap=True))
@@ -41,7 +43,7 @@ def demo(spark: SparkSession, console: Console) -> None:
     began = time.perf_counter()
     rows = spark.sql(sql).collect()
     seconds = time.perf_counter() - began
-    console.print(cli.table_of(COLUMNS, map(_shown, rows[:SHOWN])))
+    console.print(table_of(COLUMNS, map(_shown, rows[:SHOWN])))
     airlines = Counter(row.airline for row in rows)
     console.print(
         f"[bold]{len(rows)}[/bold] knock-on delays among {spark.table('flights').count():,} flights, "

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from cersql.statements import CreateFunction
 
 if TYPE_CHECKING:
-    from cersql.planned import Compiled
     from pyspark.sql.types import StructType
+
+    from cersql.planned import Compiled
 
 Fact = tuple[str, str, str]
 

@@ -4,8 +4,8 @@ a pattern function.
 They are filled in as text, before anything is parsed, so that a parameter can stand wherever a literal can: in a
 condition, in WITHIN, LIMIT or `{n}`. The places of errors are led back to the text as it was written.
 
-`:` and `?` are operators of patterns as well. They are markers only where an operand is expected and no pattern can
-have the operator: after a comparison or a keyword of a condition, after `(` or `{`, at the start of a clause.
+`:` and `?` are operators of patterns as well. They are markers only where no pattern can have the operator: where an
+operand is expected in a condition (which a FILTER begins, inside a pattern), a clause or the `{}` of a quantifier.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cersql.clauses import EXPRESSION_WORDS, KEYS, key_at
+from cersql.clauses import key_at
 from cersql.errors import BindError, suggestion
 from cersql.lexer import Token, depths, strip_quotes, tokens
 from planner.sql import Sql
@@ -24,8 +24,15 @@ Arguments = Mapping[str, str] | Sequence[str]
 Values = Callable[[], Arguments | None]
 """The arguments of a statement, for when they are needed: asking the JVM for them takes a while."""
 
-_OPERATORS = frozenset("= == <=> < > <= >= <> != / % || ( { , =>".split())
-_ALSO_QUANTIFIERS = frozenset("+ * -".split())  # operators too, where a pattern has quantifiers
+# After these operators no operand can stand; `:` itself is the operator of the path into a VARIANT.
+_NO_OPERAND_AFTER = frozenset(") ] } . :: : ;".split())
+# Words that an operand follows, in a condition. Others of SQL's (TIME, ANY, ORDER) are names of types and columns.
+_OPERAND_AFTER = frozenset(
+    "AND OR NOT LIKE ILIKE RLIKE REGEXP IN BETWEEN WHEN THEN ELSE CASE IS DIV ESCAPE DISTINCT FROM INTERVAL ZONE BY AS "
+    "SELECT WHERE HAVING RETURN LIMIT WITHIN FILTER WATERMARK".split()
+)
+_ENDS_FILTER = frozenset("; -> , AS FILTER PART WITHIN ALL UNLESS".split())
+_LITERAL_CLAUSES = ("WITHIN", "LIMIT", "WATERMARK")
 
 
 @dataclass(frozen=True)
@@ -68,10 +75,9 @@ def fill_markers(text: str, queries: Sequence[Span], arguments: Arguments) -> Fi
     """The text of a statement with the markers inside its `queries` replaced; with `?` those around them as well, since
     they are counted. Raises BindError for a marker without a value, or a value too many."""
     named = isinstance(arguments, Mapping)
-    toks = tokens(text)
     places: list[tuple[Span, str]] = []
-    for marker in _markers(toks):
-        inside = any(query.start <= marker.start < query.end for query in queries)
+    for marker in _markers(tokens(text), queries):
+        inside = _is_inside(marker, queries)
         if isinstance(arguments, Mapping):
             if inside and marker.text != "?":
                 places.append((marker.span, _named(marker, arguments)))
@@ -82,60 +88,92 @@ def fill_markers(text: str, queries: Sequence[Span], arguments: Arguments) -> Fi
     return fill(text, places)
 
 
-def marker_values(text: str, arguments: Arguments | None) -> dict[int, tuple[str, int]]:
-    """For the place of each marker that has a value, the value and where the marker ends."""
+def marker_values(text: str, queries: Sequence[Span], arguments: Arguments | None) -> dict[int, tuple[str, int]]:
+    """For the place of each marker around the queries that has a value, the value and where the marker ends."""
     if not arguments:
         return {}
-    found: dict[int, tuple[str, int]] = {}
-    for n, marker in enumerate(m for m in _markers(tokens(text)) if isinstance(arguments, Mapping) or m.text == "?"):
-        if isinstance(arguments, Mapping):
-            value = arguments.get(marker.text[1:])
-        else:
-            value = arguments[n] if n < len(arguments) else None
-        if value is not None:
-            found[marker.start] = (_operand(value), marker.end)
-    return found
+    markers = [marker for marker in _markers(tokens(text), queries) if not _is_inside(marker, queries)]
+    if isinstance(arguments, Mapping):
+        values = [(marker, arguments.get(marker.text[1:])) for marker in markers]
+    else:
+        values = list(zip((marker for marker in markers if marker.text == "?"), arguments, strict=False))
+    return {marker.start: (_operand(value), marker.end) for marker, value in values if value is not None}
 
 
 def check_no_markers(text: str, queries: Sequence[Span]) -> None:
     """Raises BindError at a marker inside one of the queries: no values were given."""
-    for marker in _markers(tokens(text)):
-        if any(query.start <= marker.start < query.end for query in queries):
+    for marker in _markers(tokens(text), queries):
+        if _is_inside(marker, queries):
             raise _unbound(marker, ()).at(text)
 
 
-def _markers(toks: Sequence[Token]) -> Iterator[Token]:
-    """The markers as single tokens: `:name` or `?`."""
-    clause = ""
-    levels = depths(toks)
-    base = 0
+def _is_inside(token: Token, queries: Sequence[Span]) -> bool:
+    return any(query.start <= token.start < query.end for query in queries)
+
+
+def _markers(toks: Sequence[Token], queries: Sequence[Span]) -> Iterator[Token]:
+    """The markers as single tokens: `:name` or `?`. Around the queries, in Spark's SQL, every `?` is one."""
+    clauses, levels, braces = _clauses(toks), depths(toks), _braces(toks)
+    filter_level: int | None = None
     for i, token in enumerate(toks):
-        key = key_at(toks, i)
-        if key is not None:
-            # Outside a query of ours the keys are those of SQL, and do no harm.
-            clause, base = key[0], levels[i]
-        elif levels[i] < base:
-            clause = ""
-        if token.text not in (":", "?") or not _expects_operand(toks, i, clause):
+        in_pattern = clauses[i] == "PATTERN" and _is_inside(token, queries)
+        if not in_pattern:
+            filter_level = None
+        elif token.upper == "FILTER":
+            filter_level = levels[i]
+        elif filter_level is not None and (
+            levels[i] < filter_level or (levels[i] == filter_level and token.upper in _ENDS_FILTER)
+        ):
+            filter_level = None
+        if token.text not in (":", "?") or token.kind != "op":
             continue
-        if token.text == "?":
+        if in_pattern and filter_level is None:
+            expected = i > 0 and braces[i] and toks[i - 1].text in ("{", ",")
+        else:
+            expected = _expects_operand(toks, i)
+        if token.text == "?" and (expected or not _is_inside(token, queries)):
             yield token
-        elif i + 1 < len(toks) and toks[i + 1].kind == "word" and toks[i + 1].start == token.end:
+        elif token.text == ":" and expected and _is_name_of_marker(toks, i + 1):
             yield Token("word", f":{toks[i + 1].text}", token.start, toks[i + 1].end)
 
 
-def _expects_operand(toks: Sequence[Token], i: int, clause: str) -> bool:
+def _expects_operand(toks: Sequence[Token], i: int) -> bool:
+    """In a condition, by the token before."""
     if i == 0:
         return False
     before = toks[i - 1]
     if before.kind == "op":
-        if before.text in _ALSO_QUANTIFIERS:
-            return clause != "PATTERN" or (i > 1 and toks[i - 2].end < before.start)
-        return before.text in _OPERATORS
-    after_name = before.kind != "word" or (i > 1 and toks[i - 2].text == ".")
-    if after_name or before.upper in ("NULL", "TRUE", "FALSE", "END"):
-        return False
-    return before.upper in EXPRESSION_WORDS or before.upper in KEYS or before.upper in ("SELECT", "BY", "RLIKE")
+        return before.text not in _NO_OPERAND_AFTER
+    return before.upper in _OPERAND_AFTER and not (i > 1 and toks[i - 2].text == ".")
+
+
+def _is_name_of_marker(toks: Sequence[Token], i: int) -> bool:
+    return 0 < i < len(toks) and toks[i].kind == "word" and toks[i].start == toks[i - 1].end
+
+
+def _clauses(toks: Sequence[Token]) -> list[str]:
+    """For each token the clause that it is in, of the innermost query; in SQL of Spark's, its clauses."""
+    levels, found = depths(toks), []
+    stack: list[tuple[int, str]] = []
+    for i, level in enumerate(levels):
+        while stack and level < stack[-1][0]:
+            stack.pop()
+        key = key_at(toks, i)
+        if key is not None and not (i and toks[i - 1].text == ":" and _is_name_of_marker(toks, i)):
+            if stack and stack[-1][0] == level:
+                stack.pop()
+            stack.append((level, key[0]))
+        found.append(stack[-1][1] if stack else "")
+    return found
+
+
+def _braces(toks: Sequence[Token]) -> list[bool]:
+    """Whether each token stands in a {…}."""
+    depth, found = 0, []
+    for token in toks:
+        depth += {"{": 1, "}": -1}.get(token.text, 0)
+        found.append(depth > 0)
+    return found
 
 
 def _named(marker: Token, arguments: Mapping[str, str]) -> str:
@@ -176,23 +214,19 @@ def uses(text: str, query: Span, name: str, owner: str) -> list[tuple[Span, bool
     name it otherwise, since no type or variable may be called like a parameter.
     """
     toks = tokens(text, query.start, query.end)
+    clauses, braces = _clauses(toks), _braces(toks)
     found: list[tuple[Span, bool]] = []
-    clause, braces = "", 0
-    levels = depths(toks)
     for i, token in enumerate(toks):
-        key = key_at(toks, i) if levels[i] == 0 else None
-        clause = key[0] if key is not None else clause
-        braces += {"{": 1, "}": -1}.get(token.text, 0)
-        if not _is(token, name) or clause in ("PARTITION BY", "ORDER BY"):
+        if not _is(token, name) or clauses[i] in ("PARTITION BY", "ORDER BY"):
             continue
         before, after = _text(toks, i - 1), _text(toks, i + 1)
         start = token.start
         if before == "." and i > 1 and _is(toks[i - 2], owner) and _text(toks, i - 3) != ".":
             start = toks[i - 2].start
-        elif before == "." or before.upper() == "AS":
+        elif before == "." or before.upper() in ("AS", "FROM", "JOIN"):
             continue
         if after not in (".", "("):
-            found.append((Span(start, token.end), braces > 0 or clause in ("WITHIN", "LIMIT")))
+            found.append((Span(start, token.end), braces[i] or clauses[i] in _LITERAL_CLAUSES))
     return found
 
 

@@ -62,8 +62,8 @@ class Patterns:
     def load(self, path: str | os.PathLike[str]) -> list[str]:
         """Run the statements of a file, one after the other; returns the names of what it defines.
 
-        Views are bound to the tables that the session has now. Raises CersqlError or Spark's error at the first statement
-        that fails; those before it have been carried out.
+        Views are bound to the tables that the session has now. Raises CersqlError or Spark's error at the first
+        statement that fails; those before it have been carried out.
         """
         from cersql.api import sql
 

@@ -8,8 +8,9 @@ a private view over fewer rows.
 
 A condition counts if it is a whole term of the AND at the top of the WHERE that belongs to the same SELECT, and says
 nothing but columns of the key, literals, comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT. It must not be able
-to fail, since it is asked of rows that are in no match: so no arithmetic, and no text that is read as a number. Beside
-a join it must be false where the view has no row, so it is a comparison there.
+to fail, since it is asked of rows that are in no match: so no arithmetic, no escapes in patterns, and nothing that
+would be read as a value of another type. Beside a join it must be false where the view has no row, so it is a
+comparison there. A text in double quotes is a column in some sessions, and never counts.
 """
 
 from __future__ import annotations
@@ -24,15 +25,22 @@ from runtime.errors import Span
 _END_OF_WHERE = frozenset(
     "GROUP HAVING ORDER LIMIT OFFSET UNION EXCEPT INTERSECT MINUS WINDOW CLUSTER DISTRIBUTE SORT QUALIFY |> ;".split()
 )
-_ALLOWED = frozenset(
-    "AND OR NOT IN BETWEEN LIKE ILIKE RLIKE IS NULL TRUE FALSE DATE TIMESTAMP TIMESTAMP_NTZ TIMESTAMP_LTZ".split()
-)
+_ALLOWED = frozenset("AND OR NOT IN BETWEEN LIKE ILIKE IS NULL TRUE FALSE".split())
+_BEFORE_LITERAL = frozenset("DATE TIMESTAMP TIMESTAMP_NTZ TIMESTAMP_LTZ".split())
+_OPERATORS = frozenset("WHERE AND OR NOT IN BETWEEN LIKE ILIKE RLIKE REGEXP IS DIV ON".split())
 _BESIDE_JOINS = frozenset("OR NOT IS NULL TRUE FALSE".split())  # with these a condition can be true of a missing row
-_ALLOWED_OPS = frozenset("= == < > <= >= <> != ( ) , -".split())
-_NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_ALLOWED_OPS = frozenset("= == < > <= >= <> != ( ) ,".split())
+# Values of different families are not compared: reading one as the other can fail.
+_FAMILIES = {
+    **dict.fromkeys("tinyint smallint int bigint float double decimal".split(), "number"),
+    **dict.fromkeys("string char varchar".split(), "text"),
+    **dict.fromkeys("date timestamp timestamp_ntz timestamp_ltz".split(), "time"),
+}
 # What may stand between the view and the end of its FROM; after anything else (TABLESAMPLE, PIVOT, LATERAL VIEW) rows
 # may be chosen before they are filtered.
 _JOINS = frozenset("JOIN INNER LEFT RIGHT FULL CROSS ANTI SEMI NATURAL ,".split())
+# And these, anywhere between the FROM and its WHERE, make it the WHERE of something else.
+_BEFORE_WHERE = frozenset("SELECT INSERT MAP REDUCE LATERAL PIVOT UNPIVOT MATCH_RECOGNIZE".split())
 
 
 @dataclass(frozen=True)
@@ -57,26 +65,18 @@ def readings(sql: str, views: Iterable[str]) -> list[Reading]:
     """The places in a statement of Spark's that read one of the pattern views (names in lower case)."""
     toks = tokens(sql)
     wanted, levels = frozenset(views), depths(toks)
-    own = {toks[i].text.casefold() for i in range(len(toks) - 2) if _is_cte(toks, i)}
+    wanted -= _ctes(toks)
     found = []
     for i, token in enumerate(toks):
-        if not token.is_name or i == 0:
+        if not token.is_name or not _is_relation(toks, levels, i):
             continue
-        before, name, last = toks[i - 1].upper, strip_quotes(token.text).casefold(), i
+        name, last = strip_quotes(token.text).casefold(), i
         is_global = name == "global_temp" and _text(toks, i + 1) == "." and i + 2 < len(toks)
         if is_global:
             last = i + 2
             name = strip_quotes(toks[last].text).casefold()
-        if (
-            before not in ("FROM", "JOIN", ",")
-            or name not in wanted
-            or name in own
-            or _text(toks, last + 1) in (".", "(")
-        ):
-            continue
-        if before == "," and not _in_from(toks, levels, i):
-            continue
-        found.append(_reading(toks, levels, i, last, is_global))
+        if name in wanted and _text(toks, last + 1) not in (".", "("):
+            found.append(_reading(toks, levels, i, last, is_global))
     return found
 
 
@@ -88,14 +88,29 @@ def reading_of(sql: str, query: Span) -> Reading | None:
     last = next((i for i, token in enumerate(toks) if token.start >= query.end), -1)
     if first < 1 or last < 0 or toks[first].text != "(" or toks[last].text != ")":
         return None
-    before = toks[first - 1].upper
-    if before not in ("FROM", "JOIN", ",") or (before == "," and not _in_from(toks, levels, first)):
+    if not _is_relation(toks, levels, first):
         return None
     return _reading(toks, levels, first, last, False)
 
 
-def _is_cte(toks: Sequence[Token], i: int) -> bool:
-    return toks[i].is_name and toks[i + 1].upper == "AS" and toks[i + 2].text == "("
+def _ctes(toks: Sequence[Token]) -> set[str]:
+    """The names that some WITH of the statement may define, in lower case: in doubt one too many."""
+    found = set()
+    for i, token in enumerate(toks[1:], 1):
+        before, after = toks[i - 1].upper, _text(toks, i + 1)
+        is_first = before in ("WITH", "RECURSIVE")
+        is_next = before == "," and (after in ("(", "MAX") or (after == "AS" and _text(toks, i + 2) == "("))
+        if token.is_name and (is_first or is_next):
+            found.add(strip_quotes(token.text).casefold())
+    return found
+
+
+def _is_relation(toks: Sequence[Token], levels: Sequence[int], i: int) -> bool:
+    """Whether a relation stands at token `i`, by the token before it."""
+    before = toks[i - 1].upper if i else ""
+    if before == "FROM":
+        return i == 1 or toks[i - 2].upper != "DISTINCT"  # x IS DISTINCT FROM y
+    return before == "JOIN" or (before == "," and _in_from(toks, levels, i))
 
 
 def _in_from(toks: Sequence[Token], levels: Sequence[int], i: int) -> bool:
@@ -122,10 +137,17 @@ def _reading(toks: Sequence[Token], levels: Sequence[int], first: int, last: int
     after = _text(toks, at)
     if after not in _END_OF_WHERE | _JOINS | {"WHERE", "ON", "USING", ")", "", ";"}:
         obstacle = f"{after} stands between the view and the filter"
+    elif _text(toks, first - 1) == "JOIN" and _text(toks, first - 2) in ("ANTI", "SEMI"):
+        obstacle = f"a {_text(toks, first - 2)} JOIN shows no columns of the view"
+    elif is_global and not aliased and _is_qualified(toks, view):
+        obstacle = "a column is qualified by global_temp"
     end = at
     while end < len(toks) and levels[end] >= levels[first]:
-        if levels[end] == levels[first] and toks[end].upper in _END_OF_WHERE | {"WHERE"}:
-            break
+        if levels[end] == levels[first]:
+            if toks[end].upper == "WHERE" or _ends_where(toks, end):
+                break
+            if toks[end].upper in _BEFORE_WHERE and obstacle is None and toks[end - 1].text not in (".", "AS"):
+                obstacle = f"{toks[end].upper} stands between the view and the filter"
         end += 1
     alone = end == at and toks[first - 1].upper == "FROM"
     terms: tuple[tuple[Token, ...], ...] = ()
@@ -135,10 +157,31 @@ def _reading(toks: Sequence[Token], levels: Sequence[int], first: int, last: int
     return Reading(name, view, is_global, qualifier, aliased, alone, terms, obstacle)
 
 
+def _is_qualified(toks: Sequence[Token], view: str) -> bool:
+    """Whether some column is written global_temp.view.column."""
+    return any(
+        strip_quotes(toks[i].text).casefold() == "global_temp"
+        and toks[i + 1].text == toks[i + 3].text == "."
+        and strip_quotes(toks[i + 2].text).casefold() == view.casefold()
+        for i in range(len(toks) - 3)
+    )
+
+
+def _ends_where(toks: Sequence[Token], i: int) -> bool:
+    """Whether a WHERE ends before token `i`; words like SORT are names of columns where an operand is expected."""
+    if toks[i].upper not in _END_OF_WHERE:
+        return False
+    before = toks[i - 1]
+    return before.text in (")", "]", "*") or (
+        before.kind != "op"
+        and before.upper not in ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "ON")
+    )
+
+
 def _terms(toks: Sequence[Token], levels: Sequence[int], begin: int, level: int) -> tuple[tuple[Token, ...], ...]:
     """The terms of the AND that a WHERE is, if it is one; else the whole."""
     end = begin
-    while end < len(toks) and levels[end] >= level and not (levels[end] == level and toks[end].upper in _END_OF_WHERE):
+    while end < len(toks) and levels[end] >= level and not (levels[end] == level and _ends_where(toks, end)):
         end += 1
     body = list(toks[begin:end])
     if any(token.upper in ("OR", "CASE") and levels[begin + k] == level for k, token in enumerate(body)):
@@ -153,7 +196,7 @@ def _terms(toks: Sequence[Token], levels: Sequence[int], begin: int, level: int)
 
 
 def _is_open_between(part: Sequence[Token]) -> bool:
-    words = [token.upper for token in part]
+    words = [token.upper for token, level in zip(part, depths(part), strict=True) if level == 0]
     return "BETWEEN" in words and "AND" not in words
 
 
@@ -191,8 +234,8 @@ class _Term:
         self.reading, self.term, self.sql, self.keys, self.values = reading, term, sql, keys, values
         self.pieces: list[str] = []
         self.at = term[0].start
-        self.types: set[str] = set()
-        self.has_number = False
+        self.families: set[str] = set()  # of the columns and literals
+        self.has_column = False
 
     def moved(self) -> str | None:
         i = 0
@@ -201,33 +244,50 @@ class _Term:
             if taken == 0:
                 return None
             i += taken
-        if not self.types or (self.has_number and not all(type.startswith(_NUMERIC) for type in self.types)):
+        if not self.has_column or len(self.families) > 1:
             return None
         return "".join([*self.pieces, self.sql[self.at : self.term[-1].end]])
 
     def _take(self, i: int) -> int:
         """How many tokens are dealt with from `i` on; 0: the term cannot move."""
-        token = self.term[i]
+        token, after = self.term[i], self.term[i + 1] if i + 1 < len(self.term) else None
         if token.start in self.values:
             value, end = self.values[token.start]
-            self.has_number |= value[0] in "0123456789.(-"
+            toks = tokens(value)
+            while len(toks) > 2 and toks[0].text == "(" and toks[-1].text == ")":
+                toks = toks[1:-1]
+            if not self._literal(toks):
+                return 0
             self._replace(Span(token.start, end), value)
             return sum(token.start <= other.start < end for other in self.term)
+        if after is not None and after.kind == "string" and token.kind == "word" and token.upper not in _ALLOWED:
+            return 2 if self._literal([token, after]) else 0
+        if token.kind == "op" and token.text == "-":
+            before = self.term[i - 1] if i else None
+            begins = before is None or (before.kind == "op" and before.text != ")") or before.upper in _ALLOWED
+            return 2 if begins and after is not None and after.kind == "number" and self._literal([after]) else 0
         if token.kind in ("number", "string"):
-            self.has_number |= token.kind == "number"
-            return 1
+            return int(self._literal([token]))
         if token.kind == "op":
-            return int(token.text in _ALLOWED_OPS and not self._is_subtraction(i))
+            return int(token.text in _ALLOWED_OPS)
         if token.upper in _ALLOWED and token.upper.casefold() not in self.keys:
             return int(self.reading.alone or token.upper not in _BESIDE_JOINS)
         return self._column(i)
 
-    def _is_subtraction(self, i: int) -> bool:
-        before = self.term[i - 1] if i else None
-        ends_operand = (
-            before is not None and (before.kind != "op" or before.text == ")") and before.upper not in _ALLOWED
-        )
-        return self.term[i].text == "-" and ends_operand
+    def _literal(self, toks: Sequence[Token]) -> bool:
+        """Notes the family of a literal; False if it is none that can be compared without risk."""
+        words = [token.upper for token in toks]
+        if len(toks) == 2 and words[0] in _BEFORE_LITERAL and toks[1].kind == "string" and toks[1].text[0] != '"':
+            self.families.add("time")
+        elif words in (["NULL"], ["TRUE"], ["FALSE"]):
+            return self.reading.alone
+        elif toks[-1].kind == "number" and (len(toks) == 1 or words[:-1] == ["-"]):
+            self.families.add("number")
+        elif len(toks) == 1 and toks[0].kind == "string" and toks[0].text[0] != '"' and "\\" not in toks[0].text:
+            self.families.add("text")
+        else:
+            return False
+        return True
 
     def _column(self, i: int) -> int:
         first, count = self.term[i], 1
@@ -241,7 +301,8 @@ class _Term:
         key = self.keys.get(strip_quotes(last.text).casefold())
         if key is None or _text(self.term, i + count) in (".", "(", "["):
             return 0
-        self.types.add(key.type)
+        self.has_column = True
+        self.families.add(_FAMILIES.get(key.type.partition("(")[0].partition(" ")[0], key.type))
         self._replace(first.span | last.span, quote(key.source))
         return count
 

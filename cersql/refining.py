@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cersql.parameters import Values, marker_values
+from cersql.errors import ParseError
+from cersql.parameters import Arguments, Values, fill, marker_values
 from cersql.planned import Planned
 from cersql.pushdown import Reading, conditions, readings
 from planner.sql import quote
+from runtime.errors import Span
 from spark_ext import patterns, views
+from spark_ext.errors import SPARK_EXCEPTIONS
+from spark_ext.quiet import quiet_captures
+from spark_ext.session import BLANK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Statements that are read once; others (CREATE VIEW) keep their text, which must not name a private view.
 _READ_ONCE = re.compile(
-    r"\s*(?:(EXPLAIN)\s+(?:FORMATTED|EXTENDED|CODEGEN|COST)?\s*)?(?:SELECT|WITH|FROM|INSERT|\()", re.I
+    rf"{BLANK}*(?:(EXPLAIN)\b{BLANK}*(?:(?:FORMATTED|EXTENDED|CODEGEN|COST)\b{BLANK}*)?)?(?:SELECT|WITH|FROM|INSERT|\()",
+    re.IGNORECASE | re.DOTALL,
 )
-
-
-_thread = threading.local()
+_SEEN = "/* cersql */ "  # before a statement of ours that the hook sees again
 
 
 def refine(spark: SparkSession, sql: str, arguments: Values) -> str | DataFrame | None:
@@ -30,30 +34,37 @@ def refine(spark: SparkSession, sql: str, arguments: Values) -> str | DataFrame 
 
     None: as it is. Costs a dictionary lookup where the session has no pattern views.
     """
-    if getattr(_thread, "explaining", False):
-        return None
     names = patterns.any_views(spark)
+    if not names or sql.startswith(_SEEN):
+        return None
     lowered = sql.casefold()
     start = _READ_ONCE.match(sql) if any(name in lowered for name in names) else None
     if start is None:
         return None
-    values = marker_values(sql, arguments())
-    pieces, at, notes = [], 0, []
-    for reading in readings(sql, names):
+    try:
+        found = readings(sql, names)
+    except ParseError:  # Spark reads this text, and we do not: leave it alone
+        return None
+    given = arguments() if found else None
+    values = marker_values(sql, (), given)
+    places: list[tuple[Span, str]] = []
+    notes = []
+    for reading in found:
         definition = patterns.lookup(spark, reading.view, "VIEW", reading.is_global)
         if definition is None or not isinstance(definition.planned, Planned):
             continue
+        name = f"{'global_temp.' if reading.is_global else ''}{quote(reading.view)}"
+        if reading.terms and spark.catalog.isCached(name):
+            reading = replace(reading, obstacle="the view is cached")
         df, note = refined(definition.planned, reading, sql, values)
         notes.append(f"{definition.planned.compiled.explain()}\n{note}")
         if df is not None:
-            private = views.private_view(spark, df, lasting=False)
             alias = "" if reading.aliased else f" AS {quote(reading.view)}"
-            pieces += [sql[at : reading.name.start], private, alias]
-            at = reading.name.end
-    text = "".join(pieces) + sql[at:]
+            places.append((reading.name, views.private_view(spark, df, lasting=False) + alias))
+    text = fill(sql, places).text
     if start[1] and notes:
-        return explanation(spark, notes, text)
-    return text if pieces else None
+        return explanation(spark, notes, text, given)
+    return text if places else None
 
 
 def refined(
@@ -61,26 +72,30 @@ def refined(
 ) -> tuple[DataFrame | None, str]:
     """The query over the keys that are asked for, or None if that is all of them; and what EXPLAIN says about it."""
     found = [] if reading is None or planned.obstacle else conditions(reading, sql, planned.keys, values)
+    why = _WHY_NONE
     if found:
         written = " AND ".join(term for term, _ in found)
-        return planned.refined(" AND ".join(f"({moved})" for _, moved in found)), f"before the pattern: {written}"
-    if not planned.compiled.query.partition_by:
+        try:
+            with quiet_captures():
+                df = planned.refined(" AND ".join(f"({moved})" for _, moved in found))
+            return df, f"before the pattern: {written}"
+        except SPARK_EXCEPTIONS:
+            why = "Spark does not take it there"  # nor in the WHERE, and there it says why
+    elif not planned.compiled.query.partition_by:
         why = "it has no PARTITION BY"
     elif reading is None:
         why = "the query is no relation of a FROM"
     else:
-        why = planned.obstacle or reading.obstacle or _WHY_NONE
+        why = planned.obstacle or reading.obstacle or why
     return None, f"no filter acts before the pattern: {why}"
 
 
 _WHY_NONE = "no term of the WHERE beside it compares a column of its PARTITION BY with literals alone"
 
 
-def explanation(spark: SparkSession, parts: list[str], statement: str) -> DataFrame:
+def explanation(spark: SparkSession, parts: list[str], statement: str, arguments: Arguments | None) -> DataFrame:
     """What EXPLAIN gives: our parts, then Spark's plan, in one text."""
-    _thread.explaining = True  # the hook sees this statement, too
-    try:
-        plan = spark.sql(statement).collect()[0][0]
-    finally:
-        _thread.explaining = False
+    values = marker_values(statement, (), arguments)
+    filled = fill(statement, [(Span(start, end), value) for start, (value, end) in sorted(values.items())])
+    plan = spark.sql(_SEEN + filled.text).collect()[0][0]
     return views.table(spark, ["plan"], [["\n\n".join([*parts, plan])]])

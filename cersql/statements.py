@@ -15,6 +15,7 @@ written. So `find` is text in, places out; cersql/commands.py carries out what i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cersql.clauses import KEYS, letters_apart, misspelt
@@ -168,24 +169,60 @@ def find(sql: str, *, every: bool = False) -> Statement | None:
 def single_partitions(sql: str) -> list[tuple[Span, str]]:
     """What to put where in a text that Spark refused, so that it takes `f(TABLE(t) ORDER BY ts)`.
 
-    Spark's grammar has no ORDER BY behind a TABLE argument without PARTITION BY or WITH SINGLE PARTITION.
+    Spark's grammar has no ORDER BY behind a TABLE argument without PARTITION BY or WITH SINGLE PARTITION, and wants
+    parentheses around several columns.
     """
     upper = sql.upper()
-    if "TABLE" not in upper or "ORDER" not in upper:
+    if "TABLE" not in upper or ("ORDER" not in upper and "PARTITION" not in upper):
         return []
     try:
         toks = tokens(sql)
     except ParseError:
         return []
     closings = _closings(toks)
-    found = []
+    found: list[tuple[Span, str]] = []
     for i, token in enumerate(toks[1:], 1):
-        if token.upper != "TABLE" or toks[i - 1].text not in ("(", ",", "=>"):
-            continue
-        after = _after_table(toks, closings, i + 1)
-        if after + 1 < len(toks) and (toks[after].upper, toks[after + 1].upper) == ("ORDER", "BY"):
-            found.append((Span(toks[after].start, toks[after].start), "WITH SINGLE PARTITION "))
+        if token.upper == "TABLE" and toks[i - 1].text in ("(", ",", "=>"):
+            found += _table_clauses(toks, closings, _after_table(toks, closings, i + 1))
     return found
+
+
+def _table_clauses(toks: list[Token], closings: dict[int, int], at: int) -> Iterator[tuple[Span, str]]:
+    """What PARTITION BY and ORDER BY at `at` lack."""
+    words = [token.upper for token in toks] + ["", ""]
+    alone = True
+    while at < len(toks) and words[at + 1] == "BY" and words[at] in ("PARTITION", "DISTRIBUTE", "ORDER", "SORT"):
+        if words[at] in ("ORDER", "SORT") and alone:
+            yield Span(toks[at].start, toks[at].start), "WITH SINGLE PARTITION "
+        alone, at = False, at + 2
+        if at in closings:
+            at = closings[at] + 1
+            continue
+        begin, at = at, _after_columns(toks, at)
+        if (at > begin and words[at] == ",") or any(word == "," for word in words[begin:at]):
+            yield Span(toks[begin].start, toks[begin].start), "("
+            yield Span(toks[at - 1].end, toks[at - 1].end), ")"
+
+
+def _after_columns(toks: list[Token], at: int) -> int:
+    """The index behind `a, t.b ASC NULLS LAST` at `at`; behind a comma, `5` and `x => 5` are arguments of the call."""
+    begin = at
+    while True:
+        end = at
+        while end < len(toks) and toks[end].is_name:
+            end += 1
+            if end < len(toks) and toks[end].text == ".":
+                end += 1
+                continue
+            while end < len(toks) and toks[end].upper in ("ASC", "DESC", "NULLS", "FIRST", "LAST"):
+                end += 1
+            break
+        after = toks[end].text if end < len(toks) else ""
+        if end == at or after in ("=>", "(") or toks[at].upper in ("TRUE", "FALSE", "NULL"):
+            return at - 1 if at > begin else at
+        if after != ",":
+            return end
+        at = end + 1
 
 
 def _after_table(toks: list[Token], closings: dict[int, int], at: int) -> int:

@@ -19,6 +19,7 @@ from runtime.errors import CersqlError, Condition
 SPARK_EXCEPTIONS = (PySparkException, Py4JError)
 """All that Spark raises, for callers that do not import pyspark."""
 
+_FRAME = "java.lang.StackTraceElement"
 PARSE_EXCEPTION = "org.apache.spark.sql.catalyst.parser.ParseException"
 
 
@@ -80,6 +81,8 @@ def thrown_in_jvm(jvm: Any, error: CersqlError, sql: str) -> Py4JJavaError:
     ours = {**error.parameters, **carrier.others, carrier.parameter: error.message, "condition": error.condition}
     place = (error.line, error.column - 1) if error.line is not None and error.column is not None else None
     thrown = _parse_exception(jvm, text, _message(error), place, carrier.name, _java_map(jvm, ours))
+    # Without it beeline prints two screens of our innards below the message, and shows the message last.
+    thrown.setStackTrace(jvm.java.lang.reflect.Array.newInstance(jvm.java.lang.Class.forName(_FRAME), 0))
     return Py4JJavaError(error.condition, thrown)
 
 

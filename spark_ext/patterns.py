@@ -7,10 +7,13 @@ that object is there.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -36,27 +39,61 @@ class Definition:
     planned: object = None
 
 
+changing = threading.RLock()
+"""Held while an object of Spark's and its definition change together: else, of two clients that replace a view at the
+same time, one could leave its view and the other its definition."""
+
+_Entries = dict[tuple[str, str], tuple[Definition, int]]
+
 _lock = threading.Lock()
-_by_session: OrderedDict[str, dict[tuple[str, str], tuple[Definition, int]]] = OrderedDict()
+_by_session: OrderedDict[str, _Entries] = OrderedDict()
+_owners: WeakKeyDictionary[SparkSession, tuple[str, str]] = WeakKeyDictionary()
 
 
 def remember(spark: SparkSession, definition: Definition) -> None:
     """Add a definition whose view or function has just been created."""
     identity = _identity(spark, definition.kind, definition.name, definition.is_global)
+    owner = _owners_of(spark)[definition.is_global]
+    _adopt(spark)
     with _lock:
-        session = _by_session.setdefault(_owner(spark, definition.is_global), {})
-        session[definition.kind, definition.name.casefold()] = (definition, identity)
-        _by_session.move_to_end(_owner(spark, definition.is_global))
-        while len(_by_session) > KEPT_SESSIONS:
-            _by_session.popitem(last=False)
+        entries = _by_session.setdefault(owner, {})
+        key = definition.kind, definition.name.casefold()
+        entries.pop(key, None)  # the order is that of creation, for those that are created again, too
+        entries[key] = (definition, identity)
+        _by_session.move_to_end(owner)
 
 
 def definitions(spark: SparkSession) -> list[Definition]:
     """What can be used in this session, in the order of their creation; those that are gone are forgotten."""
+    return _there(spark, lambda _: True)
+
+
+def lookup(spark: SparkSession, name: str, kind: str | None = None, is_global: bool | None = None) -> Definition | None:
+    """The definition of that name, a session's before a global one."""
+    found = _there(
+        spark,
+        lambda d: d.name.casefold() == name.casefold() and kind in (None, d.kind) and is_global in (None, d.is_global),
+    )
+    return found[0] if found else None
+
+
+def any_views(spark: SparkSession) -> list[str]:
+    """The names of pattern views, in lower case, without asking Spark whether they are still there: cheap."""
+    if not _by_session:
+        return []
+    _adopt(spark)
+    with _lock:
+        owners = [_by_session.get(owner, {}) for owner in _owners_of(spark)]
+        return [name for owner in owners for kind, name in owner if kind == "VIEW"]
+
+
+def _there(spark: SparkSession, wanted: Callable[[Definition], bool]) -> list[Definition]:
+    """The definitions that are wanted and still there."""
     found = []
-    for owner in (_owner(spark, False), _owner(spark, True)):
+    _adopt(spark)
+    for owner in _owners_of(spark):
         with _lock:
-            entries = list(_by_session.get(owner, {}).items())
+            entries = [item for item in _by_session.get(owner, {}).items() if wanted(item[1][0])]
         for key, (definition, identity) in entries:
             if _identity(spark, definition.kind, definition.name, definition.is_global) == identity:
                 found.append(definition)
@@ -67,33 +104,45 @@ def definitions(spark: SparkSession) -> list[Definition]:
     return found
 
 
-def any_views(spark: SparkSession) -> list[str]:
-    """The names of pattern views, in lower case, without asking Spark whether they are still there: cheap."""
-    if not _by_session:
-        return []
+def _adopt(spark: SparkSession) -> None:
+    """At the first sight of a session: what it has of another's, since cloneSession copies views and functions."""
+    owner = _owners_of(spark)[0]
     with _lock:
-        owners = [_by_session.get(_owner(spark, is_global), {}) for is_global in (False, True)]
-        return [name for owner in owners for kind, name in owner if kind == "VIEW"]
+        if owner in _by_session:
+            return
+        others = [item for entries in _by_session.values() for item in entries.items() if not item[1][0].is_global]
+    there = _names(spark) if others else frozenset()
+    found = {
+        key: (definition, identity)
+        for key, (definition, identity) in others
+        if key[1] in there and _identity(spark, definition.kind, definition.name, is_global=False) == identity
+    }
+    with _lock:
+        _by_session.setdefault(owner, found)
+        for old in list(_by_session)[: max(0, len(_by_session) - KEPT_SESSIONS)]:
+            if not old.startswith(GLOBAL):
+                del _by_session[old]
 
 
-def lookup(spark: SparkSession, name: str, kind: str | None = None, is_global: bool | None = None) -> Definition | None:
-    """The definition of that name, a session's before a global one."""
-    for definition in definitions(spark):
-        if (
-            definition.name.casefold() == name.casefold()
-            and kind in (None, definition.kind)
-            and is_global in (None, definition.is_global)
-        ):
-            return definition
-    return None
-
-
-def _owner(spark: SparkSession, is_global: bool) -> str:
-    """Whose definitions: the session's, or the application's."""
-    if not is_global:
-        return session_id(spark)
+def _names(spark: SparkSession) -> frozenset[str]:
+    """The temporary views and table functions of a session, in lower case; none for Connect, which clones nothing."""
     jsession = jsession_of(spark)
-    return f"{GLOBAL}{jsession.sparkContext().applicationId()}" if jsession is not None else GLOBAL
+    if jsession is None:
+        return frozenset()
+    state = jsession.sessionState()
+    views = str(state.catalog().getTempViewNames().mkString("\n"))
+    functions = str(state.tableFunctionRegistry().listFunction().mkString("\n"))
+    return frozenset([*views.casefold().split("\n"), *re.split(r"[.\n]", functions.casefold())])
+
+
+def _owners_of(spark: SparkSession) -> tuple[str, str]:
+    """Whose definitions a session sees: its own, and the application's."""
+    found = _owners.get(spark)
+    if found is None:
+        jsession = jsession_of(spark)
+        application = "" if jsession is None else str(jsession.sparkContext().applicationId())
+        found = _owners[spark] = (session_id(spark), f"{GLOBAL}{application}")
+    return found
 
 
 def _identity(spark: SparkSession, kind: str, name: str, is_global: bool) -> int:

@@ -2,18 +2,21 @@
 
 The server is Spark's own, in the driver's JVM; the sessions behind it speak PATTERN, because they were taught to.
 
-Roads not taken: Spark's `startWithSparkSession` configures the server like a client of a Hive metastore, an embedded one
-that no statement reads. Hive opens it when the first connection is closed: 20 seconds, and a derby.log in the working
-directory. So we put the server together ourselves, with a metastore that fails at once. And `start-thriftserver.sh` runs
-a JVM without Python, where no pattern can be planned.
+Roads not taken: Spark's `startWithSparkSession` configures the server as a client of an embedded Hive metastore, which
+no statement reads. Hive opens it when the first connection is closed: 20 seconds, and a derby.log in the working
+directory. So we put the server together ourselves, with a metastore that fails at once. `start-thriftserver.sh` runs a
+JVM without Python, where no pattern can be planned.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import ipaddress
 import logging
 import shutil
 import socket
+import subprocess
 import tempfile
 import threading
 import weakref
@@ -23,6 +26,7 @@ from types import TracebackType
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from spark_ext.errors import SparkError
@@ -43,14 +47,23 @@ _FOLDERS = (
     "hive.querylog.location",
 )
 _NO_METASTORE = {"hive.metastore.uris": "none", "hive.metastore.fastpath": "true"}
+_AUTHORIZATION = "hive.security.authorization.manager"
+_NO_ROLES = {
+    _AUTHORIZATION: "org.apache.hadoop.hive.ql.security.authorization.plugin.fallback.FallbackHiveAuthorizerFactory",
+    "hive.internal.ss.authz.settings.applied.marker": "true",
+}
+_AUTHENTICATION = r"^hive\.server2\.(custom\.)?authentication\."
+_ANOTHER_PORT = "Port 0 stands for any free one."
 _OPEN = ("NONE", "NOSASL")  # ways of authentication that let everyone in
 
 
 class ThriftServer:
     """A server that runs, until `stop()` or the end of a with block; `url` is its JDBC address."""
 
-    def __init__(self, server: Any, process: Any, folder: Path, host: str, port: int, url: str) -> None:
-        self._server, self._process = server, process
+    def __init__(
+        self, server: Any, properties: _Properties, process: Any, folder: Path, host: str, port: int, url: str
+    ) -> None:
+        self._server, self._properties, self._process = server, properties, process
         self._stopped = threading.Event()
         self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.host, self.port, self.url = host, port, url
@@ -71,6 +84,7 @@ class ThriftServer:
             self._stopped.set()
             try:
                 self._server.stop()
+                self._properties.restore()
             except Exception as error:  # of Py4J or the network
                 if not self._has_lost_spark():
                     logger.warning("the Thrift server did not stop as it should: %s", error)
@@ -89,6 +103,28 @@ class ThriftServer:
 
     def __repr__(self) -> str:
         return f"<ThriftServer {self.url}{'' if self.running else ', stopped'}>"
+
+
+class _Properties:
+    """Settings as Java's system properties, the one place beside hive-site.xml where Hive's classes for LDAP, PAM and
+    CUSTOM authentication look for theirs, whatever the server was configured with."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._system = jvm.java.lang.System
+        self._before: dict[str, str | None] = {}
+
+    def set(self, settings: Mapping[str, str]) -> None:
+        for name, value in settings.items():
+            if value:
+                self._before[name] = self._system.setProperty(name, value)
+
+    def restore(self) -> None:
+        for name, value in self._before.items():
+            if value is None:
+                self._system.clearProperty(name)
+            else:
+                self._system.setProperty(name, value)
+        self._before.clear()
 
 
 def serve(
@@ -117,10 +153,13 @@ def serve(
     jsession.sessionState().conf().setConfString(_SHARED, str(shared).lower())
 
     folder = Path(tempfile.mkdtemp(prefix="cersql-thrift-"))
+    properties = _Properties(jvm)
     try:
         config = _configured(jvm, jsession, folder, given)
+        properties.set(config.getValByRegex(_AUTHENTICATION))
         server, service = _started(spark, config, host, port)
     except BaseException as error:
+        properties.restore()
         shutil.rmtree(folder, ignore_errors=True)
         if not isinstance(error, Py4JJavaError):
             raise
@@ -132,7 +171,7 @@ def serve(
             f"the server listens on {host or 'every address'}, not only to this machine, and lets everyone in: "
             "set hive.server2.authentication"
         )
-    return ThriftServer(server, process, folder, host, found, _url(config, host, found))
+    return ThriftServer(server, properties, process, folder, host, found, _url(config, host, found))
 
 
 def check_address(host: str, port: int) -> None:
@@ -146,12 +185,20 @@ def check_address(host: str, port: int) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except (OSError, UnicodeError) as error:
-        raise _cannot_listen(host, port, getattr(error, "strerror", None) or str(error)) from None
+        reason = getattr(error, "strerror", None) or str(error)
+        hint = _ANOTHER_PORT if getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES) else None
+        raise SparkError("CANNOT_LISTEN", host=host, port=port, reason=reason, hint=hint) from None
 
 
-def _cannot_listen(host: str, port: int, reason: str) -> SparkError:
-    hint = "Port 0 stands for any free one." if port else None
-    return SparkError("CANNOT_LISTEN", host=host, port=port, reason=reason, hint=hint)
+def end_jvm() -> None:
+    """After the session is stopped, for a process that is about to end: the JVM would outlive it by half a second."""
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None or SparkContext._active_spark_context is not None:
+        return
+    process.stdin.close()  # its sign to end
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(10)
 
 
 def _configured(jvm: Any, jsession: Any, folder: Path, given: Mapping[str, str]) -> Any:
@@ -163,7 +210,10 @@ def _configured(jvm: Any, jsession: Any, folder: Path, given: Mapping[str, str])
             own = folder / str(number)
             own.mkdir()
             config.set(name, str(own))
-    for name, value in {**_NO_METASTORE, **given}.items():
+    ours = dict(_NO_METASTORE)
+    if config.get(_AUTHORIZATION, "").endswith(".sqlstd.SQLStdHiveAuthorizerFactory"):
+        ours |= _NO_ROLES  # the default asks the metastore when a client lists tables, and Spark makes no use of it
+    for name, value in {**ours, **given}.items():
         config.set(name, value)
     return config
 
@@ -183,7 +233,8 @@ def _started(spark: SparkSession, config: Any, host: str, port: int) -> tuple[An
     try:
         server.start()
     except Py4JJavaError:
-        server.stop()
+        with contextlib.suppress(Py4JJavaError):
+            server.stop()
         raise
     return server, service
 
@@ -214,7 +265,7 @@ def _not_started(error: Py4JJavaError, host: str, port: int) -> SparkError:
         cause = cause.getCause()
     reason = str(cause.getMessage() or cause.toString())
     if "BindException" in cause.getClass().getName():  # taken since we looked
-        return _cannot_listen(host, port, reason)
+        return SparkError("CANNOT_LISTEN", host=host, port=port, reason=reason, hint=_ANOTHER_PORT)
     return SparkError("SERVER_START", detail=reason)
 
 
@@ -233,5 +284,3 @@ def _url(config: Any, host: str, port: int) -> str:
     if config.get("hive.server2.transport.mode").lower() == "http":
         options += f";transportMode=http;httpPath={config.get('hive.server2.thrift.http.path')}"
     return f"jdbc:hive2://{shown}:{port}/default{options}"
-
-

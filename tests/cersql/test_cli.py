@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sparks import taught
 
-import cersql
-from cersql import cli, demo
-from cersql.errors import ParseError
-from runtime.errors import Span
+from cersql import cli, demo, running
+from cersql.completion import completions, is_complete
+from cersql.parse import parse
 
 
 @pytest.fixture
@@ -47,10 +48,16 @@ def table(tmp_path: Path) -> str:
 def test_a_command_that_is_called_wrongly_exits_with_2(
     arguments: list[str], query: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as caught:
-        cli.main([argument.replace("QUERY", query) for argument in arguments])
-    assert caught.value.code == 2
-    assert "usage: cersql" in capsys.readouterr().err
+    assert exit_code([argument.replace("QUERY", query) for argument in arguments]) == 2
+    assert "cersql" in capsys.readouterr().err
+
+
+def exit_code(arguments: list[str]) -> int:
+    """Of the command, also where argparse ends it."""
+    try:
+        return cli.main(arguments)
+    except SystemExit as ended:
+        return int(ended.code or 0)
 
 
 def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,31 +65,26 @@ def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["--help"])
     assert caught.value.code == 0
     shown = capsys.readouterr().out
-    assert all(command in shown for command in ("demo", "run", "explain"))
+    assert all(command in shown for command in ("demo", "run", "explain", "check", "shell", "serve"))
 
 
 @contextmanager
-def no_spark(name: str, *, verbose: bool) -> Iterator[None]:
+def no_spark(name: str, *, verbose: bool, config: Any = None) -> Iterator[None]:
     yield None
 
 
-def test_an_error_of_ours_is_shown_without_a_traceback(
-    query: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_an_error_of_ours_is_shown_at_its_place_in_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(spark: Any, text: str) -> None:
-        raise ParseError("MISSING_CLAUSE", clause="RETURN", text=text, span=Span(7, 8))
-
-    monkeypatch.setattr(cli, "started", no_spark)
-    monkeypatch.setattr(cersql, "sql", fail, raising=False)
-    assert cli.main(["run", query]) == 1
+    path = tmp_path / "two.sql"
+    path.write_text("-- a comment\n\nSELECT 1;\nFROM t PATTERN A a\n  WHER a.x > 1 RETURN *", encoding="utf-8")
+    monkeypatch.setattr(running, "started", no_spark)
+    monkeypatch.setattr(running, "execute", lambda spark, statement: parse(statement.text))
+    monkeypatch.setattr(running.output, "first_rows", lambda *rest: [])
+    assert cli.main(["check", "--schema", "t=x:int,type:string,ts:int", str(path)]) == 1
     shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.splitlines() == [
-        "cersql: [MISSING_CLAUSE] The query has no RETURN clause. (line 1, column 8)",
-        "",
-        "SELECT * FROM t ORDER BY a",
-        "       ^",
-    ]
+    assert f"{path}:5:3: [MISSPELT_CLAUSE] WHER is no clause of a pattern query." in shown.out + shown.err
+    assert "  WHER a.x > 1 RETURN *" in shown.out + shown.err
 
 
 def test_a_demo_without_its_data_says_where_they_are(
@@ -94,13 +96,73 @@ def test_a_demo_without_its_data_says_where_they_are(
     assert "make demo" in capsys.readouterr().err
 
 
-def test_explain_prints_the_stage(
-    query: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cli, "started", no_spark)
-    monkeypatch.setattr(cersql, "explain", lambda spark, text, stage=None: f"{stage}: {text}", raising=False)
-    assert cli.main(["explain", query, "--stage", "automaton"]) == 0
-    assert capsys.readouterr().out == "automaton: SELECT * FROM t ORDER BY a\n"
+@pytest.mark.parametrize("text", ["", "-- nothing\n", " ;\n;"])
+def test_a_file_without_statements(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.sql"
+    path.write_text(text)
+    assert cli.main(["run", str(path)]) == 1
+    assert "holds no statement" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "latin.sql"
+    path.write_bytes(b"SELECT '\xe9'")
+    assert cli.main(["run", str(path)]) == 2
+    assert "it is not UTF-8 (byte 9)" in capsys.readouterr().err
+
+
+def test_two_results_make_no_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "-e", "SELECT 1; SELECT 2", "--format", "csv"]) == 1
+    assert "has 2 statements that give rows (lines 1 and 1)" in capsys.readouterr().err
+    assert cli.main(["run", "-e", "SELECT 1", "--format", "parquet"]) == 2
+
+
+def test_check_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = "FROM t PATTERN A a ; B b WHERE a.x < b.x ORDER BY ts WITHIN 5 RETURN a.x"
+    schema = ["--schema", "t=x INT, type STRING, ts INT"]
+    assert cli.main(["check", "-e", query, *schema]) == 0
+    assert cli.main(["check", "-e", query.replace("a.x <", "a.y <"), *schema]) == 1
+    shown = capsys.readouterr()
+    assert "[UNKNOWN_COLUMN] y is not a column of a" in shown.out + shown.err
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("SELECT 1;", True),
+        ("SELECT 1", False),
+        ("FROM t PATTERN A a ;", False),
+        ("FROM t PATTERN A a ; B b RETURN *;", True),
+        ("SELECT ';", False),
+        ("FROM t PATTERN A a\n", True),
+        ("quit", True),
+        ("", True),
+    ],
+)
+def test_when_enter_runs_what_was_typed(text: str, complete: bool) -> None:
+    assert is_complete(text) == complete
+
+
+class Tables:
+    def tables(self) -> list[str]:
+        return ["trades", "odd name"]
+
+    def columns(self, table: str) -> list[str]:
+        return ["price", "volume"] if table == "trades" else []
+
+
+@pytest.mark.parametrize(
+    ("before", "word"),
+    [
+        ("FROM tr", "trades"),
+        ("FROM trades PATTERN A a WHERE a.pr", "price"),
+        ("FROM trades PATT", "PATTERN"),
+        ("FROM trades PATTERN A a ORDER BY vol", "volume"),
+        ("SELECT * FROM odd", "`odd name`"),
+    ],
+)
+def test_completion(before: str, word: str) -> None:
+    assert word in [found for found, _ in completions(before, "", Tables())]
 
 
 # ---------------------------------------------------------------- with Spark
@@ -111,12 +173,12 @@ def shared(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The commands use the tests' session, and leave it running."""
 
     @contextmanager
-    def started(name: str, *, verbose: bool) -> Iterator[Any]:
-        yield spark
+    def started(name: str, *, verbose: bool, config: Any = None) -> Iterator[Any]:
+        yield session
 
-    monkeypatch.setattr(cli, "started", started)
-    monkeypatch.setattr(cersql, "sql", lambda session, text: session.sql(text), raising=False)
-    return spark
+    session = taught(spark)
+    monkeypatch.setattr(running, "started", started)
+    return session
 
 
 def test_csv_and_json(shared: Any, query: str, table: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,15 +203,49 @@ def test_nested_values_are_json_in_csv(shared: Any, tmp_path: Path, capsys: pyte
     path = tmp_path / "nested.sql"
     path.write_text("SELECT array(named_struct('x', 1)) AS a, map('k', array(1)) AS m, date'2020-01-02' AS d")
     assert cli.main(["run", str(path), "--format", "csv"]) == 0
-    assert capsys.readouterr().out.splitlines()[1] == '"[{""x"": 1}]","{""k"": [1]}",2020-01-02'
+    assert capsys.readouterr().out.splitlines()[1] == '"[{""x"":1}]","{""k"":[1]}",2020-01-02'
 
 
 def test_errors_of_spark_have_no_traceback(shared: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "wrong.sql"
-    path.write_text("SELECT * FROM nosuch")
+    path.write_text("SELECT 1 AS x;\n\nSELECT * FROM nosuch")
     assert cli.main(["run", str(path)]) == 1
     shown = capsys.readouterr().err
-    assert shown.startswith("cersql: [TABLE_OR_VIEW_NOT_FOUND]")
+    assert shown.startswith(f"{path}:3:15: [TABLE_OR_VIEW_NOT_FOUND]")
     assert "Traceback" not in shown
     assert "\tat " not in shown
     assert "UnresolvedRelation" not in shown
+
+
+def test_a_view_of_one_statement_is_there_for_the_next(
+    shared: Any, tmp_path: Path, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "views.sql", tmp_path / "out.csv"
+    path.write_text(
+        "CREATE OR REPLACE PATTERN VIEW pairs AS FROM t PATTERN ANY p ; ANY q ORDER BY a RETURN p.a AS p, q.a AS q;\n"
+        "SELECT * FROM pairs ORDER BY p, q"
+    )
+    assert cli.main(["run", str(path), "--table", table, "--output", str(out)]) == 0
+    assert out.read_text().splitlines() == ["p,q", "1,2", "1,3", "2,3"]
+    assert cli.main(["explain", str(path), "--table", table, "--stage", "automaton"]) == 0
+    assert "q0" in capsys.readouterr().out
+    assert cli.main(["check", str(path), "--table", table]) == 0
+
+
+def test_an_output_that_fails_leaves_the_old_one(shared: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    out.write_text("old")
+    assert cli.main(["run", "-e", "SELECT raise_error('no')", "--output", str(out)]) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+    assert out.read_text() == "old"
+
+
+def test_the_shell_reads_the_standard_input(
+    shared: Any, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b"FROM t PATTERN ANY p : ANY q\nORDER BY a RETURN p.a AS p;\nSELECT 'two';"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert cli.main(["shell", "--table", table]) == 0
+    shown = capsys.readouterr().out
+    assert "(2 rows)" in shown
+    assert "two" in shown

@@ -1,0 +1,95 @@
+"""A line on the terminal that says what Spark is doing, while it does it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INTERVAL = 0.5  # seconds between two looks at Spark
+
+
+class Progress:
+    """On stderr, and only where that is a terminal and `shown`; otherwise all this does nothing.
+
+    It writes to a descriptor of its own: stderr leads to a file while the JVM starts.
+    """
+
+    def __init__(self, *, shown: bool = True) -> None:
+        self._spark: SparkSession | None = None
+        self._status: Status | None = None
+        self._done = threading.Event()
+        self._lock = threading.Lock()
+        self._text, self._since = "", 0.0
+        self._screen: IO[str] | None = None
+        self.console = Console(stderr=True)
+        """Prints above the line."""
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        if shown and sys.stderr.isatty():
+            self._screen = os.fdopen(os.dup(sys.stderr.fileno()), "w")
+            self.console = Console(file=self._screen)
+
+    def __enter__(self) -> Progress:
+        if self._screen is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.hide()
+        if self._screen is not None:
+            self._done.set()
+            self._thread.join()
+            self._screen.close()
+
+    def watch(self, spark: SparkSession | None) -> None:
+        """From now on the line also says how many of Spark's tasks are done."""
+        self._spark = spark
+
+    def step(self, text: str) -> None:
+        """What is done from now on."""
+        if self._screen is None:
+            return
+        with self._lock:
+            self._text, self._since = text, time.monotonic()
+            if self._status is None:
+                self._status = self.console.status(escape(text))
+                self._status.start()
+            else:
+                self._status.update(escape(text))
+
+    def hide(self) -> None:
+        """Take the line away, before something else is printed; the next step shows it again."""
+        with self._lock:
+            if self._status is not None:
+                self._status.stop()
+                self._status = None
+
+    def _watch(self) -> None:
+        while not self._done.wait(INTERVAL):
+            done = tasks(self._spark) if self._status is not None and self._spark is not None else ""
+            with self._lock:
+                if self._status is not None:
+                    self._status.update(escape(f"{self._text}{done}, {time.monotonic() - self._since:.0f} s"))
+
+
+def tasks(spark: Any) -> str:
+    """`: 3 of 8 tasks` of the stages that run now; empty if none does, or Spark cannot be asked."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+        stages = [info for id in tracker.getActiveStageIds() if (info := tracker.getStageInfo(id)) is not None]
+        total = sum(stage.numTasks for stage in stages)
+        return f": {sum(stage.numCompletedTasks for stage in stages)} of {total} tasks" if total else ""
+    except Exception:  # it is only decoration: no error of it should reach anyone
+        return ""
