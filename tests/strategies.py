@@ -161,7 +161,8 @@ def clauses(draw: st.DrawFn, names: Sequence[str], neighbours: bool) -> tuple[ce
         return cel.Term(chosen[k], draw(st.sampled_from(("v", "v", "ts"))), of)
 
     sides: list[cel.Comparison | cel.Test] = [
-        cel.Comparison(term(0), draw(st.sampled_from(OPERATORS)), term(1)) for _ in range(draw(st.sampled_from((1, 1, 1, 2))))
+        cel.Comparison(term(0), draw(st.sampled_from(OPERATORS)), term(1))
+        for _ in range(draw(st.sampled_from((1, 1, 1, 2))))
     ]
     if draw(st.integers(0, 5)) == 0:
         of = "later" if neighbours else "each"
