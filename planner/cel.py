@@ -10,6 +10,7 @@ with start and end as in Bourhis, Riveros, Salas, "ACEL", Section 3.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 ANY_EVENT = "every event"
@@ -357,6 +358,30 @@ def variables(formula: Formula) -> frozenset[str]:
         case Project(inner, keep):
             return variables(inner) & keep
     return frozenset[str]().union(*map(variables, positive(formula)))
+
+
+def bindings(formula: Formula, more: frozenset[str] = frozenset()) -> Iterator[tuple[str | None, str | None]]:
+    """(variable, type) of every event that can be bound, in negated parts too; None for each variable, and for ANY."""
+    if isinstance(formula, Event):
+        yield from ((variable, formula.type) for variable in (None, *formula.marks, *more))
+        return
+    if isinstance(formula, As):
+        more |= {formula.variable}
+    for part in children(formula):
+        yield from bindings(part, more)
+
+
+def compared(formula: Formula) -> Iterator[tuple[str | None, str, str]]:
+    """(variable, SQL, type) of everything that is compared in the formula; variable None for every event."""
+    clauses = formula.clauses if isinstance(formula, Across) else ()
+    for clause in (formula.sides,) if isinstance(formula, Compare) else clauses:
+        for side in clause:
+            if isinstance(side, Comparison):
+                yield from ((term.variable, term.sql, side.type) for term in (side.left, side.right))
+    if isinstance(formula, Agree):
+        yield from ((variable, sql, formula.type) for variable, sql in formula.terms)
+    for part in children(formula):
+        yield from compared(part)
 
 
 def may_be_empty(formula: Formula) -> bool:

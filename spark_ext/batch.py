@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from pyarrow import RecordBatch
@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     VariantType,
 )  # fmt: skip
 
+from planner import cel
 from planner.physical import PhysicalPlan, drop_sql, packed_symbol_sql, symbol_sql, type_rank_sql
 from planner.query import (
     END_COLUMN,
@@ -80,7 +81,7 @@ class Batch:
         self.symbol_bits = None if packed is None else len(plan.guards)
         if packed is not None:
             self.symbols = [(self.symbols[0][0], packed)]
-        self.terms = [(f"__cersql_term{i}", _term_sql(sql, type)) for i, (sql, type) in enumerate(plan.terms)]
+        self.terms = [(f"__cersql_term{i}", self._term(sql, type)) for i, (sql, type) in enumerate(plan.terms)]
         keys = [self._normalised(name) for name in self.query.partition_by]
         keys += [self._equal(key) for key in self.query.keys]
         self.key_sql = {f"__cersql_group{i}": sql for i, sql in enumerate(keys)}
@@ -133,7 +134,7 @@ class Batch:
         """The source without rows that have NULL for a key of the planner's; a NULL time is still found."""
         if not self.query.keys:
             return self.source
-        known = " AND ".join(f"({key.sql}) IS NOT NULL" for key in self.query.keys)
+        known = " AND ".join(f"({self._equal(key)}) IS NOT NULL" for key in self.query.keys)
         return self.source.where(f"({known}) OR {quote(self.query.order_by[0].column)} IS NULL")
 
     def _relevant(self) -> str:
@@ -176,6 +177,22 @@ class Batch:
         time = quote(name)
         return f"IF({time} IS NULL, raise_error(concat({message}, concat_ws(', ', {values}))), {time}) AS {time}"
 
+    def _term(self, sql: str, type: str) -> str:
+        """What is compared, as NULL in rows that can be no event of its variables, where it could raise an error."""
+        formula, types = self.query.formula, dict(self.query.types)
+        users = {variable for variable, own, as_type in cel.compared(formula) if (own, as_type) == (sql, type)}
+        kinds = {kind for variable, kind in cel.bindings(formula) if variable in users}
+        tests = [types[kind] for kind in sorted(kind for kind in kinds if kind is not None)]
+        return self._where(_term_sql(sql, type), sql, tests if None not in kinds else ["TRUE"])
+
+    def _where(self, made: str, sql: str, conditions: Sequence[str]) -> str:
+        """An expression where one of the conditions holds, else NULL; a column as it is cannot raise an error."""
+        bare = any(sql == quote(name) and made.upper() in (sql.upper(), f"({sql.upper()})", _same_type(name, type))
+                   for name, type in self.types.items())  # fmt: skip
+        if bare or not conditions or "TRUE" in conditions:
+            return made
+        return f"IF({' OR '.join(f'({condition})' for condition in conditions)}, {made}, NULL)"
+
     def _normalised(self, name: str) -> str:
         """A PARTITION BY column."""
         return _hashed_alike(quote(name), self.types[name].simpleString())
@@ -183,7 +200,8 @@ class Batch:
     def _equal(self, key: Key) -> str:
         """A key of the planner's."""
         type = key.type.lower()
-        return _hashed_alike(f"CAST({key.sql} AS {key.type})" if type else key.sql, type)
+        made = _hashed_alike(f"CAST({key.sql} AS {key.type})" if type else key.sql, type)
+        return self._where(made, key.sql, self.plan.guards[: self.plan.n_event_guards])
 
     def _slices(self, clock: str, reach: int) -> str:
         """Each row to the slice that owns it, and to the next if a match that ends there can reach back to it."""
@@ -356,6 +374,10 @@ def _hashed_alike(sql: str, type: str) -> str:
     if type.startswith("string") and type != "string":
         return f"collation_key({sql})"
     return sql
+
+
+def _same_type(name: str, type: DataType) -> str:
+    return f"CAST({quote(name)} AS {type.simpleString()})".upper()
 
 
 def _term_sql(sql: str, type: str) -> str:

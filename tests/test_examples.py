@@ -59,8 +59,12 @@ def test_example(flights, path):
 
 def shown(spark: SparkSession, before: str, events: str, lines: str) -> list[tuple[str, DataFrame, list[list[int]]]]:
     """The rows of one of the README's tables: a query's text, what it gives, and what the README says."""
-    stream = ", ".join(f"({event[1:]}, '{event[0]}')" for event in events.split())
-    stream = f"(SELECT * FROM VALUES {stream} AS v(t, type)) AS stream"
+    stream = ", ".join(
+        f"({time}, '{event[0]}', {value or 'NULL'})"
+        for event in events.split()
+        for time, _, value in [event[1:].partition("=")]
+    )
+    stream = f"(SELECT t, type, CAST(v AS INT) AS v FROM VALUES {stream} AS v(t, type, v)) AS stream"
     common = "".join(re.findall("`(.+)`", before))  # a table of clauses has its pattern in the head
     found = []
     for written, matches in re.findall(r"^\| `(.+)` \| (.+) \|$", lines, re.MULTILINE):
@@ -79,7 +83,7 @@ def times_of(row: dict[str, object]) -> list[int]:
 
 def test_readme_tables_of_matches(flights):
     tables = TABLE.findall(README)
-    assert len(tables) == 3
+    assert len(tables) == 4
     rows = [row for table in tables for row in shown(flights, *table)]
     given = sparks.together([df for _, df, _ in rows])
     wrong = {}
