@@ -172,10 +172,7 @@ def _ends_where(toks: Sequence[Token], i: int) -> bool:
     if toks[i].upper not in _END_OF_WHERE:
         return False
     before = toks[i - 1]
-    return before.text in (")", "]", "*") or (
-        before.kind != "op"
-        and before.upper not in ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "ON")
-    )
+    return before.text in (")", "]", "*") or (before.kind != "op" and before.upper not in _OPERATORS)
 
 
 def _terms(toks: Sequence[Token], levels: Sequence[int], begin: int, level: int) -> tuple[tuple[Token, ...], ...]:

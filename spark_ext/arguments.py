@@ -25,7 +25,7 @@ Literals = dict[str, str] | list[str]
 
 
 def of_context(context: Any) -> Literals | None:
-    """Of what `spark.sql(text, args)` and EXECUTE IMMEDIATE hand to a parser: a ParameterContext of the JVM, or None."""
+    """Of what `spark.sql(text, args)` and EXECUTE IMMEDIATE hand to a parser: a ParameterContext of the JVM, or None."""  # noqa: E501
     if context is None:
         return None
     kind = context.getClass().getSimpleName()
@@ -76,8 +76,10 @@ def constant(spark: SparkSession, expression: str) -> str | None:
 
 def _of_value(spark: SparkSession, value: Any) -> str:
     if hasattr(spark, "_jsparkSession"):
-        utils = spark._jvm.org.apache.spark.sql.classic.ExpressionUtils  # type: ignore[union-attr]
-        return str(utils.expression(lit(value)._jc).sql())
+        classic: Any = spark._jvm.org.apache.spark.sql.classic  # type: ignore[union-attr]
+        converter = getattr(getattr(classic, "ColumnNodeToExpressionConverter$"), "MODULE$")
+        column: Any = lit(value)
+        return str(converter.apply(column._jc.node()).sql())
     if value is None:
         return "NULL"
     if isinstance(value, bool):

@@ -26,6 +26,7 @@ from spark_ext import connect
 from spark_ext.errors import SparkError, thrown_again, thrown_in_jvm
 from spark_ext.patterns import function_identifier
 from spark_ext.quiet import quiet_captures
+from spark_ext.session import prepare
 from spark_ext.views import jsession_of
 
 logger = logging.getLogger(__name__)
@@ -55,10 +56,14 @@ def register(spark: SparkSession, name: str, body: Implementation, *, replace: b
             raise SparkError("FUNCTION_EXISTS", name=name, hint="Write CREATE OR REPLACE PATTERN FUNCTION.")
         known[name.casefold()] = body
         return
+    jvm: Any = spark._jvm
     registry = jsession.sessionState().tableFunctionRegistry()
+    builtin = jvm.org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry.builtin()
+    if any(f"{found.funcName()}".casefold() == name.casefold() for found in _seq(builtin.listFunction())):
+        raise SparkError("FUNCTION_EXISTS", name=name, hint="It is Spark's own, and found first: take another name.")
     if not replace and registry.functionExists(function_identifier(spark, name)):
         raise SparkError("FUNCTION_EXISTS", name=name, hint="Write CREATE OR REPLACE PATTERN FUNCTION.")
-    jvm: Any = spark._jvm
+    prepare(spark.sparkContext._gateway)  # the session's parser may be Spark's own
     builder = jvm.org.apache.spark.sql.internal.ToScalaUDF.apply(TableFunction(spark, name, body))
     registry.createOrReplaceTempFunction(name, builder, "python_udtf")
 
@@ -170,6 +175,10 @@ class TableFunction:
 
     class Java:
         implements = ["org.apache.spark.sql.api.java.UDF1"]
+
+
+def _seq(scala: Any) -> list[Any]:
+    return [scala.apply(i) for i in range(scala.size())]
 
 
 def _class(object: Any) -> str:

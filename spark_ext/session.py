@@ -50,10 +50,8 @@ NEEDED = "~=4.3"
 
 # Spark has no statement that begins with PATTERN, so its parser need not be asked; and DESCRIBE PATTERN v is also a
 # column v of a table called pattern, so we are asked first.
-_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)"
-_OURS_FIRST = re.compile(
-    rf"{_BLANK}*(?:PATTERN\b|DESC(?:RIBE)?{_BLANK}+PATTERN{_BLANK}+[\w`])", re.IGNORECASE | re.DOTALL
-)
+BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)"
+_OURS_FIRST = re.compile(rf"{BLANK}*(?:PATTERN\b|DESC(?:RIBE)?{BLANK}+PATTERN{BLANK}+[\w`])", re.IGNORECASE | re.DOTALL)
 
 
 def session(
@@ -77,7 +75,7 @@ def enable(spark: SparkSession, rewrite: Rewrite, refine: Refine | None = None) 
     if state.sqlParser().toString() == PARSER_NAME:
         return spark
     _choose_python(spark)
-    _prepare(spark.sparkContext._gateway)
+    prepare(spark.sparkContext._gateway)
     jsession.extensions().injectParser(ParserBuilder(spark, rewrite, refine))
     _replace_parser(state, PatternParser(lambda: spark, state.sqlParser(), rewrite, refine))
     return spark
@@ -124,7 +122,7 @@ def _choose_python(spark: SparkSession) -> None:
         logger.info("PYSPARK_PYTHON is not set: workers run %s", sys.executable)
 
 
-def _prepare(gateway: Any) -> None:
+def prepare(gateway: Any) -> None:
     """Let the JVM call Python, and let exceptions of the JVM pass through Python unchanged."""
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     # Without this every exception that crosses a proxy arrives as a Py4JException that quotes a Python traceback.

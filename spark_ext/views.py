@@ -32,12 +32,22 @@ _newest: OrderedDict[str, deque[str]] = OrderedDict()  # by session
 def private_view(spark: SparkSession, df: DataFrame, *, lasting: bool) -> str:
     """Register `df` under a name of its own in `spark`, and drop the session's old ones. Returns the name."""
     name = f"{PREFIX}{next(_numbers)}"
-    df.createOrReplaceTempView(name)
+    _of(spark, df).createOrReplaceTempView(name)
     # A DataFrame of Spark Connect is a text that the server reads again with each use, and names the view each time.
     if not lasting and jsession_of(spark) is not None:
         for old in _replaced_by(session_id(spark), name):
             _drop(spark, old)
     return name
+
+
+def _of(spark: SparkSession, df: DataFrame) -> DataFrame:
+    """The same in this session: a view goes where its DataFrame is from, as a global view's may be from another."""
+    jsession = jsession_of(spark)
+    if jsession is None or df.sparkSession is spark:
+        return df
+    jvm: Any = spark._jvm
+    plan = df._jdf.queryExecution().analyzed()
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(jsession, plan), spark)
 
 
 def create_view(df: DataFrame, name: str, *, replace: bool, is_global: bool = False) -> None:

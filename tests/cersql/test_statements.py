@@ -18,13 +18,13 @@ Q = "PATTERN SEQ(A a, B b) RETURN *"
 
 class FakeFrame:
     def __init__(self, session: FakeSession, text: str) -> None:
-        self.session, self.text = session, text
+        self.sparkSession, self.text = session, text
 
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802
-        self.session.views[name.strip("`")] = self.text
+        self.sparkSession.views[name.strip("`")] = self.text
 
     def createTempView(self, name: str) -> None:  # noqa: N802
-        assert name.strip("`") not in self.session.views
+        assert name.strip("`") not in self.sparkSession.views
         self.createOrReplaceTempView(name)
 
     def select(self) -> str:
@@ -32,12 +32,20 @@ class FakeFrame:
 
 
 class FakeSession:
-    """Looks like a Connect session: no JVM."""
+    """A session, its JVM's session, the state of that and its catalog, all in one."""
 
     def __init__(self) -> None:
-        self.session_id = str(id(self))
         self.views: dict[str, str] = {}
-        self.catalog = self
+        self._jsparkSession = self
+
+    def sessionUUID(self) -> str:  # noqa: N802
+        return str(id(self))
+
+    def sessionState(self) -> FakeSession:  # noqa: N802
+        return self
+
+    def catalog(self) -> FakeSession:
+        return self
 
     def dropTempView(self, name: str) -> None:  # noqa: N802
         del self.views[name]
