@@ -1,8 +1,7 @@
 """`cersql serve`: a Thrift server, until Ctrl-C or a signal ends it.
 
-0    it was stopped, by Ctrl-C, SIGTERM or SIGHUP
-1    it did not start, or a statement of the --init file is wrong, or Spark ended
-130  Ctrl-C before it was ready; 143, 129: SIGTERM, SIGHUP
+The exit code is 0 if Ctrl-C, SIGTERM or SIGHUP stopped it; 1 if it did not start, a statement of the --init file is
+wrong or Spark ended. Before it is ready, Ctrl-C gives 130 as elsewhere, and the other two 143 and 129.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def test_a_view_is_read_while_it_is_replaced(server: Command) -> None:
 
     def read(statement: str) -> list[Any]:
         with pyhive(server.port) as run:
-            return [sorted(run(statement)) for _ in range(8)]
+            return [sorted(run(statement)) for _ in range(5)]
 
     with pyhive(server.port) as run, ThreadPoolExecutor() as pool:
         run(f"CREATE PATTERN VIEW moving AS {versions[1][0]}")
