@@ -45,7 +45,7 @@ def settings(spark: SparkSession, **values: object) -> Iterator[None]:
 def local(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str | StructType) -> DataFrame:
     """A small DataFrame that lies in the plan itself, so that no job is needed to read it."""
     struct = StructType.fromDDL(schema) if isinstance(schema, str) else schema
-    arrow = to_arrow_schema(struct)
+    arrow = to_arrow_schema(struct, timezone="UTC")
     columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(arrow)]
     return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema=struct)
 
