@@ -11,8 +11,11 @@ from planner.automaton import Automaton, Transition, show_guard, show_label
 
 # Sizes in the picture's units.
 _RADIUS, _LETTER, _LINE, _GAP = 18, 6.2, 13, 40
+_START = 24  # the arrow into an initial state
 _MOST_LETTERS = 40
 Point = tuple[float, float]
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
 
 
 def mermaid(automaton: Automaton) -> str:
@@ -35,32 +38,34 @@ def _text(t: Transition) -> str:
 
 
 def svg(automaton: Automaton) -> str:
-    """The automaton as an SVG picture: first the edges, then the states, then what is written on the edges."""
+    """The automaton as an SVG picture: first the edges, then the states, then what is written on the edges.
+
+    It refers to no ids, CSS or markers: a page can hold many, and not everything that shows SVG knows these.
+    """
     places = _places(automaton)
     bottom = max((y for _, y in places.values()), default=0.0)
     parts: list[str] = []
     texts: list[str] = []
-    depth = bottom
+    taken = [_around(place) for place in places.values()]
+    width = max((x for x, _ in places.values()), default=0.0) + _RADIUS
+    depth = bottom + _RADIUS
     for edge in _edges(automaton):
-        path, written, lowest = _drawn(edge, places, bottom)
-        parts.append(path)
-        texts += written
-        depth = max(depth, lowest)
+        curve, candidates = _drawn(edge, places, bottom)
+        boxes = [_box(edge.lines, place) for place in candidates]
+        k = next((k for k, box in enumerate(boxes) if not any(_meet(box, other) for other in taken)), 0)
+        taken.append(boxes[k])
+        parts += _arrow(curve)
+        texts += _lines(edge.lines, candidates[k])
+        lowest = max(curve.at(t / 8)[1] for t in range(9))
+        depth = max(depth, lowest, boxes[k][3])
+        width = max(width, boxes[k][2])
     parts += [part for q, place in places.items() for part in _state(automaton, q, place)]
-    width = max((x for x, _ in places.values()), default=0.0) + _RADIUS + _GAP
-    height = depth + _RADIUS + _GAP
+    size = f"{width + _GAP / 2:.0f}", f"{depth + _GAP / 2:.0f}"
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}" font-family="sans-serif" font-size="11" text-anchor="middle" style="background:white">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {" ".join(size)}" width="{size[0]}" height="{size[1]}" '
+        f'font-family="sans-serif" font-size="11" text-anchor="middle">'
     )
-    return "\n".join([head, *_ARROW, *parts, *texts, "</svg>"])
-
-
-_HALO = 'stroke="white" stroke-width="6" paint-order="stroke"'  # so that lines do not cross out what is written
-_ARROW = [
-    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">',
-    '<path d="M0,0 L8,4 L0,8 z"/></marker></defs>',
-]
+    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, *texts, "</svg>"])
 
 
 # ---------------------------------------------------------------- where things are
@@ -113,7 +118,7 @@ def _places(automaton: Automaton) -> dict[int, Point]:
             tops[k] = max(tops[k], len(edge.lines))
         letters[k + 1] = max(letters[k + 1], longest)
     found: dict[int, Point] = {}
-    x = float(_GAP)
+    x = max(0.0, _START + _RADIUS - letters[0] * _LETTER - _GAP / 2 - _LINE)
     row = 2 * _RADIUS + 2 * _GAP + _LINE * max(tops, default=0)
     for k, column in enumerate(columns):
         x += letters[k] * _LETTER + _GAP + _LINE
@@ -143,6 +148,28 @@ def _edges(automaton: Automaton) -> list[Edge]:
 # ---------------------------------------------------------------- what is drawn
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A cubic Bézier curve."""
+
+    start: Point
+    first: Point
+    second: Point
+    end: Point
+
+    def at(self, t: float) -> Point:
+        weights = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3
+        points = (self.start, self.first, self.second, self.end)
+        x, y = (sum(w * point[i] for w, point in zip(weights, points, strict=True)) for i in (0, 1))
+        return x, y
+
+
+def _bent(start: Point, control: Point, end: Point) -> Curve:
+    """A quadratic curve as a cubic one; straight where the control point is on the line."""
+    (x, y), (c, d), (u, v) = start, control, end
+    return Curve(start, ((x + 2 * c) / 3, (y + 2 * d) / 3), ((u + 2 * c) / 3, (v + 2 * d) / 3), end)
+
+
 def _state(automaton: Automaton, q: int, place: Point) -> list[str]:
     x, y = place
     parts = [f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{_RADIUS}" fill="white" stroke="black"/>']
@@ -150,36 +177,41 @@ def _state(automaton: Automaton, q: int, place: Point) -> list[str]:
         parts.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{_RADIUS - 4}" fill="none" stroke="black"/>')
     parts.append(f'<text x="{x:.0f}" y="{y + 4:.0f}">q{q}</text>')
     if q in automaton.initial:
-        parts.append(_path(f"M{x - _RADIUS - 24:.0f},{y:.0f} L{x - _RADIUS:.0f},{y:.0f}"))
+        rim = x - _RADIUS
+        parts += _arrow(_bent((rim - _START, y), (rim - _START / 2, y), (rim, y)))
     return parts
 
 
-def _drawn(edge: Edge, places: dict[int, Point], bottom: float) -> tuple[str, list[str], float]:
-    """An edge, its text, and how far down they reach: a loop above its state; one to the right straight, or in a bow
-    below the states between; one back to the left below all states."""
+_ALONG = (0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78)  # where on an edge its text may stand, the best first
+
+
+def _drawn(edge: Edge, places: dict[int, Point], bottom: float) -> tuple[Curve, list[Point]]:
+    """An edge, and where the first line of its text may stand: a loop above its state; an edge to the right straight,
+    or in a bow below the states between; one back to the left below all states."""
     (x, y), (u, v) = places[edge.source], places[edge.target]
     above = _LINE * (len(edge.lines) - 1)
     if edge.source == edge.target:
         top = y - _RADIUS
-        path = f"M{x - 8:.0f},{top + 2:.0f} c-8,-26 24,-26 16,0"
-        return _path(path), _lines(edge.lines, x, top - 22 - above), y
+        curve = Curve((x - 8, top + 2), (x - 16, top - 24), (x + 16, top - 24), (x + 8, top + 2))
+        return curve, [(x, top - 22 - above)]
     if u > x:
-        between = {px for px, py in places.values() if x < px < u and abs(py - (y + v) / 2) < 2 * _RADIUS}
-        bow = _RADIUS * (1 + 1.2 * len(between)) if between else 0.0
-        mx, my = (x + u) / 2, (y + v) / 2 + bow
-        control = (mx, my + bow)
-        (x, y), (u, v) = _rim((x, y), control), _rim((u, v), control)
-        path = f"M{x:.0f},{y:.0f} Q{control[0]:.0f},{control[1]:.0f} {u:.0f},{v:.0f}"
-        written = my + 16 if between else my + 4 - above / 2 if abs(y - v) > 1 else my - 5 - above
-        return _path(path), _lines(edge.lines, mx, written), my + above + 16
+        between = {
+            px
+            for px, py in places.values()
+            if x < px < u and abs(py - y - (v - y) * (px - x) / (u - x)) < 1.5 * _RADIUS
+        }
+        bow = _RADIUS * (0.5 + 1.8 * len(between)) if between else 0.0
+        control = ((x + u) / 2, (y + v) / 2 + 2 * bow)
+        curve = _bent(_rim((x, y), control), control, _rim((u, v), control))
+        off = 16 if between else 4 - above / 2 if abs(y - v) > 1 else -5 - above
+        return curve, [(px, py + off) for px, py in map(curve.at, _ALONG)]
     if u == x:  # one column, of states without a way to them
         aside = x + 2.5 * _RADIUS
-        path = f"M{x + _RADIUS:.0f},{y:.0f} C{aside:.0f},{y:.0f} {aside:.0f},{v:.0f} {u + _RADIUS:.0f},{v:.0f}"
-        return _path(path), _lines(edge.lines, x + 2 * _RADIUS, (y + v) / 2 - above / 2), bottom
+        curve = Curve((x + _RADIUS, y), (aside, y), (aside, v), (u + _RADIUS, v))
+        return curve, [(px + _RADIUS, py - above / 2) for px, py in map(curve.at, _ALONG)]
     low = bottom + 2.4 * _RADIUS + abs(x - u) / 8
-    path = f"M{x:.0f},{y + _RADIUS:.0f} C{x:.0f},{low:.0f} {u:.0f},{low:.0f} {u:.0f},{v + _RADIUS:.0f}"
-    my = (y + v + 2 * _RADIUS) / 8 + low * 3 / 4
-    return _path(path), _lines(edge.lines, (x + u) / 2, my + 16), my + _LINE * len(edge.lines)
+    curve = Curve((x, y + _RADIUS), (x, low), (u, low), (u, v + _RADIUS))
+    return curve, [(px, py + 16) for px, py in map(curve.at, _ALONG)]
 
 
 def _rim(state: Point, towards: Point) -> Point:
@@ -189,12 +221,38 @@ def _rim(state: Point, towards: Point) -> Point:
     return x + (u - x) * _RADIUS / length, y + (v - y) * _RADIUS / length
 
 
-def _path(path: str) -> str:
-    return f'<path d="{path}" fill="none" stroke="black" marker-end="url(#arrow)"/>'
+def _arrow(curve: Curve) -> list[str]:
+    """The curve, and its head: a triangle in the direction in which it ends."""
+    (x, y), (u, v) = curve.at(0.9), curve.end
+    length = math.hypot(u - x, v - y) or 1.0
+    dx, dy = (u - x) / length, (v - y) / length
+    left, right = (u - 7 * dx - 3.5 * dy, v - 7 * dy + 3.5 * dx), (u - 7 * dx + 3.5 * dy, v - 7 * dy - 3.5 * dx)
+    start, *rest = (f"{px:.1f},{py:.1f}" for px, py in (curve.start, curve.first, curve.second, curve.end))
+    head = " ".join(f"{px:.1f},{py:.1f}" for px, py in (curve.end, left, right))
+    return [f'<path d="M{start} C{" ".join(rest)}" fill="none" stroke="black"/>', f'<polygon points="{head}"/>']
 
 
-def _lines(lines: tuple[str, ...], x: float, y: float) -> list[str]:
-    return [
-        f'<text x="{x:.0f}" y="{y + _LINE * k:.0f}" {_HALO}>{escape(line, quote=False)}</text>'
-        for k, line in enumerate(lines)
-    ]
+def _lines(lines: tuple[str, ...], place: Point) -> list[str]:
+    """Lines of text one below the other, on white, so that no edge crosses out what is written."""
+    x, y = place
+    left, top, right, bottom = _box(lines, place)
+    size = f'width="{right - left:.0f}" height="{bottom - top:.0f}"'
+    written = (
+        f'<text x="{x:.0f}" y="{y + _LINE * k:.0f}">{escape(line, quote=False)}</text>' for k, line in enumerate(lines)
+    )
+    return [f'<rect x="{left:.0f}" y="{top:.0f}" {size} fill="white"/>', *written]
+
+
+def _box(lines: tuple[str, ...], place: Point) -> Box:
+    x, y = place
+    half = max(map(len, lines)) * _LETTER / 2
+    return x - half, y - 10, x + half, y + 3 + _LINE * (len(lines) - 1)
+
+
+def _around(state: Point) -> Box:
+    x, y = state
+    return x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
