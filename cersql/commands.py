@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -58,10 +58,15 @@ def rewrite(
     try:
         found = find(filled.text, every=every and not changed)
         if found is None:
-            return filled.text if changed else None
+            return _with_values_in_order(filled.text, values()) if changed else None
         return _arranged(spark, filled.text, found, values(), plan or partial(plan_query, order_by=order_by))
     except CersqlError as error:
         raise filled.original(error.at(filled.text)) from None
+
+
+def _with_values_in_order(sql: str, arguments: Arguments | None) -> str:
+    """A text for Spark, which is not given values in order a second time."""
+    return sql if arguments is None or isinstance(arguments, Mapping) else fill_markers(sql, (), arguments).text
 
 
 def _arranged(

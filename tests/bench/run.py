@@ -1,7 +1,9 @@
-"""Measurements, side by side in one run: the engine alone, and whole queries against plain Spark.
+"""Measurements, side by side in one run: the engine alone, whole queries against plain Spark, and what the parser hook
+costs ordinary statements.
 
     python tests/bench/run.py                 # engine on 1 M events, Spark on 10 M
     python tests/bench/run.py --spark 1 --only Q1,Q4 --repeat 5
+    python tests/bench/run.py --engine 0 --spark 0     # the hook alone
 
 Prints ratios, not only seconds: machines differ, and this one may be busy. Every query is warmed up, runs
 alternate with their baseline, and the median counts. On one million events the number of matches is checked.
@@ -73,6 +75,7 @@ def main() -> None:
         "--engine", type=int, default=1, metavar="M", help="millions of events for the engine (0: skip)"
     )
     parser.add_argument("--spark", type=int, default=10, metavar="M", help="millions of events for Spark (0: skip)")
+    parser.add_argument("--hook", type=int, default=500, metavar="N", help="statements for the hook (0: skip)")
     parser.add_argument("--repeat", type=int, default=5, help="runs of each, after a warm-up")
     parser.add_argument("--only", default="", help="names of queries, with commas")
     arguments = parser.parse_args()
@@ -90,6 +93,10 @@ def main() -> None:
         from spark_bench import run_spark
 
         run_spark(queries, FOLDER, arguments.spark, arguments.repeat)
+    if arguments.hook:
+        from overhead_bench import run_overhead
+
+        run_overhead(arguments.hook)
 
 
 def median(times: list[float]) -> float:

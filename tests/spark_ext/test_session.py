@@ -334,5 +334,3 @@ def test_a_session_of_another_shape_is_refused() -> None:
     with pytest.raises(SparkError) as caught:
         _replace_parser(State(), None)  # type: ignore[arg-type]
     assert caught.value.condition == "SPARK_INTERNALS"
-
-

@@ -1,0 +1,258 @@
+SELECT 1
+SELECT pattern FROM t
+SELECT pattern AS p, t.pattern FROM t AS pattern
+SELECT pattern p, pattern (x) FROM pattern p
+SELECT `pattern`, "pattern (A)", 'PATTERN (A ; B)' FROM t
+SELECT match, return, within, semantics, consume, define, any_value(seq) FROM pattern
+SELECT 1 AS pattern, 2 AS within, 3 AS return, 4 AS `match`, 5 AS define, 6 AS watermark
+SELECT start, last, first, max, seq, project FROM t WHERE pattern = 1
+SELECT * FROM pattern
+SELECT * FROM pattern AS pattern WHERE pattern.pattern > 1
+SELECT * FROM t pattern JOIN u match ON pattern.a = match.a
+SELECT * FROM pattern, match, return
+SELECT * FROM within WITHIN
+SELECT * FROM v
+SELECT a FROM v WHERE a > 1 AND b = 'v'
+SELECT count(*) FROM (SELECT pattern FROM t)
+SELECT regexp_like(pattern, 'PATTERN A') FROM t
+SELECT a LIKE pattern, a RLIKE pattern ESCAPE '/' FROM t
+SELECT a LIKE ANY ('PATTERN', 'x'), a LIKE ALL ('x') FROM t
+SELECT a -- PATTERN (A ; B) RETURN *
+SELECT /* (PATTERN A RETURN *) */ a /* /* nested */ */ FROM t
+SELECT /*+ BROADCAST(t), REPARTITION(3, a) */ * FROM t JOIN u USING (a)
+SELECT /*+ MERGE(pattern) */ * FROM pattern, t
+SELECT DISTINCT ON FROM t
+SELECT a IS DISTINCT FROM v, a IS NOT DISTINCT FROM b FROM t
+SELECT a[0], a[pattern], m['PATTERN'], s.pattern.x FROM t
+SELECT a:b.c[0], a:pattern::string, v:['x'] FROM t
+SELECT transform(arr, x -> x + 1), filter(arr, (pattern, i) -> pattern > i) FROM t
+SELECT aggregate(arr, 0, (acc, pattern) -> acc + pattern, acc -> acc) FROM t
+SELECT exists(arr, match -> match = 'RETURN') FROM t
+SELECT CAST(a AS STRUCT<pattern: INT, match: ARRAY<STRING>>), a::decimal(3, 1), try_cast(a AS map<string, int>) FROM t
+SELECT CASE WHEN pattern THEN 'a' WHEN b THEN 'c' ELSE return END FROM t
+SELECT CASE pattern WHEN 1 THEN 2 END end FROM t
+SELECT sum(a) OVER (PARTITION BY pattern ORDER BY ts RANGE BETWEEN INTERVAL '1' DAY PRECEDING AND CURRENT ROW) FROM t
+SELECT sum(a) OVER w, rank() OVER (w ROWS UNBOUNDED PRECEDING) FROM t WINDOW w AS (PARTITION BY b ORDER BY pattern)
+SELECT lag(pattern) IGNORE NULLS OVER (ORDER BY a), first(a) FILTER (WHERE pattern) FROM t
+SELECT listagg(a, ',') WITHIN GROUP (ORDER BY pattern), percentile_cont(0.5) WITHIN GROUP (ORDER BY a DESC) FROM t
+SELECT mode() WITHIN GROUP (ORDER BY pattern DESC) FROM t GROUP BY ALL
+SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY a ORDER BY pattern) = 1
+SELECT a, count(*) FROM t GROUP BY a HAVING count(*) > 1 ORDER BY a DESC NULLS LAST LIMIT 5 OFFSET 2
+SELECT a, b FROM t GROUP BY GROUPING SETS ((a, b), (a), ())
+SELECT a, grouping_id() FROM t GROUP BY CUBE (a, pattern)
+SELECT a FROM t GROUP BY a WITH ROLLUP
+SELECT * FROM t TABLESAMPLE (10 PERCENT) REPEATABLE (7)
+SELECT * FROM pattern TABLESAMPLE (5 ROWS) AS p
+SELECT * FROM t TABLESAMPLE (BUCKET 4 OUT OF 10)
+SELECT * FROM t PIVOT (sum(a) AS pattern FOR (b, c) IN ((1, 2) AS within, (3, 4)))
+SELECT * FROM t UNPIVOT INCLUDE NULLS (pattern FOR name IN (a, b AS match))
+SELECT * FROM t LATERAL VIEW OUTER explode(arr) pattern AS match
+SELECT * FROM t LATERAL VIEW posexplode(arr) p AS within, return LATERAL VIEW explode(m) q AS k, w
+SELECT * FROM t, LATERAL (SELECT t.a + pattern.b AS c FROM pattern)
+SELECT * FROM t JOIN LATERAL explode(t.arr) AS pattern(x) ON true
+SELECT * FROM t LEFT ANTI JOIN pattern ON t.a = pattern.a
+SELECT * FROM t NATURAL FULL OUTER JOIN u CROSS JOIN w LEFT SEMI JOIN v USING (a)
+SELECT * FROM range(1, 10, 2) AS pattern(id)
+SELECT * FROM explode(array(1, 2)) AS match(x)
+SELECT * FROM f(TABLE(t) PARTITION BY a ORDER BY b)
+SELECT * FROM f(TABLE(SELECT pattern FROM t) WITH SINGLE PARTITION ORDER BY (a, b DESC), x => 4)
+SELECT * FROM f(input => TABLE(t) PARTITION BY (a, b), 'PATTERN')
+SELECT * FROM VALUES (1, 'PATTERN'), (2, 'b') AS t(a, pattern)
+SELECT * FROM json.`/tmp/pattern`
+SELECT * FROM t VERSION AS OF 3
+SELECT * FROM t TIMESTAMP AS OF '2024-01-01'
+SELECT * FROM IDENTIFIER('pattern')
+SELECT * FROM IDENTIFIER(:x || 'y')
+SELECT * EXCEPT (pattern) FROM t
+SELECT t.* EXCEPT (a, b.c), struct(*), coalesce(*) FROM t
+SELECT a FROM t WHERE a IN (SELECT pattern FROM u) AND EXISTS (SELECT 1 FROM v WHERE v.a = t.a)
+SELECT a FROM t WHERE (a, b) IN ((1, 2), (3, 4)) AND a NOT BETWEEN 1 AND 2
+SELECT a FROM t WHERE a = ANY (SELECT 1)
+SELECT (SELECT max(pattern) FROM u), ARRAY(1, 2), MAP('a', 1), NAMED_STRUCT('pattern', 1)
+SELECT a FROM t UNION ALL SELECT pattern FROM u INTERSECT SELECT 1 EXCEPT ALL SELECT 2 MINUS SELECT 3
+SELECT a FROM t UNION BY NAME SELECT 1
+(SELECT a FROM t) UNION (SELECT b FROM u ORDER BY pattern) ORDER BY 1
+SELECT a FROM t CLUSTER BY pattern
+SELECT a FROM t DISTRIBUTE BY a SORT BY pattern DESC
+SELECT INTERVAL '1' DAY, INTERVAL 1 YEAR 2 MONTHS, INTERVAL '1 02:03:04.5' DAY TO SECOND, DATE '2024-01-01'
+SELECT TIMESTAMP_NTZ '2024-01-01 00:00:00', X'1F', 1L, 2S, 3Y, 4.5BD, 1e3, .5, 5., 1.0F, 2D
+SELECT 'it''s', "say ""PATTERN""", r'\d+', 'a' 'b', '\'PATTERN (A', 'x\\'
+SELECT -a, +b, ~c, NOT d, a & b | c ^ d, a << 1, b >> 2, c >>> 3, a || b, a <=> b, a == b, a != b, a <> b, a % b, a DIV b
+SELECT extract(YEAR FROM ts), trim(BOTH 'x' FROM pattern), substring(a FROM 1 FOR 2), overlay(a PLACING 'x' FROM 2), position('P' IN a)
+SELECT current_date, current_timestamp, current_user, now(), a AT TIME ZONE 'UTC' FROM t
+SELECT a COLLATE UTF8_LCASE = 'PATTERN' FROM t
+SELECT :p, :pattern, {p} FROM t
+SELECT ?, ? FROM t
+SELECT a FROM t WHERE a = :within LIMIT :n
+FROM t SELECT a, pattern WHERE b
+FROM t INSERT INTO u SELECT a INSERT OVERWRITE TABLE w SELECT pattern WHERE a > 1
+FROM pattern SELECT TRANSFORM (a, b) USING 'cat' AS (pattern STRING, b INT)
+FROM t |> WHERE pattern > 1 |> SELECT a |> EXTEND a + 1 AS within |> SET a = 2 |> DROP b |> AS match
+FROM t |> AGGREGATE count(*) AS pattern GROUP BY a |> ORDER BY pattern |> LIMIT 3
+TABLE pattern |> JOIN u USING (a) |> TABLESAMPLE (5 ROWS) |> PIVOT (sum(a) FOR b IN (1, 2))
+TABLE t
+SELECT 'FROM seen WHERE a = 1' AS seen, seen.a FROM t AS seen WHERE a = 1 -- FROM seen
+WITH seen(a) AS (SELECT 1) SELECT * FROM seen WHERE a = 1
+CREATE VIEW w AS SELECT * FROM seen WHERE b = 'x'
+SELECT * FROM seen WHERE a = 1
+SELECT * FROM db.seen WHERE b = 'x'
+VALUES (1, 'PATTERN')
+WITH pattern AS (SELECT 1 AS a), match (x) AS (SELECT 2) SELECT * FROM pattern, match
+WITH RECURSIVE pattern(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM pattern WHERE n < 5) SELECT * FROM pattern
+WITH RECURSIVE v MAX RECURSION LEVEL 10 AS (VALUES (1) UNION ALL SELECT 2) SELECT * FROM v WHERE a = 1
+WITH v AS (WITH v AS (SELECT 1) SELECT * FROM v) INSERT INTO t SELECT * FROM v
+INSERT INTO pattern VALUES (1, 2)
+INSERT INTO pattern (a, match) SELECT a, within FROM t
+INSERT INTO t BY NAME SELECT pattern FROM u
+INSERT INTO t REPLACE WHERE pattern = 1 SELECT * FROM v
+INSERT OVERWRITE TABLE t PARTITION (pattern = 1, b) IF NOT EXISTS SELECT * FROM u
+INSERT OVERWRITE DIRECTORY '/tmp/pattern' USING parquet SELECT * FROM t
+MERGE INTO pattern USING v ON pattern.a = v.a WHEN MATCHED AND v.b THEN DELETE WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT pattern FROM u) s ON t.a = s.pattern WHEN NOT MATCHED BY SOURCE THEN UPDATE SET a = 1
+UPDATE pattern SET match = 1, return = within WHERE pattern = 2
+UPDATE pattern p SET p.a = p.b
+DELETE FROM pattern WHERE pattern = 1
+DELETE FROM v WHERE a = 1
+TRUNCATE TABLE pattern
+CREATE TABLE pattern (pattern STRING, match INT COMMENT 'PATTERN A', within ARRAY<INT>) USING parquet PARTITIONED BY (match)
+CREATE TABLE IF NOT EXISTS t USING csv OPTIONS (pattern 'x') LOCATION '/tmp/p' AS SELECT * FROM v WHERE a = 1
+CREATE TABLE t LIKE pattern
+CREATE OR REPLACE TABLE t (a INT GENERATED ALWAYS AS IDENTITY, b INT DEFAULT 3) USING delta CLUSTER BY (a)
+CREATE VIEW pattern AS SELECT * FROM v
+CREATE OR REPLACE TEMPORARY VIEW pattern (match COMMENT 'x', within) AS SELECT pattern, 1 FROM t
+CREATE GLOBAL TEMPORARY VIEW pattern AS SELECT 1
+CREATE TEMPORARY VIEW pattern USING csv OPTIONS (path '/tmp/x')
+CREATE VIEW m WITH METRICS LANGUAGE YAML AS $$ pattern $$
+CREATE FUNCTION pattern AS 'a.b.C' USING JAR '/x.jar'
+CREATE TEMPORARY FUNCTION pattern(x INT DEFAULT 1, within STRING) RETURNS INT RETURN x + 1
+CREATE FUNCTION f(pattern INT) RETURNS TABLE (match INT) RETURN SELECT pattern FROM t
+CREATE OR REPLACE FUNCTION f() RETURNS INT LANGUAGE SQL DETERMINISTIC RETURN (SELECT count(*) FROM pattern)
+CREATE DATABASE IF NOT EXISTS pattern COMMENT 'x' LOCATION '/tmp'
+CREATE NAMESPACE pattern
+CREATE INDEX pattern ON TABLE t (a)
+DROP TABLE IF EXISTS pattern PURGE
+DROP VIEW pattern
+DROP TEMPORARY FUNCTION IF EXISTS pattern
+DROP DATABASE pattern CASCADE
+ALTER TABLE pattern ADD COLUMNS (pattern STRING FIRST, within INT AFTER match)
+ALTER TABLE t RENAME COLUMN pattern TO match
+ALTER TABLE t DROP COLUMN pattern
+ALTER TABLE t SET TBLPROPERTIES ('pattern' = 'PATTERN (A)')
+ALTER TABLE t ADD IF NOT EXISTS PARTITION (pattern = 1) LOCATION '/tmp'
+ALTER VIEW pattern AS SELECT * FROM v WHERE a = 1
+ALTER VIEW pattern RENAME TO match
+SHOW TABLES
+SHOW TABLES IN pattern LIKE 'pattern*'
+SHOW TABLE EXTENDED LIKE 'pattern'
+SHOW VIEWS FROM pattern LIKE 'a|b'
+SHOW COLUMNS IN pattern FROM match
+SHOW PARTITIONS pattern PARTITION (a = 1)
+SHOW CREATE TABLE pattern AS SERDE
+SHOW FUNCTIONS LIKE 'pattern*'
+SHOW USER FUNCTIONS pattern
+SHOW DATABASES LIKE 'p*'
+SHOW TBLPROPERTIES pattern ('x')
+SHOW CATALOGS
+SHOW CURRENT NAMESPACE
+SHOW PROCEDURES IN pattern
+DESCRIBE pattern
+DESC EXTENDED pattern
+DESC FORMATTED pattern AS JSON
+DESCRIBE TABLE EXTENDED pattern PARTITION (a = 1)
+DESCRIBE t pattern
+DESCRIBE FUNCTION EXTENDED pattern
+DESCRIBE DATABASE pattern
+DESCRIBE QUERY SELECT pattern FROM t
+DESCRIBE QUERY WITH v AS (SELECT 1) SELECT * FROM v
+DESCRIBE CATALOG pattern
+EXPLAIN SELECT pattern FROM t
+EXPLAIN FORMATTED SELECT * FROM t WHERE pattern = 1
+EXPLAIN EXTENDED INSERT INTO pattern SELECT * FROM v
+EXPLAIN CREATE TABLE pattern AS SELECT * FROM v
+ANALYZE TABLE pattern COMPUTE STATISTICS FOR COLUMNS pattern, match
+CACHE TABLE pattern
+CACHE LAZY TABLE pattern OPTIONS ('storageLevel' 'DISK_ONLY') AS SELECT * FROM v WHERE a = 1
+UNCACHE TABLE IF EXISTS pattern
+CLEAR CACHE
+REFRESH TABLE pattern
+REFRESH FUNCTION pattern
+LOAD DATA INPATH '/tmp/pattern' INTO TABLE t
+MSCK REPAIR TABLE pattern
+COMMENT ON TABLE pattern IS 'PATTERN (A)'
+SET pattern = 1
+SET spark.sql.pattern=PATTERN A
+SET TIME ZONE 'UTC'
+SET -v
+RESET pattern
+USE pattern
+USE NAMESPACE pattern.match
+SET CATALOG pattern
+ADD JAR /tmp/pattern.jar
+LIST FILES
+DECLARE OR REPLACE VARIABLE pattern INT DEFAULT 5
+DECLARE pattern, match STRING = 'PATTERN (A)'
+SET VARIABLE pattern = 1
+SET VAR (pattern, within) = (SELECT 1, 2)
+DROP TEMPORARY VARIABLE IF EXISTS pattern
+EXECUTE IMMEDIATE 'SELECT pattern FROM t WHERE a = ?' INTO match USING 5
+EXECUTE IMMEDIATE pattern USING 1 AS within
+CALL pattern.match(1, x => 'PATTERN A')
+BEGIN SELECT pattern FROM t; END
+BEGIN DECLARE pattern INT DEFAULT 1; IF pattern > 0 THEN SELECT 'RETURN'; ELSE SET pattern = 2; END IF; END
+BEGIN FOR pattern AS SELECT * FROM v DO SELECT pattern.a; END FOR; END
+BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN SELECT 1; END; WHILE 1 = 0 DO SELECT 1; END WHILE; END
+BEGIN l: LOOP LEAVE l; END LOOP l; REPEAT SELECT 1; UNTIL true END REPEAT; CASE WHEN true THEN SELECT 1; END CASE; END
+SELECT 1;
+;
+SELECT 1; SELECT 2
+SELEC pattern FROM t
+SELECT pattern FROM
+SELECT FROM t WHERE
+SELECT a FROM t WHERE pattern pattern
+SELECT * FROM t WHERE a =
+SELECT * FROM (SELECT pattern FROM t
+SELECT * FROM t)
+SELECT 'PATTERN (A
+SELECT `pattern
+SELECT "unclosed
+SELECT /* unclosed PATTERN
+SELECT 1 +
+SELECT * FROM t JOIN
+SELECT a, FROM t
+SELECT cast(a AS nosuch) FROM t
+SELECT 99999999999999999999L
+SELECT date 'pattern'
+SELECT * FROM t LIMIT 5 WHERE pattern
+SELECT * FROM f(TABLE(t) PARTITION BY)
+SELECT * FROM f(TABLE t ORDER)
+INSERT INTO pattern (a) VALUS (1)
+INSERT pattern VALUES (1)
+CREATE TABLE pattern (a INTT)
+CREATE TABLE t (a INT) USING
+CREATE VIEW pattern SELECT 1
+CREATE OR REPLACE pattern
+DROP pattern
+SHOW pattern
+ALTER TABLE pattern
+UPDATE pattern SETT a = 1
+MERGE INTO pattern USING t
+GRANT SELECT ON pattern TO match
+WITH pattern AS (SELECT 1)
+WITH pattern AS SELECT 1 SELECT 2
+WITH a AS (SELECT 1), a AS (SELECT 2) SELECT 1
+BEGIN SELECT pattern END
+BEGIN DECLARE x INT; SELECT 1
+SELECT a FROM t GROUP pattern
+SELECT a FROM t ORDER pattern
+SELECT sum(a) OVER (PARTITION pattern) FROM t
+SELECT * FROM t MATCH
+SELECT * FROM t |> WHEREE pattern
+FROM t |> SELECT
+RETURN
+RETURN 1
+match (x)
+within 5 minutes
+SET x y z
+SELECT $pattern, @x FROM t
+SELECT é, `ü`, '日本' FROM t
+SELECT a # b
