@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cersql.describe import Fact, columns_of, describe, signature
 from cersql.errors import BindError, suggestion
 from cersql.functions import body_of, check_function
+from cersql.lexer import tokens
 from cersql.parameters import Arguments, Values, check_no_markers, fill, fill_markers, marker_values
 from cersql.planned import Planned, plan_query
 from cersql.pushdown import reading_of
@@ -162,7 +163,10 @@ class _Command:
     def _remember(
         self, kind: str, name: str, is_global: bool, facts: tuple[Fact, ...], planned: Planned | None = None
     ) -> None:
-        text = self.sql.strip().rstrip(";").rstrip()
+        toks = tokens(self.sql)
+        while toks[-1].text == ";":
+            toks.pop()
+        text = self.sql[: toks[-1].end].strip()  # without a last comment, which would swallow what is put behind it
         patterns.remember(self.spark, patterns.Definition(name, kind, is_global, text, facts, planned))
 
     def drop(self, found: Drop) -> DataFrame:

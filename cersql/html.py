@@ -13,16 +13,20 @@ from typing import Any
 from planner.query import END_COLUMN, START_COLUMN, Query, variable_column
 
 _LONGEST = 200  # characters of a cell
+_NARROW = 40  # the same in text
 _COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2")
 _LABEL, _WIDTH, _ROW, _LETTER = 170, 520, 18, 7
+_STROKE = 'stroke="#bbb" stroke-width="3"'
 _CELL = 'style="text-align:left;vertical-align:top"'
 
 
-def automaton(svg: str, details: str) -> str:
-    """A pattern: its automaton, and more to unfold."""
+def automaton(svg: str | None, formula: str, facts: Sequence[tuple[str, str]], details: str) -> str:
+    """A pattern: its automaton (None: too large to be drawn), its formula, facts, and more to unfold."""
+    told = " · ".join(f"{escape(name)}: {escape(value)}" for name, value in facts)
+    picture = "<p>The automaton has too many states to be drawn here.</p>" if svg is None else svg
     return (
-        f'<div style="overflow-x:auto">{svg}</div>'
-        f"<details><summary>formula, automaton, plan</summary><pre>{escape(details)}</pre></details>"
+        f'<div style="overflow-x:auto">{picture}</div><pre>{escape(formula)}</pre><p>{told}</p>'
+        f"<details><summary>all of it: formula, automaton, plan</summary><pre>{escape(details)}</pre></details>"
     )
 
 
@@ -37,6 +41,19 @@ def _cell(value: Any) -> str:
         return '<span style="color:gray">NULL</span>'
     text = shown(value)
     return escape(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """The same where there is no HTML, in columns of text."""
+    cells = [list(columns), *([_short(value) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return "\n".join([lines[0], "  ".join("-" * n for n in widths), *lines[1:]])
+
+
+def _short(value: Any) -> str:
+    text = " ".join(shown(value).split())
+    return text if len(text) <= _NARROW else text[: _NARROW - 1] + "…"
 
 
 def shown(value: Any) -> str:
@@ -162,7 +179,8 @@ def timeline(rows: Sequence[Sequence[Any]], times: Times) -> str:
             label = shown(every[line.index(first)])
             parts.append(f'<text x="{_LABEL - 14}" y="{y + 4}" text-anchor="end">{escape(label)}</text>')
             end = _LABEL + (max(line) - first) * scale
-            parts.append(f'<line x1="{_LABEL}" y1="{y}" x2="{end:.1f}" y2="{y}" stroke="#bbb" stroke-width="3"/>')
+            title = f"<title>{escape(f'{label} – {shown(every[line.index(max(line))])}')}</title>"
+            parts.append(f'<line x1="{_LABEL}" y1="{y}" x2="{end:.1f}" y2="{y}" {_STROKE}>{title}</line>')
             for name, time in points:
                 at = _LABEL + ((_number(time) or 0.0) - first) * scale
                 title = f"<title>{escape(f'{name}: {shown(time)}')}</title>"
@@ -175,5 +193,5 @@ def timeline(rows: Sequence[Sequence[Any]], times: Times) -> str:
     width, height = max(_LABEL + _WIDTH + 20, round(x)), y + 14
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'font-family="sans-serif" font-size="11" style="background:white">{"".join(parts)}</svg>'
+        f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>'
     )

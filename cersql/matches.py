@@ -30,19 +30,31 @@ class Matches:
     def fetch(self) -> list[Any]:
         """The rows that are shown, and one more if there is one."""
         if self._rows is None:
-            self._rows = self.df.limit(self._limit + 1).collect()
+            self._rows = self.df.limit(self._limit + 1).collect() if self.df.columns else []
         return self._rows
 
+    def __getattr__(self, name: str) -> Any:
+        # Not the DataFrame's own: what takes a DataFrame would not take this, which a name that works would hide.
+        hint = "" if name.startswith("_") else f"; the DataFrame is .df, as in .df.{name}"
+        raise AttributeError(f"Matches has no attribute {name!r}{hint}")
+
     def __repr__(self) -> str:
-        return f"<Matches: {', '.join(self.df.columns) or 'no columns'}>"
+        """Runs nothing: the rows are in it once they have been fetched, as %%pattern does."""
+        columns = self.df.columns
+        if self._rows is None or not columns:
+            return f"<Matches: {', '.join(columns) or 'no columns'}>"
+        return f"{html.text_table(columns, self._rows[: self._limit])}\n{self._count()}"
 
     def _repr_html_(self) -> str:
         columns, found = self.df.columns, self.fetch()
         if not columns:
             return "<p>Done.</p>"
         rows = found[: self._limit]
-        count = f"{len(rows)} match{'' if len(rows) == 1 else 'es'}" if self.query else f"{len(rows)} row(s)"
-        if len(found) > self._limit:
-            count = f"the first {self._limit} of more"
         times = html.times_in(columns, rows) if self.query is None else html.times_of(self.query.query)
-        return f"{html.table(columns, rows)}<p>{count}</p>{html.timeline(rows, times)}"
+        return f"{html.table(columns, rows)}<p>{self._count()}</p>{html.timeline(rows, times)}"
+
+    def _count(self) -> str:
+        n = len(self.fetch())
+        if n > self._limit:
+            return f"the first {self._limit} of more"
+        return f"{n} match{'' if n == 1 else 'es'}" if self.query else f"{n} row{'' if n == 1 else 's'}"

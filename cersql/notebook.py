@@ -1,13 +1,16 @@
-"""The cell magic `%%pattern`, which `%load_ext cersql` brings. IPython itself is never imported: it calls us.
+"""The magics `%%pattern` and `%pattern`, which `%load_ext cersql` brings. IPython is never imported: it calls us.
 
 %%pattern late --limit 5
 FROM flights … PATTERN … RETURN …
+
+%pattern SHOW PATTERNS
 """
 
 from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cersql.matches import SHOWN, Matches
@@ -15,6 +18,7 @@ from cersql.parameters import check_no_markers
 from cersql.planned import Compiled, plan_query
 from cersql.reports import Problem, problem_of
 from cersql.statements import Whole, find, first_query
+from cersql.texts import Script, Statement
 from planner.sql import quote
 from runtime.errors import CersqlError, pointer
 from spark_ext.connect import is_connect
@@ -25,18 +29,25 @@ if TYPE_CHECKING:
 
 
 def load(shell: Any) -> None:
-    """Register the magic in an IPython shell."""
+    """Register the magics in an IPython shell."""
 
-    def pattern(line: str, cell: str) -> Matches | Compiled | None:
+    def show(matches: Matches) -> None:
+        data, metadata = shell.display_formatter.format(matches)
+        shell.display_pub.publish(data, metadata)
+
+    def pattern(line: str, cell: str | None = None) -> Matches | Compiled | None:
+        # A line alone is a statement; above a cell, it holds the options.
+        options, text = ("", line) if cell is None else (line, cell)
         try:
-            return run(shell.user_ns, line, cell)
+            return run(shell.user_ns, options, text, show)
         except (_Shown, CersqlError) as error:
             raise _without_traceback(error, str(error)) from None
         except SPARK_EXCEPTIONS as error:
-            raise _without_traceback(error, _text(problem_of(error, cell))) from None
+            raise _without_traceback(error, _text(problem_of(error, text))) from None
 
     pattern.__doc__ = _parser().format_help()
-    shell.register_magic_function(pattern, "cell", "pattern")
+    pattern._ipython_magic_no_var_expand = True  # type: ignore[attr-defined]  # A{3} is ours, not a variable
+    shell.register_magic_function(pattern, "line_cell", "pattern")
 
 
 class _Shown(Exception):
@@ -52,19 +63,21 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="%%pattern",
         add_help=False,
-        description="Run the query in the cell and show its matches as a table and a timeline.",
+        description="Run the statements in the cell and show what they give: matches as a table and a timeline. The "
+        "options are about the last one. On a line of its own, %pattern STATEMENT does the same without options.",
     )
     parser.add_argument("name", nargs="?", help="a variable for the matches; its .df is the DataFrame")
-    parser.add_argument("--view", metavar="V", help="make the query a temporary pattern view, too")
+    parser.add_argument("--view", metavar="V", help="make the result a temporary view, too")
     parser.add_argument("--limit", metavar="N", type=int, default=SHOWN, help="so many rows are shown (%(default)s)")
-    parser.add_argument("--explain", action="store_true", help="show the automaton and the plan, and run nothing")
+    parser.add_argument("--explain", action="store_true", help="show the automaton and the plan instead")
     return parser
 
 
-def run(names: dict[str, Any], line: str, cell: str) -> Matches | Compiled | None:
-    """What the magic does; `names` are the notebook's variables."""
-    from cersql.api import sql
-
+def run(
+    names: dict[str, Any], line: str, cell: str, show: Callable[[Matches], None] = lambda _: None
+) -> Matches | Compiled | None:
+    """What the magic does; `names` are the notebook's variables. Returns what the last statement gives, and hands that
+    of the others to `show`."""
     try:
         options = _parser().parse_args(shlex.split(line))
     except ValueError as error:
@@ -74,26 +87,51 @@ def run(names: dict[str, Any], line: str, cell: str) -> Matches | Compiled | Non
     if options.limit < 1:
         raise _Shown("--limit takes a number from 1 on")
     spark = _session(names)
+    try:
+        statements = Script("<cell>", cell).statements()
+    except CersqlError as error:
+        raise error.at(cell) from None
+    if not statements:
+        raise _Shown("There is no statement here.")
+    *others, last = statements
+    for statement in others:
+        if options.explain and not statement.defines:
+            continue
+        result = _result(spark, statement.text, options.limit)
+        if statement.gives_rows:
+            show(result)
     if options.explain:
-        return plan_query(spark, cell, first_query(cell)).compiled
-    found = find(cell, every=False)
-    compiled = None
-    if isinstance(found, Whole) and not is_connect(spark):
-        check_no_markers(cell, [found.query])
-        planned = plan_query(spark, cell, found.query)
-        df, compiled = planned.frame(), planned.compiled
-    else:
-        df = sql(spark, cell)
-    matches = Matches(df, compiled, limit=options.limit)
-    matches.fetch()  # here, where its errors can be shown as they should be
+        return plan_query(spark, last.text, first_query(last.text)).compiled
+    matches = _result(spark, last.text, options.limit)
     if options.view is not None:
-        if isinstance(found, Whole):
-            sql(spark, f"CREATE OR REPLACE TEMPORARY PATTERN VIEW {quote(options.view)} AS {cell}")
-        else:
-            df.createOrReplaceTempView(quote(options.view))
+        _make_view(spark, options.view, last, matches)
     if options.name is not None:
         names[options.name] = matches
     return matches
+
+
+def _result(spark: SparkSession, text: str, limit: int) -> Matches:
+    """What a statement gives; its first rows are fetched, here where their errors can be shown as they should be."""
+    from cersql.api import sql
+
+    found = find(text)
+    if isinstance(found, Whole) and not is_connect(spark):
+        check_no_markers(text, [found.query])
+        planned = plan_query(spark, text, found.query)
+        matches = Matches(planned.frame(), planned.compiled, limit=limit)
+    else:
+        matches = Matches(sql(spark, text), limit=limit)
+    matches.fetch()
+    return matches
+
+
+def _make_view(spark: SparkSession, name: str, statement: Statement, matches: Matches) -> None:
+    from cersql.api import sql
+
+    if isinstance(find(statement.text), Whole):
+        sql(spark, f"CREATE OR REPLACE TEMPORARY PATTERN VIEW {quote(name)} AS {statement.text.strip()}")
+    else:
+        matches.df.createOrReplaceTempView(quote(name))
 
 
 def _session(names: dict[str, Any]) -> SparkSession:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cersql import html, syntax
 from cersql.bind import bind
+from cersql.describe import describe
 from cersql.explain import explain_stage
 from cersql.parse import parse
 from cersql.pushdown import Key
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from spark_ext.schema import SparkCatalog
 
 ORDER_SETTING = "cersql.orderBy"
+MOST_DRAWN = 60  # states, in a notebook; nobody reads a picture of more
+_FACTS = ("partition by", "order by", "within", "semantics", "consume by", "after match skip", "states", "layout")
 
 logger = logging.getLogger("cersql")
 
@@ -44,8 +49,18 @@ class Compiled:
         return explain_stage(self, stage)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the automaton, and the main stages to unfold."""
-        return html.automaton(self.explain("svg"), self.explain())
+        """What a notebook shows: the automaton, the formula, a few facts, and the main stages to unfold."""
+        told = {name: value for _, name, value in describe("", self)}
+        facts = [(name, _MICROSECONDS.sub(_duration, told[name])) for name in _FACTS if name in told]
+        small = self.plan.automaton.n_states <= MOST_DRAWN
+        return html.automaton(self.explain("svg") if small else None, told["formula"], facts, self.explain())
+
+
+_MICROSECONDS = re.compile(r"\b(\d{1,18}) microseconds")
+
+
+def _duration(found: re.Match[str]) -> str:
+    return str(timedelta(microseconds=int(found[1])))
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,8 @@ class TableFunction:
     def _column(self, expression: Any, clause: str) -> str:
         if _class(expression) not in ("AttributeReference", "UnresolvedAttribute"):
             raise self._error(f"{clause} takes columns, and {expression.sql()} is none: compute it in TABLE(SELECT …)")
+        if _class(expression) == "UnresolvedAttribute":  # t.a, where the call has one table anyway
+            return str(expression.nameParts().last())
         return str(expression.name())
 
     def _error(self, problem: str) -> SparkError:

@@ -125,6 +125,8 @@ def test_matches_run_once_and_show_the_first() -> None:
     frame = Frame(["x", "y"], [(i, i + 1) for i in range(30)])
     query = cersql.compile("FROM t PATTERN A a ; B b ORDER BY ts RETURN a.ts AS x, b.ts AS y", SCHEMA)
     matches = cersql.Matches(frame, query)  # type: ignore[arg-type]
+    assert repr(matches) == "<Matches: x, y>"
+    assert frame.runs == 0
     assert matches._repr_html_() == matches._repr_html_()
     assert (frame.runs, frame.most) == (1, 21)
     shown = tree(matches._repr_html_())
@@ -132,7 +134,24 @@ def test_matches_run_once_and_show_the_first() -> None:
     assert len(circles(matches._repr_html_())) == 40
     assert [node.text for node in shown.iter("p")] == ["the first 20 of more"]
     assert matches.df is frame  # type: ignore[comparison-overlap]
-    assert repr(matches) == "<Matches: x, y>"
+    lines = repr(matches).splitlines()
+    assert lines[:3] == ["x   y", "--  --", "0   1"]
+    assert (len(lines), lines[-1]) == (23, "the first 20 of more")
+    assert frame.runs == 1
+
+
+def test_what_a_dataframe_can_do_is_a_hint() -> None:
+    matches = cersql.Matches(Frame(["x"], []))  # type: ignore[arg-type]
+    with pytest.raises(AttributeError, match=r"the DataFrame is \.df, as in \.df\.groupBy"):
+        matches.groupBy("x")
+    assert not hasattr(matches, "_ipython_display_")
+
+
+def test_text_for_terminals() -> None:
+    rows = [[None, "x\ny"], [Row(a=1), "z" * 99]]
+    assert html.text_table(["one", "2"], rows).splitlines() == [
+        f"one     2{'':39}".rstrip(), f"------  {'-' * 40}", "NULL    x y", f"{{a: 1}}  {'z' * 39}…"
+    ]  # fmt: skip
 
 
 def test_matches_that_are_none() -> None:
@@ -147,8 +166,20 @@ def test_a_pattern_shows_its_automaton() -> None:
     text = "FROM t DEFINE Low AS v < 1 AND type <> '<&>' PATTERN Low+ a ; B b ORDER BY ts RETURN *"
     shown = tree(cersql.compile(text, SCHEMA)._repr_html_())
     assert len(list(shown.iter(f"{SVG}svg"))) == 1
-    (details,) = shown.iter("pre")
-    assert "== automaton ==" in (details.text or "")
+    formula, details = ("".join(node.itertext()) for node in shown.iter("pre"))
+    assert formula.startswith(";")
+    assert "== automaton ==" in details
+    assert "order by: ts" in "".join(next(shown.iter("p")).itertext())
+
+
+def test_a_pattern_with_a_window_and_one_too_large_to_draw() -> None:
+    schema = {"t": "ts TIMESTAMP, type STRING"}
+    shown = cersql.compile("FROM t PATTERN A ORDER BY ts WITHIN 90 MINUTES RETURN *", schema)._repr_html_()
+    assert "within: 1:30:00" in shown
+    shown = cersql.compile("FROM t PATTERN A{70} ORDER BY ts RETURN *", schema)._repr_html_()
+    assert "too many states" in shown
+    assert "<svg" not in shown
+    tree(shown)
 
 
 @pytest.mark.parametrize(
@@ -166,3 +197,71 @@ def test_a_mistake_in_the_line_of_the_magic(line: str, said: str, monkeypatch: p
     monkeypatch.setattr("spark_ext.session.active", lambda: None)
     with pytest.raises(notebook._Shown, match=said):
         notebook.run({}, line, "FROM t PATTERN A a ORDER BY ts RETURN *")
+
+
+class Shell:
+    """As much of an IPython shell as the magic uses."""
+
+    def __init__(self) -> None:
+        self.user_ns: dict[str, Any] = {"spark": Session()}
+        self.magics: dict[str, Any] = {}
+        self.published: list[Any] = []
+        self.display_formatter = self.display_pub = self
+
+    def register_magic_function(self, function: Any, kind: str, name: str) -> None:
+        self.magics[f"{kind} {name}"] = function
+
+    def format(self, value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"text/plain": repr(value)}, {}
+
+    def publish(self, data: Any, metadata: Any) -> None:
+        self.published.append(data["text/plain"])
+
+
+class Session:
+    def sql(self, text: str) -> None:
+        raise AssertionError
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """The magic is loaded, and what a statement gives is its text."""
+
+    def result(spark: Any, text: str, limit: int) -> cersql.Matches:
+        matches = cersql.Matches(Frame(["text"], [(text.strip(),)]), limit=limit)  # type: ignore[arg-type]
+        matches.fetch()
+        return matches
+
+    monkeypatch.setattr(notebook, "_result", result)
+    found = Shell()
+    cersql.load_ipython_extension(found)
+    return found
+
+
+def test_a_cell_of_several_statements(shell: Shell) -> None:
+    pattern = shell.magics["line_cell pattern"]
+    cell = "CREATE PATTERN VIEW v AS FROM t PATTERN A ; B ORDER BY ts RETURN *;\nSELECT 1;\nSELECT ';' FROM v;\n"
+    last = pattern("found --limit 5", cell)
+    assert last.fetch() == [("SELECT ';' FROM v",)]
+    assert shell.user_ns["found"] is last
+    assert ["SELECT 1" in text for text in shell.published] == [True]
+    assert repr(last).endswith("\n1 row")
+
+
+def test_a_line_is_a_statement(shell: Shell) -> None:
+    pattern = shell.magics["line_cell pattern"]
+    assert pattern("FROM t PATTERN A{2,} ORDER BY ts RETURN *").fetch()[0][0].startswith("FROM t PATTERN A{2,}")
+    assert pattern._ipython_magic_no_var_expand  # IPython would take {2,} for Python
+
+
+OPEN = ["[UNCLOSED] ' is never closed. (line 2, column 8)", "", "SELECT 'open", "       ^"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [("-- nothing\n;", ["There is no statement here."]), ("SELECT 1;\nSELECT 'open", OPEN)],
+)
+def test_what_is_wrong_has_no_traceback(cell: str, said: list[str], shell: Shell) -> None:
+    with pytest.raises((notebook._Shown, cersql.ParseError)) as caught:
+        shell.magics["line_cell pattern"]("", cell)
+    assert caught.value._render_traceback_() == said  # type: ignore[attr-defined]

@@ -147,6 +147,7 @@ def test_a_cloned_session_goes_on_with_what_there_was(session: SparkSession) -> 
     session.sql(f"CREATE PATTERN VIEW old AS {QUERY.format(n=1)}")
     session.sql(FUNCTION.format(name="f", n=1))
     clone = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
+    clone.sql("SELECT 1")  # Spark copies the state of the other now, not before
     session.sql(f"CREATE OR REPLACE PATTERN VIEW old AS {QUERY.format(n=2)}")
     session.sql(f"CREATE PATTERN VIEW later AS {QUERY.format(n=2)}")
     assert list(cersql.patterns(clone)) == ["v", "f"]  # and an `old` whose definition is gone, as a view of Spark's

@@ -18,6 +18,15 @@ WRONG = """%%pattern
 FROM flights
 PATTERN Late l DEFINE Late AS dep_dely_min > 60
 ORDER BY row_id RETURN *"""
+SEVERAL = """%%pattern chain --limit 3
+CREATE OR REPLACE PATTERN VIEW pairs AS
+  FROM flights DEFINE L AS dep_delay_min > 180 PATTERN L a ; L b
+  PARTITION BY tailnum ORDER BY sched_dep_utc, row_id WITHIN 1 DAY RETURN tailnum;
+SELECT 'between' AS shown;
+SHOW PATTERNS LIKE 'pairs';"""
+LINE = """n = %pattern SELECT count(*) FROM (FROM flights DEFINE L AS dep_delay_min > 600 PATTERN L{1,} ORDER BY row_id RETURN 1)
+print(n.df.collect()[0][0], chain.df.count())"""
+SECOND = "%%pattern\nSELECT 1;\nFROM flights PATTERN Late l ORDER BY rowid RETURN *"
 SPARKS = "%%pattern\nSELECT nothing FROM flights"
 ROW = "%%pattern\nFROM flights DEFINE L AS 1 / (row_id - 7) > 0 PATTERN L l ORDER BY row_id RETURN l.row_id"
 
@@ -59,10 +68,10 @@ def test_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    code = [cell for cell in executed([WRONG, SPARKS, ROW]).cells if cell.cell_type == "code"]
-    session, late, counts, chains, explained, wrong, sparks, row = code
+    code = [cell for cell in executed([SEVERAL, LINE, WRONG, SECOND, SPARKS, ROW]).cells if cell.cell_type == "code"]
+    session, late, counts, chains, explained, several, line, wrong, second, sparks, row = code
 
-    for cell in (session, late, counts, chains, explained):
+    for cell in (session, late, counts, chains, explained, several, line):
         assert not [output for output in cell.outputs if output.output_type == "error"], error_of(cell)
     assert html_of(late).count("<tr>") == 9
     assert "the first 8 of more" in html_of(late)
@@ -71,6 +80,15 @@ def test_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(re.findall("<title>l: 2013-03-", html_of(chains))) >= 5
     assert html_of(explained).count("<svg") == 1
     assert "== physical ==" in html_of(explained)
+
+    assert [output.output_type for output in several.outputs] == ["display_data", "execute_result"]
+    assert "between" in html_of(several)
+    assert "pairs" in html_of(several)
+    assert several.outputs[1].data["text/plain"].endswith("\n1 row")
+    (printed,) = line.outputs
+    assert re.fullmatch(r"\d+ 1\n", printed.text)
+    assert "\nFROM flights PATTERN Late l ORDER BY rowid RETURN *\n" in error_of(second)
+    assert "line 3" in error_of(second)
 
     said = error_of(wrong)
     assert said.startswith("[UNRESOLVED_NAME] dep_dely_min")
