@@ -23,6 +23,7 @@ from planner.sql import quote
 from runtime.errors import CersqlError, pointer
 from spark_ext.connect import is_connect
 from spark_ext.errors import SPARK_EXCEPTIONS
+from spark_ext.quiet import mute_handled_exceptions, quiet_captures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 def load(shell: Any) -> None:
     """Register the magics in an IPython shell."""
+    mute_handled_exceptions()
 
     def show(matches: Matches) -> None:
         data, metadata = shell.display_formatter.format(matches)
@@ -39,7 +41,8 @@ def load(shell: Any) -> None:
         # A line alone is a statement; above a cell, it holds the options.
         options, text = ("", line) if cell is None else (line, cell)
         try:
-            return run(shell.user_ns, options, text, show)
+            with quiet_captures():  # pyspark would log, at length, what is shown below
+                return run(shell.user_ns, options, text, show)
         except (_Shown, CersqlError) as error:
             raise _without_traceback(error, str(error)) from None
         except SPARK_EXCEPTIONS as error:

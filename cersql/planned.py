@@ -6,7 +6,7 @@ import logging
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cersql import html, syntax
 from cersql.bind import bind
@@ -32,7 +32,7 @@ _FACTS = ("partition by", "order by", "within", "semantics", "consume by", "afte
 logger = logging.getLogger("cersql")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Compiled:
     """A query at every stage of its way, without any Spark."""
 
@@ -47,6 +47,14 @@ class Compiled:
     def explain(self, stage: str | None = None) -> str:
         """One stage (syntax, cel, automaton, deterministic, physical, program, dot, mermaid, svg), or the main ones."""
         return explain_stage(self, stage)
+
+    def __repr__(self) -> str:
+        automaton = self.plan.automaton
+        return f"<Compiled: {automaton.n_states} states, {len(automaton.transitions)} transitions>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython shows in a terminal."""
+        printer.text(self.explain())
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the automaton, the formula, a few facts, and the main stages to unfold."""

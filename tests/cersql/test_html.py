@@ -172,6 +172,18 @@ def test_a_pattern_shows_its_automaton() -> None:
     assert "order by: ts" in "".join(next(shown.iter("p")).itertext())
 
 
+def test_a_pattern_in_a_terminal() -> None:
+    class Printer:
+        def __init__(self) -> None:
+            self.said: list[str] = []
+            self.text = self.said.append
+
+    printer, compiled = Printer(), cersql.compile("FROM t PATTERN A a ; B b ORDER BY ts RETURN *", SCHEMA)
+    assert repr(compiled) == "<Compiled: 3 states, 4 transitions>"
+    compiled._repr_pretty_(printer, False)
+    assert printer.said == [compiled.explain()]
+
+
 def test_a_pattern_with_a_window_and_one_too_large_to_draw() -> None:
     schema = {"t": "ts TIMESTAMP, type STRING"}
     shown = cersql.compile("FROM t PATTERN A ORDER BY ts WITHIN 90 MINUTES RETURN *", schema)._repr_html_()

@@ -85,11 +85,13 @@ def test_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "between" in html_of(several)
     assert "pairs" in html_of(several)
     assert several.outputs[1].data["text/plain"].endswith("\n1 row")
-    (printed,) = line.outputs
+    (printed,) = (output for output in line.outputs if output.get("name") == "stdout")
     assert re.fullmatch(r"\d+ 1\n", printed.text)
     assert "\nFROM flights PATTERN Late l ORDER BY rowid RETURN *\n" in error_of(second)
-    assert "line 3" in error_of(second)
+    assert "(line 2, column 22)" in error_of(second)  # below the line of the magic
 
+    for cell in (wrong, second, sparks):
+        assert not [output for output in cell.outputs if "QueryContextLogger" in output.get("text", "")]
     said = error_of(wrong)
     assert said.startswith("[UNRESOLVED_NAME] dep_dely_min")
     assert said.endswith(f"\n{' ' * WRONG.splitlines()[2].index('dep_dely_min')}^")
