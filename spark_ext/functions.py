@@ -44,6 +44,8 @@ class Call:
     order_by: tuple[tuple[str, bool], ...] | None
 
 
+_SUFFIXES = {"INT": "", "BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y"}
+
 Implementation = Callable[[Call], DataFrame]
 
 
@@ -132,10 +134,15 @@ class TableFunction:
     def _literal(self, expression: Any) -> str:
         if not expression.foldable():
             raise self._error(f"its argument {expression.sql()} must be a constant: the pattern is planned with it")
+        if _class(expression) == "Literal":
+            return str(expression.sql())
         try:
             value = expression.eval(None)
         except Exception:  # what only the optimizer can evaluate, as current_date()
             return str(expression.sql())
+        if isinstance(value, int) and not isinstance(value, bool):  # Py4J does not keep apart the sizes of integers
+            suffix = _SUFFIXES.get(str(expression.dataType().sql()))
+            return str(expression.sql()) if suffix is None else f"{value}{suffix}"  # dates are integers, too
         literals = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal
         return str(literals.create(value, expression.dataType()).sql())
 

@@ -230,8 +230,6 @@ INSERT pattern VALUES (1)
 CREATE TABLE pattern (a INTT)
 CREATE TABLE t (a INT) USING
 CREATE VIEW pattern SELECT 1
-CREATE OR REPLACE pattern
-DROP pattern
 SHOW pattern
 ALTER TABLE pattern
 UPDATE pattern SETT a = 1

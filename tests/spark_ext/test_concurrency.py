@@ -147,10 +147,10 @@ def test_a_cloned_session_goes_on_with_what_there_was(session: SparkSession) -> 
     session.sql(f"CREATE PATTERN VIEW old AS {QUERY.format(n=1)}")
     session.sql(FUNCTION.format(name="f", n=1))
     clone = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
-    clone.sql("SELECT 1")  # Spark copies the state of the other now, not before
+    clone.sql("SELECT 1")  # it copies the state of the other with its first use
     session.sql(f"CREATE OR REPLACE PATTERN VIEW old AS {QUERY.format(n=2)}")
     session.sql(f"CREATE PATTERN VIEW later AS {QUERY.format(n=2)}")
-    assert list(cersql.patterns(clone)) == ["v", "f"]  # and an `old` whose definition is gone, as a view of Spark's
+    assert list(cersql.patterns(clone)) == ["v", "old", "f"]
     assert clone.table("old").columns == ["k", "n1", "x"]
     assert clone.sql("SELECT * FROM f(TABLE(ev))").count() == 6
     assert "before the pattern: k = 1" in clone.sql("EXPLAIN SELECT * FROM v WHERE k = 1").collect()[0].plan
