@@ -82,7 +82,7 @@ def session(app_name: str = "cersql", config: Mapping[str, str] | None = None) -
     """A SparkSession that speaks PATTERN: in `spark.sql`, in subqueries, in CREATE TEMPORARY PATTERN VIEW."""
     from spark_ext import session as hook
 
-    return hook.session(app_name, dict(config or {}), rewrite=_rewrite, refine=_refine)
+    return enable(hook.started(app_name, config))
 
 
 def enable(spark: SparkSession) -> SparkSession:

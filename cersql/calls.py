@@ -37,7 +37,15 @@ class _Found:
     arguments: list[list[Token]]
 
 
-def replaced(spark: SparkSession, text: str, values: Values, run: Run) -> Filled | None:
+@dataclass(frozen=True)
+class Replaced:
+    """`filled` has a private view for each call; `told` has the calls, and values where `filled` has them."""
+
+    filled: Filled
+    told: str
+
+
+def replaced(spark: SparkSession, text: str, values: Values, run: Run) -> Replaced | None:
     """The statement with a private view for each call; None if it has none. With values in order, all are filled in."""
     known = connect.functions(spark)
     lowered = text.casefold()
@@ -54,8 +62,8 @@ def replaced(spark: SparkSession, text: str, values: Values, run: Run) -> Filled
                 inner = _with_views(spark, marked.text, _calls(marked.text, known), run)
             except CersqlError as error:
                 raise marked.original(error.at(marked.text)) from None
-            return Filled(text, inner.sql)
-    return _with_views(spark, text, calls, run)
+            return Replaced(Filled(text, inner.sql), marked.text)
+    return Replaced(_with_views(spark, text, calls, run), text)
 
 
 def _with_views(spark: SparkSession, text: str, calls: list[_Found], run: Run) -> Filled:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from cersql.calls import replaced
 from cersql.commands import rewrite
+from cersql.parameters import fill
 from cersql.refining import refine
+from cersql.statements import single_partitions
 from runtime.errors import CersqlError
-from spark_ext import connect
+from spark_ext import connect, patterns
 from spark_ext.arguments import of_values
 from spark_ext.session import check_version, run_sql, try_sql
 
@@ -42,14 +44,21 @@ def sql(
     def values() -> Arguments | None:
         return of_values(spark, args) if args else None
 
-    filled = replaced(spark, text, values, lambda spark, query: sql(spark, query))
-    if filled is None:
-        return _sql(spark, text, args, order_by, every)
+    # ORDER BY of a call as Spark takes it, which is how its arguments are told apart.
+    spaced = fill(text, single_partitions(text) if connect.functions(spark) else [])
     try:
+        calls = replaced(spark, spaced.text, values, lambda spark, query: sql(spark, query))
+        if calls is None:
+            return _sql(spark, text, args, order_by, every)
         left = args if isinstance(args, Mapping) else None  # those in order are filled in by now
-        return _sql(spark, filled.text, left, order_by, every)
+        try:
+            result = _sql(spark, calls.filled.text, left, order_by, every)
+        except CersqlError as error:
+            raise calls.filled.original(error) from None
     except CersqlError as error:
-        raise filled.original(error) from None
+        raise spaced.original(error) from None
+    patterns.retell(spark, calls.filled.text, text if calls.told == spaced.text else calls.told)
+    return result
 
 
 def _sql(spark: SparkSession, text: str, args: Any, order_by: str | None, every: bool) -> DataFrame:

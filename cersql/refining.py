@@ -53,6 +53,8 @@ def refine(spark: SparkSession, sql: str, arguments: Values) -> str | DataFrame 
         definition = patterns.lookup(spark, reading.view, "VIEW", reading.is_global)
         if definition is None or not isinstance(definition.planned, Planned):
             continue
+        if not views.reaches(spark, definition.planned.catalog.spark):
+            continue
         name = f"{'global_temp.' if reading.is_global else ''}{quote(reading.view)}"
         if reading.terms and spark.catalog.isCached(name):
             reading = replace(reading, obstacle="the view is cached")

@@ -29,6 +29,7 @@ Sql = Callable[[SparkSession, str, Any], DataFrame]
 _lock = threading.Lock()
 _functions: OrderedDict[str, dict[str, Any]] = OrderedDict()
 _cores: OrderedDict[str, int] = OrderedDict()
+_origins: OrderedDict[str, str] = OrderedDict()
 
 
 def is_connect(spark: object) -> bool:
@@ -42,7 +43,7 @@ def enable(spark: Any, sql: Sql) -> bool:
     spark.sql = _wrapped(spark, sql)
     for name in ("newSession", "cloneSession"):
         if hasattr(spark, name):
-            setattr(spark, name, _making(getattr(spark, name), sql))
+            setattr(spark, name, _making(spark, name, sql))
     return True
 
 
@@ -51,22 +52,44 @@ def _wrapped(spark: Any, sql: Sql) -> Callable[..., DataFrame]:
 
     @functools.wraps(plain)
     def taught(sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - pyspark's name
-        if kwargs:  # DataFrames as {names} in the text: pyspark's own formatting, and Spark's own SQL
-            return plain(sqlQuery, args, **kwargs)
-        return sql(spark, sqlQuery, args)
+        return sql(spark, _formatted(spark, sqlQuery, kwargs) if kwargs else sqlQuery, args)
 
     taught.cersql_plain = plain  # type: ignore[attr-defined]
     return taught
 
 
-def _making(make: Callable[..., Any], sql: Sql) -> Callable[..., Any]:
+def _formatted(spark: Any, text: str, values: dict[str, Any]) -> str:
+    """The text with `{names}` filled in, as pyspark does it; its DataFrames are views from now on."""
+    from pyspark.sql.connect.sql_formatter import SQLStringFormatter
+
+    formatter = SQLStringFormatter(spark)
+    filled = formatter.format(text, **values)
+    for df, name in formatter._temp_views:
+        df.createOrReplaceTempView(name)
+    return filled
+
+
+def _making(spark: Any, name: str, sql: Sql) -> Callable[..., Any]:
+    make = getattr(spark, name)
+
     @functools.wraps(make)
     def made(*args: Any, **kwargs: Any) -> Any:
-        spark = make(*args, **kwargs)
-        enable(spark, sql)
-        return spark
+        new = make(*args, **kwargs)
+        enable(new, sql)
+        if name == "cloneSession":  # with its temporary views, and so with ours
+            functions(new).update(functions(spark))
+            with _lock:
+                _origins[new.session_id] = spark.session_id
+                while len(_origins) > KEPT_SESSIONS:
+                    _origins.popitem(last=False)
+        return new
 
     return made
+
+
+def origin(spark: Any) -> str | None:
+    """The id of the session that this one is a clone of, if it is one of Connect's that we saw being cloned."""
+    return _origins.get(spark.session_id) if is_connect(spark) else None
 
 
 def plain_sql(spark: SparkSession) -> Callable[..., DataFrame]:

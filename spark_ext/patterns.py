@@ -11,7 +11,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from planner.sql import quote
 from spark_ext import connect
-from spark_ext.views import jsession_of, session_id
+from spark_ext.views import jsession_of, session_id, view_number
 
 KEPT_SESSIONS = 1024
 GLOBAL = "(global)"
@@ -61,6 +61,17 @@ def remember(spark: SparkSession, definition: Definition) -> None:
         entries.pop(key, None)  # the order is that of creation, for those that are created again, too
         entries[key] = (definition, identity)
         _by_session.move_to_end(owner)
+
+
+def retell(spark: SparkSession, text: str, told: str) -> None:
+    """A definition of the statement `text` was really written as `told`, which ends as `text` does."""
+    text, told = text.strip(), told.strip()
+    with _lock:
+        for entries in (_by_session.get(owner, {}) for owner in _owners_of(spark)):
+            for key, (definition, identity) in entries.items():
+                if text.startswith(definition.text):  # which has no `;` and no comment at the end
+                    end = len(told) - (len(text) - len(definition.text))
+                    entries[key] = (replace(definition, text=told[:end]), identity)
 
 
 def definitions(spark: SparkSession) -> list[Definition]:
@@ -110,8 +121,10 @@ def _adopt(spark: SparkSession) -> None:
     with _lock:
         if owner in _by_session:
             return
-        others = [item for entries in _by_session.values() for item in entries.items() if not item[1][0].is_global]
-    there = _names(spark) if others else frozenset()
+        origin = connect.origin(spark)
+        sessions = list(_by_session.values()) if origin is None else [_by_session.get(origin, {})]
+        others = [item for entries in sessions for item in entries.items() if not item[1][0].is_global]
+    there = _names(spark) if others and origin is None else frozenset(name for (_, name), _ in others)
     found = {
         key: (definition, identity)
         for key, (definition, identity) in others
@@ -125,7 +138,7 @@ def _adopt(spark: SparkSession) -> None:
 
 
 def _names(spark: SparkSession) -> frozenset[str]:
-    """The temporary views and table functions of a session, in lower case; none for Connect, which clones nothing."""
+    """The temporary views and table functions of a session, in lower case; none for Connect, see connect.origin."""
     jsession = jsession_of(spark)
     if jsession is None:
         return frozenset()
@@ -148,10 +161,10 @@ def _owners_of(spark: SparkSession) -> tuple[str, str]:
 def _identity(spark: SparkSession, kind: str, name: str, is_global: bool) -> int:
     """A number for the object that Spark has under that name now; 0 if there is none."""
     jsession = jsession_of(spark)
-    if jsession is None:  # Connect shows no objects: being there has to do
+    if jsession is None:
         if kind == "FUNCTION":
             return int(name.casefold() in connect.functions(spark))
-        return int(bool(spark.catalog.tableExists(f"{'global_temp.' if is_global else ''}{quote(name)}")))
+        return view_number(spark, f"{'global_temp.' if is_global else ''}{quote(name)}")
     state = jsession.sessionState()
     if kind == "FUNCTION":
         found = state.tableFunctionRegistry().lookupFunctionBuilder(function_identifier(spark, name))

@@ -23,6 +23,10 @@ class SparkCatalog:
         self._condition: str | None = None
         self.case_sensitive = str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
+    @property
+    def spark(self) -> SparkSession:
+        return self._spark
+
     def frame(self, relation: str | None) -> DataFrame:
         """The DataFrame of a source."""
         if relation is None:

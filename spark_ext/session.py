@@ -58,10 +58,13 @@ def session(
     name: str, config: Mapping[str, Any] | None, rewrite: Rewrite, refine: Refine | None = None
 ) -> SparkSession:
     """The active session, or a new one, with `config` set in it, that speaks PATTERN."""
+    return enable(started(name, config), rewrite, refine)
+
+
+def started(name: str, config: Mapping[str, Any] | None) -> SparkSession:
+    """The active session or a new one, with `config` in it: of Connect where `spark.remote` or SPARK_REMOTE is set."""
     check_version()
-    options = dict(config or {})
-    spark = SparkSession.builder.appName(name).config(map=options).getOrCreate()
-    return enable(spark, rewrite, refine)
+    return SparkSession.builder.appName(name).config(map=dict(config or {})).getOrCreate()
 
 
 def enable(spark: SparkSession, rewrite: Rewrite, refine: Refine | None = None) -> SparkSession:

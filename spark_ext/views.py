@@ -9,18 +9,26 @@ statements that are read again later (CREATE VIEW keeps its text) stay as long a
 from __future__ import annotations
 
 import itertools
+import re
 import threading
+import uuid
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from planner.sql import quote
+from spark_ext.quiet import quiet_captures
 
 PREFIX = "__cersql_"
+_MARK = f"{PREFIX}view_"
+_PROCESS = uuid.uuid4().hex[:8]  # numbers are a process's own, and others may use the same session
+# Right below the view that was asked for: a view of the user's may read one of ours.
+_MARKED_VIEW = re.compile(rf"\A(?:(?!View \().)*View \([^\n]*\n\W*SubqueryAlias {_MARK}(\d+)_(\w+)", re.DOTALL)
 KEPT_VIEWS = 64
 KEPT_SESSIONS = 256
 
@@ -50,16 +58,36 @@ def _of(spark: SparkSession, df: DataFrame) -> DataFrame:
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(jsession, plan), spark)
 
 
+def reaches(spark: SparkSession, owner: SparkSession) -> bool:
+    """Whether what was planned in `owner` can be read in `spark`. A plan of Connect's is a text, which names views of
+    its own session."""
+    return jsession_of(spark) is not None or session_id(spark) == session_id(owner)
+
+
 def create_view(df: DataFrame, name: str, *, replace: bool, is_global: bool = False) -> None:
     """A user's temporary view, of the session or of the application (`global_temp.name`).
 
     A name that is taken, without `replace`, is Spark's error TEMP_TABLE_OR_VIEW_ALREADY_EXISTS.
     """
     quoted = quote(name)
+    if jsession_of(df.sparkSession) is None:
+        df = df.alias(f"{_MARK}{next(_numbers)}_{_PROCESS}")  # what view_number finds again
     if is_global:
         (df.createOrReplaceGlobalTempView if replace else df.createGlobalTempView)(quoted)
     else:
         (df.createOrReplaceTempView if replace else df.createTempView)(quoted)
+
+
+def view_number(spark: SparkSession, name: str) -> int:
+    """Under Connect, which shows no objects: the number of the view of ours that has this (quoted) name; else 0."""
+    try:
+        with quiet_captures():
+            table: Any = spark.table(name)
+            plan = str(table._explain_string(extended=True))
+    except PySparkException:
+        return 0
+    found = _MARKED_VIEW.search(plan)
+    return int(found[1]) if found is not None and found[2] == _PROCESS else 0
 
 
 def drop_view(spark: SparkSession, name: str, *, is_global: bool) -> None:

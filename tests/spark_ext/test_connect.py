@@ -67,6 +67,7 @@ def script() -> None:
 
     builder: Any = SparkSession.builder
     spark = builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    plain = spark.sql
     spark.sql(f"SELECT * FROM {EVENTS} AS v(ts, type, k, v)").createOrReplaceTempView("ev")
 
     not_taught(spark)
@@ -74,7 +75,8 @@ def script() -> None:
     handler = logging.Handler()
     handler.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("cersql").addHandler(handler)
-    assert cersql.enable(spark) is spark
+    assert spark.sql == plain
+    assert cersql.session("connected") is spark  # the session that there is
     assert cersql.enable(spark) is spark
     assert len(heard) == 1
     assert "cersql.serve" in heard[0]
@@ -91,6 +93,8 @@ def script() -> None:
     assert "== automaton ==" in spark.sql(f"EXPLAIN {QUERY}").collect()[0][0]
     assert "MapInArrow" in spark.sql(f"EXPLAIN SELECT * FROM ({QUERY})").collect()[0][0]
     assert rows(spark.sql("SELECT {df}.x FROM {df} WHERE x = 3", df=spark.sql(QUERY))) == [(3,)]
+    inside = "SELECT x FROM (FROM {df} PATTERN A a ORDER BY ts RETURN a.ts AS x) WHERE x > {n}"
+    assert rows(spark.sql(inside, df=spark.table("ev"), n=1)) == [(3,)]
     assert rows(spark.sql("SELECT :a + 1", {"a": 1})) == [(2,)]
 
     # values
@@ -120,9 +124,14 @@ def script() -> None:
     refused(lambda: spark.sql("DROP PATTERN VIEW pv"), "UNKNOWN_PATTERN")
 
     functions(spark)
+    views_that_are_not_ours_any_more(spark)
 
     shown: Any = notebook.run({"spark": spark}, "m --view shown", QUERY)
     assert "<td" in shown._repr_html_()
+    last: Any = notebook.run({"spark": spark}, "", "SELECT 1; SELECT x FROM shown")
+    assert rows(last.df) == [(1,), (1,), (3,)]
+    planned: Any = notebook.run({"spark": spark}, "--explain", QUERY)
+    assert "<svg" in planned._repr_html_()
     assert rows(spark.table("shown")) == ALL
 
     # errors: ours with their places, and Spark's own
@@ -142,6 +151,7 @@ def script() -> None:
     assert other.sql("SHOW PATTERNS").collect() == []
     other.sql(f"SELECT * FROM {EVENTS} AS v(ts, type, k, v)").createOrReplaceTempView("ev")
     assert rows(other.sql(QUERY)) == ALL
+    cloned(spark, other)
     without_cersql_in_the_workers(other)
     print("works")  # noqa: T201
 
@@ -159,6 +169,8 @@ def not_taught(spark: Any) -> None:
 
 
 def functions(spark: Any) -> None:
+    import cersql
+
     spark.sql(
         "CREATE PATTERN FUNCTION above(least DOUBLE, reach INT DEFAULT 9) AS "
         "PATTERN A a ; B b WHERE b.v > least WITHIN reach RETURN a.ts AS x, b.ts AS y"
@@ -172,6 +184,24 @@ def functions(spark: Any) -> None:
     assert rows(spark.sql(f"SELECT y FROM {by} WHERE y > :w", {"v": 10, "w": 3})) == [(4,)]
     asked = "SELECT y FROM above(TABLE(ev) ORDER BY ts, ?) WHERE y > ?"
     assert rows(spark.sql(asked, [10, 4])) == [(5,), (5,)]
+    several = "above(TABLE(ev) PARTITION BY k, type ORDER BY ts, v, least => 40)"
+    assert rows(spark.sql(f"SELECT * FROM {several}")) == []
+    several = "above(TABLE({df}) PARTITION BY k ORDER BY ts, v, {n})"
+    assert rows(spark.sql(f"SELECT x, y FROM {several}", df=spark.table("ev"), n=40)) == [(1, 2), (1, 5)]
+    assert rows(spark.sql(f"SELECT ts FROM ev WHERE ts IN (SELECT y FROM {call})")) == [(2,), (5,)]
+    error = refused(lambda: spark.sql("SELECT * FROM above(TABLE(ev) ORDER BY ts, v, lest => 1)"), "UNKNOWN_PARAMETER")
+    assert (error.line, error.column) == (1, 15)
+    assert error.text == "SELECT * FROM above(TABLE(ev) ORDER BY ts, v, lest => 1)"
+    # definitions made of calls are told as they were written, so that they can be made again
+    over = f"FROM (SELECT *, 'A' AS type FROM {call}) AS s PATTERN A a ORDER BY x RETURN a.y"
+    spark.sql(f"CREATE PATTERN VIEW over AS {over}; -- so far")
+    assert cersql.patterns(spark)["over"] == f"CREATE PATTERN VIEW over AS {over}"
+    asked = over.replace("=> 40", "=> :least")
+    spark.sql(f"CREATE OR REPLACE PATTERN VIEW over AS {asked}", {"least": 55})
+    assert "__cersql_" not in cersql.patterns(spark)["over"]
+    assert ":least" not in cersql.patterns(spark)["over"]
+    assert rows(spark.table("over")) == [(5,)]
+    spark.sql("DROP PATTERN VIEW over")
     spark.sql(f"CREATE PATTERN VIEW late AS {QUERY}")
     assert "MapInArrow" in spark.sql(f"EXPLAIN SELECT * FROM {call}").collect()[0][0]
     nested = (
@@ -196,6 +226,47 @@ def functions(spark: Any) -> None:
     spark.sql("DROP PATTERN FUNCTION above")
     spark.sql("DROP PATTERN VIEW late")
     refused(lambda: spark.sql("DROP PATTERN FUNCTION above"), "UNKNOWN_PATTERN")
+
+
+def views_that_are_not_ours_any_more(spark: Any) -> None:
+    """Spark's own API replaces a view: what its name meant must not be read under a filter."""
+    import cersql
+
+    create = f"CREATE OR REPLACE PATTERN VIEW moved AS {QUERY}"
+    filtered = "SELECT x FROM moved WHERE k = 1"
+    spark.sql(create)
+    assert rows(spark.sql(filtered)) == [(1,), (1,)]
+    assert "before the pattern: k = 1" in spark.sql(f"EXPLAIN {filtered}").collect()[0][0]
+    spark.sql("SELECT 1 AS k, 77 AS x").createOrReplaceTempView("moved")
+    assert rows(spark.sql(filtered)) == [(77,)]
+    assert "moved" not in cersql.patterns(spark)
+    spark.sql(create)
+    spark.table("moved").where("x = 3").createOrReplaceTempView("moved")  # and has the one of ours inside
+    assert rows(spark.sql(filtered)) == []
+    spark.sql(create)
+    assert "moved" in cersql.patterns(spark)
+    spark.sql("DROP VIEW moved")
+    assert "moved" not in cersql.patterns(spark)
+
+
+def cloned(spark: Any, other: Any) -> None:
+    """Global views are another session's, and what a clone has is its own."""
+    import cersql
+
+    spark.sql(f"CREATE GLOBAL PATTERN VIEW everywhere AS {QUERY}")
+    assert rows(other.sql("SELECT x FROM global_temp.everywhere WHERE k = 1")) == [(1,), (1,)]
+    assert list(cersql.patterns(other)) == ["everywhere"]
+    spark.sql(f"CREATE PATTERN VIEW own AS {QUERY}")
+    spark.sql("CREATE PATTERN FUNCTION pairs() AS PATTERN A a ; B b RETURN a.ts AS x, b.ts AS y")
+    clone = spark.cloneSession()
+    assert {"everywhere", "own", "pairs"} <= set(cersql.patterns(clone))
+    assert rows(clone.sql("SELECT x FROM own WHERE k = 2")) == [(3,)]
+    assert rows(clone.sql("SELECT y FROM pairs(TABLE(ev) ORDER BY ts) WHERE x = 3")) == [(4,), (5,)]
+    clone.sql("DROP PATTERN FUNCTION pairs")
+    clone.sql("DROP PATTERN VIEW own")
+    assert rows(spark.sql("SELECT y FROM pairs(TABLE(ev) ORDER BY ts) WHERE x = 3")) == [(4,), (5,)]
+    assert "own" in cersql.patterns(spark)
+    spark.sql("DROP PATTERN VIEW global_temp.everywhere")
 
 
 def without_cersql_in_the_workers(spark: Any) -> None:
