@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import tempfile
@@ -37,10 +38,23 @@ def started(name: str, *, verbose: bool, config: Mapping[str, str] | None = None
             if not verbose:
                 spark.sparkContext.setLogLevel("OFF")
         try:
-            yield spark
+            with contextlib.nullcontext() if verbose else _quiet_py4j():
+                yield spark
         finally:
             with contextlib.suppress(Exception):  # the JVM may be gone already
                 spark.stop()
+
+
+@contextlib.contextmanager
+def _quiet_py4j() -> Iterator[None]:
+    """Py4J logs what it raises, with a traceback; Ctrl-C, too, which comes while it waits for the JVM."""
+    logger = logging.getLogger("py4j")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _check_java() -> None:
