@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import fnmatch
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -182,12 +183,11 @@ class _Command:
         return views.nothing(self.spark)
 
     def show(self, like: str | None) -> DataFrame:
-        """`like` as in Spark's SHOW TABLES: `*` is any text, `|` separates alternatives, case does not matter."""
-        wanted = [pattern.strip().casefold() for pattern in (like or "*").split("|")]
+        wanted = _names_like(like or "*")
         rows = [
             (d.name, d.kind, "GLOBAL" if d.is_global else "SESSION", d.text)
             for d in patterns.definitions(self.spark)
-            if any(fnmatch.fnmatchcase(d.name.casefold(), pattern) for pattern in wanted)
+            if any(pattern.fullmatch(d.name) for pattern in wanted)
         ]
         return views.table(self.spark, ["name", "kind", "scope", "definition"], rows)
 
@@ -204,3 +204,13 @@ class _Command:
         there = [d.name for d in patterns.definitions(self.spark) if kind in (None, d.kind)]
         hint = suggestion(name, there, "There are")
         return BindError("UNKNOWN_PATTERN", span=span, what=what, name=name, hint=hint)
+
+
+def _names_like(like: str) -> list[re.Pattern[str]]:
+    """As in Spark's SHOW TABLES: `*` is any text, `|` separates alternatives, the rest is a regular expression, one
+    that is none matches nothing, and case does not matter."""
+    found = []
+    for pattern in like.strip().split("|"):
+        with suppress(re.error):
+            found.append(re.compile(pattern.replace("*", ".*"), re.IGNORECASE))
+    return found

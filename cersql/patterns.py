@@ -48,16 +48,23 @@ class Patterns:
 
     def text(self) -> str:
         """Statements that create all of them again, in an order in which each finds those that it was made of."""
-        return "\n".join([_HEADER, *(f"{_replacing(d.text)};\n" for d in self._definitions())])
+        return "\n".join([_HEADER, *(f"{_replacing(d.text)};\n" for d in _in_order(self._definitions()))])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `text()` to a file: all of it or, if that fails, nothing."""
-        target = Path(path)
+        target, text = Path(path), self.text()
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}-", delete=False
         ) as file:
-            file.write(self.text())
-        os.replace(file.name, target)
+            written = Path(file.name)
+            try:
+                file.write(text)
+                file.close()
+                written.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+                written.replace(target)
+            except BaseException:
+                written.unlink(missing_ok=True)
+                raise
 
     def load(self, path: str | os.PathLike[str]) -> list[str]:
         """Run the statements of a file, one after the other; returns the names of what it defines.
@@ -80,6 +87,26 @@ class Patterns:
         from spark_ext.patterns import definitions
 
         return definitions(self._spark)
+
+
+def _in_order(definitions: list[Definition]) -> list[Definition]:
+    """In the order of creation, but each after those that it names: one that was replaced was created after them."""
+    from cersql.lexer import strip_quotes, tokens
+
+    names = {d.name.casefold() for d in definitions}
+    left = [(d, {strip_quotes(t.text).casefold() for t in tokens(d.text) if t.is_name} & names) for d in definitions]
+    found: list[Definition] = []
+    while left:
+        open_ = [d.name.casefold() for d, _ in left]
+        free = (i for i, (d, used) in enumerate(left) if not (used - {d.name.casefold()}).intersection(open_))
+        found.append(left.pop(next(free, 0))[0])
+    return found
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)  # the only way to read it
+    os.umask(mask)
+    return mask
 
 
 def _replacing(statement: str) -> str:

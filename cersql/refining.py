@@ -58,6 +58,8 @@ def refine(spark: SparkSession, sql: str, arguments: Values) -> str | DataFrame 
         name = f"{'global_temp.' if reading.is_global else ''}{quote(reading.view)}"
         if reading.terms and spark.catalog.isCached(name):
             reading = replace(reading, obstacle="the view is cached")
+        elif not views.reads_alike(spark, definition.planned.catalog.spark):
+            reading = replace(reading, obstacle="its session reads literals otherwise (time zone, ANSI mode, escapes)")
         df, note = refined(definition.planned, reading, sql, values)
         notes.append(f"{definition.planned.compiled.explain()}\n{note}")
         if df is not None:

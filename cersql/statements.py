@@ -514,8 +514,7 @@ class _Definition:
             raise _expected_at(type[0] if type else part[default] if default < len(part) else after, "a type, as INT")
         if default < len(part) and not value:
             raise _expected_at(after, "a value after DEFAULT")
-        written = " ".join(token.text for token in value)
-        return Parameter(_name(part[0]), " ".join(token.text for token in type), written or None)
+        return Parameter(_name(part[0]), _joined(type), _joined(value) or None)
 
     def _drop(self) -> Drop:
         kind, at, if_exists = self.upper(2), 3, False
@@ -565,11 +564,19 @@ def _name(token: Token) -> Name:
     return Name(strip_quotes(token.text), token.span, token.kind == "quoted")
 
 
+def _joined(toks: list[Token]) -> str:
+    """The tokens as text without comments; a `>>` that was read as two tokens stays one."""
+    pieces = [f"{' ' if i and toks[i - 1].end < token.start else ''}{token.text}" for i, token in enumerate(toks)]
+    return "".join(pieces)
+
+
 def _without_angles(toks: list[Token]) -> list[Token]:
-    """The tokens, with the commas of types like MAP<INT, STRING> out of the way of a split at commas."""
+    """The tokens, with the commas of types like MAP<INT, STRING> out of the way of a split at commas. Behind DEFAULT
+    `<` is an operator."""
     depth, found = 0, []
-    for token in toks:
-        depth += {"<": 1, ">": -1}.get(token.text, 0)
+    for i, token in enumerate(toks):
+        opens = token.text == "<" and i > 0 and toks[i - 1].upper in ("ARRAY", "MAP", "STRUCT")
+        depth += 1 if opens else -1 if token.text == ">" and depth else 0
         inside = depth > 0 and token.text == ","
         found.append(Token("string", ",", token.start, token.end) if inside else token)
     return found

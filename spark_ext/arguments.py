@@ -90,7 +90,7 @@ def _of_value(spark: SparkSession, value: Any) -> str:
         return f"{value!r}D" if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
     if isinstance(value, str):
         return literal(value)
-    if isinstance(value, decimal.Decimal):
+    if isinstance(value, decimal.Decimal) and value.is_finite():
         return f"{value:f}BD"
     if isinstance(value, datetime.datetime):
         return f"TIMESTAMP {literal(value.astimezone(datetime.UTC).isoformat())}"

@@ -132,6 +132,8 @@ class TableFunction:
         return DataFrame(dataset, SparkSession(self._context, jsession))
 
     def _literal(self, expression: Any) -> str:
+        if _class(expression) == "Alias":  # of a session variable
+            expression = expression.child()
         if not expression.foldable():
             raise self._error(f"its argument {expression.sql()} must be a constant: the pattern is planned with it")
         if _class(expression) == "Literal":
@@ -141,8 +143,12 @@ class TableFunction:
         except Exception:  # what only the optimizer can evaluate, as current_date()
             return str(expression.sql())
         if isinstance(value, int) and not isinstance(value, bool):  # Py4J does not keep apart the sizes of integers
-            suffix = _SUFFIXES.get(str(expression.dataType().sql()))
-            return str(expression.sql()) if suffix is None else f"{value}{suffix}"  # dates are integers, too
+            type = str(expression.dataType().sql())
+            if _class(expression.dataType()) == "DayTimeIntervalType":
+                return _interval(value)
+            if type in _SUFFIXES:  # dates are integers, too
+                return f"{value}{_SUFFIXES[type]}"
+            return str(expression.sql())
         literals = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal
         return str(literals.create(value, expression.dataType()).sql())
 
@@ -184,6 +190,16 @@ class TableFunction:
 
     class Java:
         implements = ["org.apache.spark.sql.api.java.UDF1"]
+
+
+def _interval(microseconds: int) -> str:
+    """A literal of Spark's, which WITHIN takes as well."""
+    sign, left = ("-" if microseconds < 0 else ""), abs(microseconds)
+    days, left = divmod(left, 86_400_000_000)
+    hours, left = divmod(left, 3_600_000_000)
+    minutes, left = divmod(left, 60_000_000)
+    seconds, left = divmod(left, 1_000_000)
+    return f"INTERVAL '{sign}{days} {hours:02}:{minutes:02}:{seconds:02}.{left:06}' DAY TO SECOND"
 
 
 def _seq(scala: Any) -> list[Any]:

@@ -64,6 +64,22 @@ def reaches(spark: SparkSession, owner: SparkSession) -> bool:
     return jsession_of(spark) is not None or session_id(spark) == session_id(owner)
 
 
+_SETTINGS_OF_CONDITIONS = tuple(
+    f"spark.sql.{name}"
+    for name in (
+        "session.timeZone", "ansi.enabled", "ansi.doubleQuotedIdentifiers", "parser.escapedStringLiterals",
+        "caseSensitive",
+    )
+)  # fmt: skip
+
+
+def reads_alike(spark: SparkSession, owner: SparkSession) -> bool:
+    """Whether a condition says the same in both sessions: `TIMESTAMP '…'` depends on the time zone."""
+    if session_id(spark) == session_id(owner):
+        return True
+    return all(spark.conf.get(name) == owner.conf.get(name) for name in _SETTINGS_OF_CONDITIONS)
+
+
 def create_view(df: DataFrame, name: str, *, replace: bool, is_global: bool = False) -> None:
     """A user's temporary view, of the session or of the application (`global_temp.name`).
 

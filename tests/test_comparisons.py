@@ -207,7 +207,7 @@ def equal(x: str, y: str) -> cel.Comparison:
 def test_keys_change_nothing(formula: cel.Formula, rows: list[Row], strategy: str) -> None:
     options = Options(strategy)
     if strategy == "NEXT_MATCH":
-        undefined = cel.And | cel.All | cel.Unless | cel.Project
+        undefined = cel.And | cel.All | cel.Unless | cel.Project | cel.Across  # the oracle has no rule for these
         assume(not any(isinstance(part, undefined) for part in strategies.subformulas(formula)))
     marks = tuple(sorted(cel.variables(formula)))
     try:

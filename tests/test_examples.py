@@ -10,6 +10,7 @@ import sparks
 from pyspark.sql import DataFrame, SparkSession
 
 import cersql
+from cersql import scripts
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -34,11 +35,23 @@ def flights(spark, monkeypatch):
     return spark
 
 
-@pytest.mark.parametrize("text", blocks("sql"))
-def test_readme_sql(flights, text):
-    rows = flights.sql(text).collect()
-    assert sum(row.times for row in rows) == 231
-    assert [row.times for row in rows] == sorted((row.times for row in rows), reverse=True)
+def test_readme_sql(flights):
+    query, function = (script(flights, text) for text in blocks("sql"))
+    try:
+        assert [row.legs for row in function] == sorted((row.legs for row in function), reverse=True)
+        assert len(function) == 5
+        assert all(row.legs >= 3 for row in function)
+    finally:
+        flights.sql("DROP PATTERN FUNCTION delays")
+    assert sum(row.times for row in query) == 231
+    assert [row.times for row in query] == sorted((row.times for row in query), reverse=True)
+
+
+def script(spark, text):
+    """The rows of the last statement."""
+    for statement in [text[span.start : span.end] for span in scripts.split(text)]:
+        frame = spark.sql(statement)
+    return frame.collect()
 
 
 @pytest.mark.parametrize("code", blocks("python"))

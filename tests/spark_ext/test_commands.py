@@ -92,9 +92,16 @@ def test_show_patterns(session: SparkSession) -> None:
         ("gamma", "FUNCTION", "SESSION", "CREATE PATTERN FUNCTION gamma AS PATTERN A a ORDER BY ts RETURN a.id"),
         ("beta", "VIEW", "GLOBAL", f"CREATE GLOBAL TEMPORARY PATTERN VIEW beta AS {QUERY}"),
     ]
-    for like, names in (("*a", "alpha gamma beta"), ("AL*|be*", "alpha beta"), ("a", ""), ("al?ha", "")):
-        found = [row.name for row in session.sql(f"SHOW PATTERNS LIKE '{like}'").collect()]
-        assert found == names.split() or like == "al?ha"
+    likes = (
+        ("*a", "alpha gamma beta"), ("AL*|be*", "alpha beta"), ("a", ""), ("al.ha", "alpha"), ("xq?alpha", ""),
+        ("[ag]*", "alpha gamma"), ("(|beta", "beta"),
+    )  # fmt: skip
+    for like, names in likes:
+        assert [row.name for row in session.sql(f"SHOW PATTERNS LIKE '{like}'").collect()] == names.split(), like
+    for like in ("al.ha", "alp?ha", "x?alpha", "[b-z]*", "alpha | x", " alpha", "*"):  # as Spark, where both have it
+        shown = {row.viewName for row in session.sql(f"SHOW VIEWS LIKE '{like}'").collect()} - {"ev"}
+        found = {row.name for row in session.sql(f"SHOW PATTERNS LIKE '{like}'").collect()} - {"beta", "gamma"}
+        assert found == shown, like
     assert [row.name for row in session.newSession().sql("SHOW PATTERNS").collect()] == ["beta"]
 
 
@@ -272,6 +279,43 @@ def test_saved_and_loaded(session: SparkSession, tmp_path: Path) -> None:
         cersql.patterns(other).load(file)
     assert caught.value.text == file.read_text()
     assert caught.value.line == len(file.read_text().splitlines())
+
+
+def test_what_was_replaced_is_saved_before_what_is_made_of_it(session: SparkSession, tmp_path: Path) -> None:
+    session.sql(f"CREATE GLOBAL TEMPORARY PATTERN VIEW base AS {QUERY}")
+    over = "FROM (SELECT x, 'A' AS type FROM {}) AS s PATTERN A a ORDER BY x RETURN a.x AS x"
+    session.sql(f"CREATE PATTERN VIEW one AS {over.format('global_temp.base')}")
+    session.sql(f"CREATE PATTERN VIEW two AS {over.format('`one`')}")
+    session.sql(f"CREATE OR REPLACE PATTERN VIEW one AS {over.format('global_temp.base')} LIMIT 3")
+    file = tmp_path / "patterns.sql"
+    cersql.patterns(session).save(file)
+    text = file.read_text()
+    assert text.index("VIEW base") < text.index("VIEW one") < text.index("VIEW two")
+    for name in ("PATTERN VIEW two", "PATTERN VIEW one", "PATTERN VIEW global_temp.base"):
+        session.sql(f"DROP {name}")
+    assert sorted(cersql.patterns(session).load(file)) == ["base", "one", "two"]
+    file.chmod(0o640)
+    cersql.patterns(session).save(file)
+    assert file.stat().st_mode & 0o777 == 0o640
+    with pytest.raises(FileNotFoundError):
+        cersql.patterns(session).save(tmp_path / "nosuch" / "patterns.sql")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        cersql.patterns(session).save(tmp_path / "folder")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "patterns.sql"]
+
+
+def test_the_same_names_in_two_sessions(session: SparkSession) -> None:
+    other = session.newSession()
+    view(other, "ev", EVENTS, "id INT, type STRING, k INT, ts INT, v DOUBLE")
+    session.sql(f"CREATE PATTERN VIEW v AS {QUERY}")
+    other.sql(f"CREATE PATTERN VIEW v AS {QUERY.replace('RETURN k, ', 'RETURN ')} LIMIT 1")
+    assert (session.table("v").columns, other.table("v").columns) == (["k", "x", "y"], ["x", "y"])
+    other.sql("DROP PATTERN VIEW v")
+    assert (list(cersql.patterns(session)), list(cersql.patterns(other))) == (["v"], [])
+    assert session.sql("SELECT * FROM v WHERE k = 1").columns == ["k", "x", "y"]
+    session.sql("DROP VIEW v")
+    assert session.sql("SHOW PATTERNS").collect() == []
 
 
 def test_what_only_contains_the_word_is_sparks(session: SparkSession) -> None:

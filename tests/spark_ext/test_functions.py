@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from typing import Any
 
@@ -125,6 +126,33 @@ def test_types_of_parameters(session: SparkSession) -> None:
         == []
     )
     session.sql("DROP PATTERN FUNCTION typed")
+
+
+def test_constants_of_every_making(session: SparkSession) -> None:
+    times = [(i, "AB"[i % 2], datetime.datetime(2024, 1, 1, 0, i, tzinfo=datetime.UTC)) for i in range(6)]
+    view(session, "times", times, "id INT, type STRING, ts TIMESTAMP")
+    session.sql(
+        """CREATE OR REPLACE PATTERN FUNCTION made(
+             w INTERVAL DAY TO SECOND DEFAULT INTERVAL '1' MINUTE, bits INT DEFAULT 8 >> 3, yes BOOLEAN DEFAULT 1 < 2,
+             n ARRAY<ARRAY<INT>> DEFAULT array(), m MAP<STRING, ARRAY<INT>> DEFAULT map()
+           ) AS PATTERN A x ; B y WHERE yes AND bits = 1 AND size(n) = 0 AND size(m) = 0
+           ORDER BY ts WITHIN w RETURN x.id AS x, y.id AS y"""
+    )
+    session.sql("DECLARE OR REPLACE VARIABLE one INT DEFAULT 1")
+    counts = {
+        "": 3,
+        ", INTERVAL '3' MINUTE": 5,
+        ", INTERVAL '1' MINUTE + INTERVAL '2' MINUTE": 5,
+        ", INTERVAL '1' MINUTE * 3": 5,
+        ", bits => one": 3,
+        ", bits => 5": 0,
+        ", n => array(array(1))": 0,
+    }
+    frames = [session.sql(f"SELECT * FROM made(TABLE(times){more})") for more in counts]
+    assert [len(rows) for rows in together(frames)] == list(counts.values())
+    assert "must be a constant" in refused(session, "SELECT m.* FROM times, LATERAL made(TABLE(times), bits => id) m")
+    session.sql("DROP PATTERN FUNCTION made")
+    session.sql("DROP TEMPORARY VARIABLE one")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 import re
 from collections.abc import Iterator
@@ -241,6 +242,26 @@ def test_global_views_from_another_session(session: SparkSession) -> None:
     assert "before the pattern: k = 2" in text(other, "EXPLAIN SELECT x FROM global_temp.gv WHERE k = 2")
     other.sql("DROP PATTERN VIEW global_temp.gv")
     assert "gv" not in list(cersql.patterns(session))
+
+
+def test_a_global_view_in_a_session_of_another_time_zone(session: SparkSession) -> None:
+    """`TIMESTAMP '…'` means what it does in the session that asks."""
+    hours = [(i, "A", datetime.datetime(2024, 1, 1, i, tzinfo=datetime.UTC)) for i in range(6)]
+    view(session, "hours", hours, "id INT, type STRING, h TIMESTAMP")
+    session.sql(
+        "CREATE GLOBAL TEMPORARY PATTERN VIEW gh AS FROM hours PATTERN A a PARTITION BY h ORDER BY id RETURN h, a.id AS x"  # noqa: E501
+    )
+    other = session.newSession()
+    sql = "SELECT x FROM global_temp.gh WHERE h = TIMESTAMP '2024-01-01 12:00:00'"
+    try:
+        assert "before the pattern: h = " in text(other, f"EXPLAIN {sql}")
+        with settings(other, spark__sql__session__timeZone="Asia/Tokyo"):
+            assert [row.x for row in other.sql(sql).collect()] == [3]
+            assert "no filter acts before the pattern: its session reads literals otherwise" in text(
+                other, f"EXPLAIN {sql}"
+            )
+    finally:
+        session.sql("DROP PATTERN VIEW global_temp.gh")
 
 
 def test_without_the_hook(session: SparkSession, spark: SparkSession) -> None:
