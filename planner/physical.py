@@ -24,6 +24,7 @@ from planner.keys import keyed
 from planner.lower import Lowered
 from planner.query import Query
 from planner.sql import literal, quote
+from runtime import nodes
 from runtime.program import WORD_BITS, Program, symbol_words
 
 # A slice is this many windows long, so that one row in so many is sent twice.
@@ -120,10 +121,22 @@ def _why_compared(made: Lowered) -> tuple[str, ...]:
         return ()
     shown = ", ".join(sql for sql, _ in made.terms[:3]) + (", …" if len(made.terms) > 3 else "")
     if made.program.rule == "registers":
-        return (f"events are compared by {shown} in registers: a cost by the values that wait in the window",)
+        return (f"events are compared by {shown} in registers, {_cost(made.program.machine)}",)
     why = f": {made.why_general}" if made.why_general else ""
     cost = "slow, at a cost by the values that wait in the window"
     return (f"events are compared by {shown} in the general engine{why}; {cost}",)
+
+
+def _cost(machine: object) -> str:
+    """What an event costs where runs wait with a value."""
+    assert isinstance(machine, nodes.Registers)
+    waits = (machine.holds > 0) & (machine.goes_on > 0)
+    indexed, sorted_ = machine.index_of != nodes.NOBODY, machine.ordered_of != nodes.NOBODY
+    if not (waits & ~indexed).any():
+        return "found by an index: a constant cost per event"
+    if not (waits & ~indexed & ~sorted_).any():
+        return "found by an ordered index: a logarithmic cost per event"
+    return "a cost by the values that wait in the window"
 
 
 def guard_sql(guard: Guard, query: Query) -> str:

@@ -29,6 +29,7 @@ _CHECKS = {
 # left op right, with the sides exchanged
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 Op = tuple[int, int, int]  # kind, register, term
+Edge = tuple[int, bool, list[Op]]  # source, contiguous, ops
 
 
 @dataclass
@@ -121,6 +122,29 @@ class _Builder:
         return [k for n, asks in self.greedy.asks[position] if n == number for k, _ in asks]
 
     def needed(self) -> list[set[int]]:
+        """For each position the registers that hold something there and that a later event can be compared with."""
+        return [live & held for live, held in zip(self._live(), self._held(), strict=True)]
+
+    def _held(self) -> list[set[int]]:
+        """For each position the registers that an event so far can have set."""
+
+        def own(q: int) -> set[int]:
+            ops = [op for clause in self.clauses for k in self._choices(q, clause.number) for op in clause.ops[k]]
+            return {register for kind, register, _ in ops if nodes.SET <= kind < nodes.OWN}
+
+        found = [own(q) for q in range(len(self.greedy.masks))]
+        todo = list(range(len(found)))
+        while todo:
+            p = todo.pop()
+            for f in self.greedy.follow[p]:
+                going_on = {r for clause in self.clauses if clause.number in f.inside for r in clause.registers}
+                more = (found[p] & going_on) - found[f.position]
+                if more:
+                    found[f.position] |= more
+                    todo.append(f.position)
+        return found
+
+    def _live(self) -> list[set[int]]:
         """For each position the registers that a later event can be compared with, or that can still change."""
         found: list[set[int]] = [set() for _ in self.greedy.masks]
         changed = True
@@ -157,7 +181,7 @@ def _equal_term(ops: list[Op], register: int | None) -> int:
     return nodes.NOBODY
 
 
-def _indexes(edges: list[tuple[int, bool, list[Op]]], n: int) -> dict[int, int]:
+def _indexes(edges: list[Edge], n: int) -> dict[int, int]:
     """For each position the register that most edges from it want to be equal to something."""
     found: dict[int, int] = {}
     for p in range(n):
@@ -166,6 +190,38 @@ def _indexes(edges: list[tuple[int, bool, list[Op]]], n: int) -> dict[int, int]:
         usable = [r for r in asked if any(_equal_term(ops, r) != nodes.NOBODY for ops in own)]
         if usable:
             found[p] = max(set(usable), key=lambda r: (usable.count(r), -r))
+    return found
+
+
+def _range(ops: list[Op], register: int, kept: bool) -> tuple[int, int] | None:
+    """The check (kind, term) by which an edge takes the runs of an ordered index, (EVERY, 0) if it takes all; None if
+    it does more with the register than to check it once and forget it. `kept`: it is needed afterwards."""
+    check = (nodes.EVERY, 0)
+    old = True  # the register holds what it did before the event
+    for kind, own, term in ops:
+        if own != register or kind >= nodes.OWN or not old:
+            continue
+        if kind in (nodes.RESET, nodes.SET):
+            old = False
+        elif kind > nodes.SET or check[0] != nodes.EVERY:
+            return None
+        else:
+            check = (kind, term)
+    return None if old and kept else check
+
+
+def _ordered(edges: list[list[Edge]], needed: list[set[int]], index: dict[int, int]) -> dict[int, tuple[int, dict]]:
+    """The positions whose runs an ordered index finds: the register, and for each edge (by q and place) its range."""
+    found: dict[int, tuple[int, dict]] = {}
+    for p, registers in enumerate(needed):
+        if len(registers) != 1 or p in index:
+            continue
+        (register,) = registers
+        own = {(q, i): edge for q, to in enumerate(edges) for i, edge in enumerate(to) if edge[0] == p}
+        ranges = {at: _range(ops, register, register in needed[at[0]]) for at, (_, _, ops) in own.items()}
+        if any(contiguous for _, contiguous, _ in own.values()) or None in ranges.values():
+            continue
+        found[p] = register, ranges
     return found
 
 
@@ -179,7 +235,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Reg
     if why is not None:
         return why
     needed = builder.needed()
-    edges: dict[int, list[tuple[int, bool, list[Op]]]] = defaultdict(list)
+    edges: dict[int, list[Edge]] = defaultdict(list)
     for q in greedy.first:
         edges[q].append((nodes.FROM_START, False, builder.edge_ops(q, None, needed[q])))
     for p, follow in enumerate(greedy.follow):
@@ -189,6 +245,13 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Reg
     flat = [edge for q in range(n) for edge in edges[q]]
     ops = [op for _, _, own in flat for op in own]
     index = _indexes(flat, n)
+    ordered = _ordered([edges[q] for q in range(n)], needed, index)
+    numbers = {p: x for x, p in enumerate(ordered)}
+    ranges = [
+        ordered[source][1][q, i] if source in ordered else (nodes.EVERY, 0)
+        for q in range(n)
+        for i, (source, _, _) in enumerate(edges[q])
+    ]
 
     def ints(values: Iterable[int]) -> np.ndarray:
         return np.array(list(values), np.int64)
@@ -204,6 +267,11 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Reg
         contiguous=ints(contiguous for _, contiguous, _ in flat),
         wanted=ints(_equal_term(own, index.get(source)) for source, _, own in flat),
         index_of=ints(index.get(p, nodes.NOBODY) for p in range(n)),
+        ordered_of=ints(numbers.get(p, nodes.NOBODY) for p in range(n)),
+        sorted_by=ints(ordered[p][0] if p in ordered else nodes.NOBODY for p in range(n)),
+        range_kind=ints(kind for kind, _ in ranges),
+        range_term=ints(term for _, term in ranges),
+        holds=ints(map(len, needed)),
         op_of=np.concatenate([[0], np.cumsum([len(own) for _, _, own in flat])]).astype(np.int64),
         op_kind=ints(kind for kind, _, _ in ops),
         op_register=ints(register for _, register, _ in ops),

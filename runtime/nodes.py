@@ -291,6 +291,7 @@ RESET, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, UNEQUAL = range(7)
 SET, GREATEST, LEAST, SAME = range(7, 11)
 OWN = 16  # + a check: of two terms of the event; the register is the number of the first
 NOBODY = -1  # no register, term, or run
+EVERY = -1  # no check: all runs pass
 FROM_START = -1  # the source of an edge from the beginning
 
 
@@ -303,7 +304,10 @@ class Registers(Node):
     is the position before, or FROM_START; `contiguous` only at the next event. Ops of edge e: op_of[e] … op_of[e + 1].
     `label` is an index into Program.labels, `last` says whether a match can end there, `goes_on` whether anything
     follows; `near`: whether something contiguous does. `index_of[p]`: the register by which runs at p are indexed, or
-    NOBODY; `wanted[e]`: the term that an edge wants it to be equal to, or NOBODY.
+    NOBODY; `wanted[e]`: the term that an edge wants it to be equal to, or NOBODY. `ordered_of[p]`: the number of the
+    ordered index (runtime.ordered) of the runs at p, by register `sorted_by[p]`, or NOBODY. An edge from there takes
+    the runs whose register passes `range_kind[e]` with the term `range_term[e]`, or all: EVERY. `holds[p]`: how
+    many registers mean something at p.
     """
 
     guard: IntArray
@@ -316,6 +320,11 @@ class Registers(Node):
     contiguous: IntArray
     wanted: IntArray
     index_of: IntArray
+    ordered_of: IntArray
+    sorted_by: IntArray
+    range_kind: IntArray
+    range_term: IntArray
+    holds: IntArray
     op_of: IntArray
     op_kind: IntArray
     op_register: IntArray

@@ -4,12 +4,12 @@ A run is at a position of the pattern and holds in registers what it still has t
 least. Runs at one position with equal registers are one *entry*, with one node of the compact set, whatever the number
 of partial matches. An event is compared with the entries at the positions before those that accept it, so the cost is
 by the bindings that wait in the window, about a hundred million a second; or, where an edge asks for equality, only
-with those that have its value, which an index finds ([CHAIN] Algorithm 2): a constant cost per event.
+with those that have its value, which an index finds ([CHAIN] Algorithm 2): a constant cost per event. Where all that
+follows a position asks `<`, `>`, `<>` and the like of one register and forgets it, the entries lie in an ordered index
+(runtime.ordered): log² of their number per event.
 
 The automaton must be unambiguous: from a position, or the beginning, no two next positions bear the same label. Then
 every match is found on one way, and each is listed once without any subset construction.
-
-Road not taken yet: ordered indexes for inequalities, which would make an event logarithmic in the entries.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from runtime.ecs import BOTTOM, extend, inside, link
 from runtime.jit import kernel
 from runtime.nodes import (
     EQUAL,
+    EVERY,
     FROM_START,
     GREATER,
     GREATER_EQUAL,
@@ -36,13 +37,14 @@ from runtime.nodes import (
     RESET,
     SET,
 )
+from runtime.ordered import clear, lacks_room, passing, push, room
 from runtime.program import NULL_CODE
 
 # What a register can hold besides codes. Codes of terms are greater (runtime.terms).
 EMPTY = NULL_CODE + 1  # nothing yet: every check passes
 BAD = NULL_CODE + 2  # a NULL, or values that nothing can be equal to: every check fails
 
-DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING = range(5)
+DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING, NEEDS_ORDERED = range(6)
 # Places in Entries.counts.
 KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL = range(7)
 GONE = -2
@@ -90,6 +92,10 @@ class Automaton(NamedTuple):
     source: AnyArray
     contiguous: AnyArray
     wanted: AnyArray
+    ordered_of: AnyArray
+    sorted_by: AnyArray
+    range_kind: AnyArray
+    range_term: AnyArray
     op_of: AnyArray
     op_kind: AnyArray
     op_register: AnyArray
@@ -332,8 +338,9 @@ def found(entries, q, pending, k):
 
 @kernel
 def step_kernel(
-    arena, automaton, entries, pending, roots, begin, symbols, words, positions, rows, clocks, keys, mute, width, strict
-):
+    arena, automaton, entries, ordered, pending, roots, begin,
+    symbols, words, positions, rows, clocks, keys, mute, width, strict,
+):  # fmt: skip
     """Read events from `begin` on. Returns (why it stopped, the event to go on with); an event that lacked room has had
     no effect."""
     counts = entries.counts
@@ -341,6 +348,7 @@ def step_kernel(
     for i in range(begin, len(clocks)):
         if len(keys) > 0 and keys[i] != counts[KEY]:
             forget_all(entries)
+            clear(ordered)
             counts[KEY] = keys[i]
         now, position, symbol = clocks[i], positions[i], symbols[i, 0]
         counts[LAST_POSITION] = position
@@ -362,6 +370,20 @@ def step_kernel(
                     if apply(automaton, edge, symbols, i, words, pending.registers, n):
                         n = gather(arena, pending, n, q, serial, BOTTOM, now)
                     continue
+                if automaton.ordered_of[p] != NOBODY:
+                    if 2 * (n + 1) >= len(pending.at):
+                        return NEEDS_PENDING, i
+                    if arena.size[0] + room(ordered, 1) + 2 >= len(arena.row):
+                        return NEEDS_NODES, i
+                    kind = automaton.range_kind[edge]
+                    value = symbols[i, words + automaton.range_term[edge]]
+                    for r in range(pending.registers.shape[1]):
+                        pending.registers[n, r] = EMPTY
+                    known = kind == EVERY or value != NULL_CODE
+                    if known and apply(automaton, edge, symbols, i, words, pending.registers, n):
+                        node = passing(arena, ordered, automaton.ordered_of[p], kind, value, now, width, strict)
+                        if node != BOTTOM:
+                            n = gather(arena, pending, n, q, serial, node, arena.start[node])
                 # By the index: the entries with this event's value, then those that wait for none yet.
                 term = automaton.wanted[edge]
                 indexed = term != NOBODY
@@ -403,6 +425,8 @@ def step_kernel(
             return NEEDS_ROOTS, i
         if counts[N_USED] + n > len(entries.node) or 2 * (counts[N_FILLED] + n) > len(entries.table):
             return NEEDS_ENTRIES, i
+        if lacks_room(ordered, n):
+            return NEEDS_ORDERED, i
         for k in range(n):
             q = pending.at[k]
             node = extend(arena, rows[i], automaton.label[q], pending.child[k], pending.start[k])
@@ -411,6 +435,11 @@ def step_kernel(
                 roots.node[root], roots.clock[root], roots.key[root] = node, now, counts[KEY]
                 counts[N_ROOTS] = root + 1
             if not automaton.goes_on[q]:
+                continue
+            x = automaton.ordered_of[q]
+            if x != NOBODY and pending.registers[k, automaton.sorted_by[q]] > BAD:
+                value = pending.registers[k, automaton.sorted_by[q]]
+                push(arena, ordered, x, value, node, now, width, strict)
                 continue
             # Behind a position with a contiguous follower it matters which event was the last.
             e = NOBODY if automaton.near[q] else found(entries, q, pending, k)

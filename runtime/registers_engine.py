@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import cea, ecs, nodes, registers
+from runtime import cea, ecs, nodes, ordered, registers
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.cea_engine import ALL_REPORT, FIRST_NODES, NO_KEYS, CeaEngine, next_positions
 from runtime.errors import ExecutionError, InternalError
@@ -41,6 +41,7 @@ class RegistersEngine(CeaEngine):
         self._automaton = registers.Automaton(**{name: getattr(machine, name) for name in registers.Automaton._fields})
         self._index_of = machine.index_of
         self._entries: registers.Entries | None = None
+        self._ordered: ordered.Ordered | None = None
         self._pending: registers.Pending | None = None
 
     def _states_of(self, program: Program) -> SubsetTable:
@@ -71,9 +72,9 @@ class RegistersEngine(CeaEngine):
         arena, at, words = self._ready(clocks), 0, self._program.words
         self._crowded = -1
         while True:
-            entries, pending = self._room(clocks.dtype)
+            entries, sorted_, pending = self._room(clocks.dtype)
             result, at = registers.step_kernel(
-                arena, self._automaton, entries, pending, self._roots, at,
+                arena, self._automaton, entries, sorted_, pending, self._roots, at,
                 symbols, words, positions, rows, clocks, keys, mute, self._width, self._strict,
             )  # fmt: skip
             self._live.counts[cea.N_ROOTS] = entries.counts[registers.N_ROOTS]
@@ -88,6 +89,8 @@ class RegistersEngine(CeaEngine):
                 arena = self._make_room(clocks[at], at)
             elif result == registers.NEEDS_ENTRIES:
                 self._entries = self._more_entries(entries, clocks[at])
+            elif result == registers.NEEDS_ORDERED:
+                self._ordered = self._more_ordered(sorted_, clocks[at])
             elif result == registers.NEEDS_PENDING:
                 self._pending = registers.new_pending(2 * len(pending.at), self._n_registers, clocks.dtype)
             elif at == self._stuck:
@@ -108,17 +111,29 @@ class RegistersEngine(CeaEngine):
 
     _wanting = -1
 
-    def _room(self, clock: np.dtype) -> tuple[registers.Entries, registers.Pending]:
+    def _more_ordered(self, sorted_: ordered.Ordered, now: Any) -> ordered.Ordered:
+        """Without what has left the window; with more room, if more than half of it has not."""
+        ordered.sweep_ordered(self._arena, sorted_, now, self._width, self._strict)
+        if 2 * (sorted_.ends[:, ordered.END].max() + FIRST_ENTRIES) > sorted_.value.shape[1]:
+            return ordered.grown_ordered(sorted_)
+        return sorted_
+
+    def _room(self, clock: np.dtype) -> tuple[registers.Entries, ordered.Ordered, registers.Pending]:
         if self._entries is None:
             self._entries = registers.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock)
             self._entries.counts[registers.KEY] = self._live.counts[cea.KEY]
+        if self._ordered is None:
+            n = 1 + int(self._automaton.ordered_of.max())
+            self._ordered = ordered.new_ordered(n, 4 * FIRST_ENTRIES, clock)
         if self._pending is None:
             self._pending = registers.new_pending(FIRST_ENTRIES, self._n_registers, clock)
-        return self._entries, self._pending
+        return self._entries, self._ordered, self._pending
 
     def least_row(self) -> int:
         """See Engine.least_row. Compacts the arena. O(nodes)."""
-        if self._arena is None or self._entries is None or self._entries.counts[registers.N_USED] == 0:
+        if self._arena is None or self._entries is None or self._ordered is None:
+            return int(np.iinfo(np.int64).max)
+        if self._entries.counts[registers.N_USED] == 0 and not self._ordered.ends[:, ordered.N_BLOCKS].any():
             return int(np.iinfo(np.int64).max)
         return self._compact(self._last_clock)
 
@@ -126,12 +141,17 @@ class RegistersEngine(CeaEngine):
         """Drop every node that no run reaches inside the window. Returns the least row still mentioned."""
         assert self._arena is not None
         assert self._entries is not None
+        assert self._ordered is not None
+        ordered.sweep_ordered(self._arena, self._ordered, now, self._width, self._strict)
         held = np.flatnonzero(self._entries.at >= 0)
-        roots = self._entries.node[held]
+        items = [(x, slice(0, int(end))) for x, end in enumerate(self._ordered.ends[:, ordered.END])]
+        roots = np.concatenate([self._entries.node[held], *(self._ordered.node[item] for item in items)])
         forward = np.zeros(int(self._arena.size[0]), np.int32)
         ecs.mark_kernel(self._arena, roots, len(roots), now, self._width, self._strict, forward)
         least = ecs.slide_kernel(self._arena, now, self._width, self._strict, forward)
-        self._entries.node[held] = forward[roots]
+        self._entries.node[held] = forward[self._entries.node[held]]
+        for item in items:
+            self._ordered.node[item] = forward[self._ordered.node[item]]
         return int(least)
 
     # ------------------------------------------------------------ snapshots
@@ -139,7 +159,7 @@ class RegistersEngine(CeaEngine):
     def snapshot(self) -> bytes:
         """The state, compacted. Codes of terms must mean the same to whoever restores it."""
         entries = self._entries
-        if entries is None or self._arena is None:
+        if entries is None or self._arena is None or self._ordered is None:
             return pickle.dumps({"format": FORMAT, "entries": None})
         self._compact(self._last_clock)
         held = np.flatnonzero(entries.at >= 0)
@@ -148,6 +168,7 @@ class RegistersEngine(CeaEngine):
             {
                 "format": FORMAT,
                 "entries": columns,
+                "ordered": self._ordered_columns(),
                 "arena": [column[: self.nodes].copy() for column in self._arena[:-1]],
                 "position": int(entries.counts[registers.LAST_POSITION]),
                 "key": int(entries.counts[registers.KEY]),
@@ -155,12 +176,18 @@ class RegistersEngine(CeaEngine):
             }
         )
 
+    def _ordered_columns(self) -> dict[str, AnyArray]:
+        assert self._ordered is not None
+        n = int(self._ordered.ends[:, ordered.END].max(initial=0))
+        items = {name: getattr(self._ordered, name)[:, :n].copy() for name in ("value", "node")}
+        return items | {name: getattr(self._ordered, name).copy() for name in ("begin", "latest", "ends")}
+
     def restore(self, data: bytes) -> None:
         """Go on where `snapshot` was taken. ExecutionError SNAPSHOT_VERSION for another format."""
         state = pickle.loads(data)
         if state["format"] != FORMAT:
             raise ExecutionError("SNAPSHOT_VERSION", found=state["format"], expected=FORMAT)
-        self._entries = self._arena = None
+        self._entries = self._arena = self._ordered = None
         if state["entries"] is None:
             return
         columns = state["arena"]
@@ -168,7 +195,12 @@ class RegistersEngine(CeaEngine):
         capacity = max(FIRST_NODES, 2 * len(columns[0]))
         self._arena = ecs.Arena._make([*(grown(column, capacity) for column in columns), arena.size])
         self._arena.size[0] = len(columns[0])
-        entries, _ = self._room(columns[-1].dtype)
+        entries, sorted_, _ = self._room(columns[-1].dtype)
+        while sorted_.value.shape[1] < state["ordered"]["value"].shape[1]:
+            sorted_ = ordered.grown_ordered(sorted_)
+        self._ordered = sorted_
+        for name, column in state["ordered"].items():
+            getattr(sorted_, name)[:, : column.shape[1]] = column
         n = len(state["entries"]["node"])
         while len(entries.node) < n + 1:
             entries = registers.grown_entries(entries)

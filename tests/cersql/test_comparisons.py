@@ -258,3 +258,17 @@ def test_explain_says_why(rest: str, reason: str) -> None:
     compiled = cersql.compile(text, SCHEMA)
     assert reason in compiled.explain("physical")
     assert all(compiled.explain(stage) for stage in STAGES)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "condition", "cost"),
+    [
+        ("A a ; B b ; C c", "a.v = b.v", "found by an index: a constant cost per event"),
+        ("A a ; B b ; C c", "a.v < b.v AND b.v <> c.v", "found by an ordered index: a logarithmic cost per event"),
+        ("A a ; B+ b ; C c", "INCREASING(b.v)", "found by an ordered index: a logarithmic cost per event"),
+        ("A a ; B b ; C c", "a.v < c.v", "a cost by the values that wait in the window"),
+    ],
+)
+def test_explain_says_what_comparing_costs(pattern: str, condition: str, cost: str) -> None:
+    text = f"FROM t PATTERN {pattern} WHERE {condition} ORDER BY ts RETURN *"
+    assert cost in cersql.compile(text, {"t": "ts BIGINT, type STRING, v INT"}).explain()
