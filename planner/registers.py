@@ -225,6 +225,10 @@ def _ordered(edges: list[list[Edge]], needed: list[set[int]], index: dict[int, i
     return found
 
 
+def _near(contiguous: list[bool]) -> int:
+    return nodes.ONLY_NEAR if contiguous and all(contiguous) else int(any(contiguous))
+
+
 def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Registers | str:
     """The node for runtime.registers, or what keeps the pattern from being run so.
 
@@ -261,7 +265,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Reg
         label=ints(labels[mask & keep] for mask in greedy.masks),
         last=ints(p in greedy.last for p in range(n)),
         goes_on=ints(bool(follow) for follow in greedy.follow),
-        near=ints(any(f.contiguous for f in follow) for follow in greedy.follow),
+        near=ints(_near([f.contiguous for f in follow]) for follow in greedy.follow),
         edge_of=np.concatenate([[0], np.cumsum([len(edges[q]) for q in range(n)])]).astype(np.int64),
         source=ints(source for source, _, _ in flat),
         contiguous=ints(contiguous for _, contiguous, _ in flat),

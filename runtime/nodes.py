@@ -291,6 +291,7 @@ RESET, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, UNEQUAL = range(7)
 SET, GREATEST, LEAST, SAME = range(7, 11)
 OWN = 16  # + a check: of two terms of the event; the register is the number of the first
 NOBODY = -1  # no register, term, or run
+ONLY_NEAR = 2  # nothing but contiguous followers
 EVERY = -1  # no check: all runs pass
 FROM_START = -1  # the source of an edge from the beginning
 
@@ -303,11 +304,11 @@ class Registers(Node):
     guard[q] and all ops of the edge pass. Edges are sorted by q: those of q are edge_of[q] … edge_of[q + 1]; `source`
     is the position before, or FROM_START; `contiguous` only at the next event. Ops of edge e: op_of[e] … op_of[e + 1].
     `label` is an index into Program.labels, `last` says whether a match can end there, `goes_on` whether anything
-    follows; `near`: whether something contiguous does. `index_of[p]`: the register by which runs at p are indexed, or
-    NOBODY; `wanted[e]`: the term that an edge wants it to be equal to, or NOBODY. `ordered_of[p]`: the number of the
-    ordered index (runtime.ordered) of the runs at p, by register `sorted_by[p]`, or NOBODY. An edge from there takes
-    the runs whose register passes `range_kind[e]` with the term `range_term[e]`, or all: EVERY. `holds[p]`: how
-    many registers mean something at p.
+    follows; `near`: whether something contiguous does, or ONLY_NEAR. `index_of[p]`: the register by which runs at p are
+    indexed, or NOBODY; `wanted[e]`: the term that an edge wants it to be equal to, or NOBODY. `ordered_of[p]`: the
+    number of the ordered index (runtime.ordered) of the runs at p, by register `sorted_by[p]`, or NOBODY. An edge from
+    there takes the runs whose register passes `range_kind[e]` with the term `range_term[e]`, or all: EVERY.
+    `holds[p]`: how many registers mean something at p.
     """
 
     guard: IntArray

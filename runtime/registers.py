@@ -33,6 +33,7 @@ from runtime.nodes import (
     LESS,
     LESS_EQUAL,
     NOBODY,
+    ONLY_NEAR,
     OWN,
     RESET,
     SET,
@@ -407,7 +408,12 @@ def step_kernel(
                         release(entries, e)
                         e = following
                         continue
-                    if not automaton.contiguous[edge] or entries.last[e] + 1 == position:
+                    if automaton.contiguous[edge] and entries.last[e] + 1 < position:
+                        if automaton.near[p] == ONLY_NEAR:
+                            release(entries, e)
+                        elif not indexed:
+                            break  # so are all that follow: they came before
+                    else:
                         if 2 * (n + 1) >= len(pending.at):
                             return NEEDS_PENDING, i
                         if arena.size[0] + 2 >= len(arena.row):

@@ -207,7 +207,7 @@ class RegistersEngine(CeaEngine):
         self._entries = entries
         for name, column in state["entries"].items():
             getattr(entries, name)[:n] = column
-        for e in range(n):
+        for e in np.argsort(state["entries"]["last"], kind="stable"):  # the latest first in its list
             first = entries.head[entries.at[e]]
             entries.next[e], entries.previous[e] = first, nodes.NOBODY
             if first != nodes.NOBODY:
