@@ -166,7 +166,7 @@ def bucket_of(entries, at, value):
     return np.int64(code & np.uint64(len(entries.bucket) - 1))
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def place(entries, e):
     """Put an entry into the table, where there is room, and into the index."""
     index = entries.index_of[entries.at[e]]
@@ -187,7 +187,7 @@ def place(entries, e):
     entries.table[slot] = e
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def release(entries, e):
     """Take an entry out of its list, the table and the index, and into the free list."""
     before, after = entries.previous[e], entries.next[e]
@@ -297,7 +297,7 @@ def same(a, i, b, j):
     return equal
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def gather(arena, pending, n, q, serial, child, start):
     """Pending number n, just made, as one with an equal one if there is; the number of pending ones after that."""
     size = len(pending.table)
@@ -324,7 +324,7 @@ def gather(arena, pending, n, q, serial, child, start):
     return n + 1
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def found(entries, q, pending, k):
     """The entry at position q with the registers of pending k, or NOBODY."""
     size = len(entries.table)

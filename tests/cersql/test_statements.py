@@ -9,7 +9,7 @@ import pytest
 
 from cersql.commands import rewrite
 from cersql.errors import BindError, ParseError
-from cersql.statements import CreateView, Embedded, Explain, Whole, find, is_ours, queries_of
+from cersql.statements import CreateFunction, CreateView, Embedded, Explain, Whole, find, is_ours, queries_of
 from runtime.errors import Span
 from spark_ext import views
 
@@ -327,3 +327,9 @@ def test_errors_of_a_query_point_into_the_whole_text() -> None:
         rewrite(FakeSession(), sql, plan=fail)  # type: ignore[arg-type]
     assert (caught.value.line, caught.value.column) == (2, 25)
     assert str(caught.value).endswith("                        ^")
+
+
+def test_what_two_tokens_say_together_stays_together() -> None:
+    found = find("CREATE PATTERN FUNCTION f(a ARRAY<ARRAY<INT>> DEFAULT array(), b INT DEFAULT 8 >> 3) AS PATTERN A a")
+    assert isinstance(found, CreateFunction)
+    assert [(p.type, p.default) for p in found.parameters] == [("ARRAY<ARRAY<INT>>", "array()"), ("INT", "8 >> 3")]
