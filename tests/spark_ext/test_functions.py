@@ -133,8 +133,8 @@ def test_constants_of_every_making(session: SparkSession) -> None:
     view(session, "times", times, "id INT, type STRING, ts TIMESTAMP")
     session.sql(
         """CREATE OR REPLACE PATTERN FUNCTION made(
-             w INTERVAL DAY TO SECOND DEFAULT INTERVAL '1' MINUTE, bits INT DEFAULT shiftright(8, 3), yes BOOLEAN DEFAULT 1 < 2,
-             n ARRAY<INT> DEFAULT array(), m MAP<STRING, INT> DEFAULT map()
+             w INTERVAL DAY TO SECOND DEFAULT INTERVAL '1' MINUTE, bits INT DEFAULT shiftright(8, 3),
+             yes BOOLEAN DEFAULT 1 < 2, n ARRAY<INT> DEFAULT array(), m MAP<STRING, INT> DEFAULT map()
            ) AS PATTERN A x ; B y WHERE yes AND bits = 1 AND size(n) = 0 AND size(m) = 0
            ORDER BY ts WITHIN w RETURN x.id AS x, y.id AS y"""
     )
