@@ -7,17 +7,20 @@ Then the matches of each value are those of its own rows, as under PARTITION BY,
 Not done where the pattern can see events of other values: `:`, windows of events, START, nested strategies, CONSUME BY,
 AFTER MATCH SKIP, WITH TIMEOUTS; and where equality does not reach every event, since a variable may be empty, or is
 compared with no other, or a negated part does not mention it. Rows whose value is NULL agree with nothing, and go.
+Where the attribute is not the same for all, see planner.links.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from planner import cel
 from planner.compose import rebuilt
+from planner.links import Equality, agreed, applied, links, of_one_event, with_vetoes
 from planner.query import Key, Query
+from planner.sql import quote
 
 AROUND = (cel.Compare, cel.Agree, cel.Across, cel.Filter, cel.FilterAny, cel.As)  # filters around the whole pattern
 
@@ -50,11 +53,47 @@ def keyed(query: Query, obstacle: str | None) -> Keyed:
         keys.append(key)
         gone += used
     if not keys:
-        return Keyed(query, ("equalities do not reach every event by one attribute, so they are no key",))
+        return _linked(query, agreements, equalities)
     shown = ", ".join(dict.fromkeys(key.sql for key in keys))
     formula = _without_implied(_without(query.formula, gone), {(key.sql, key.type.lower()) for key in keys})
     changed = replace(query, formula=formula, keys=tuple(dict.fromkeys(keys)))
     return Keyed(changed, (f"equal in every match, so a key as PARTITION BY has them: {shown}",))
+
+
+def _linked(query: Query, agreements: list[cel.Agree], equalities: list[Equality]) -> Keyed:
+    """Equalities of different attributes as a key, for which rows are copied."""
+    formula = query.formula
+    parts = [agreed(node) for node in agreements if _covers({variable for variable, _ in node.terms}, formula)]
+    for candidate in links(equalities):
+        linked = with_vetoes(candidate, equalities, always_bound(formula))
+        edges = {e.variables for e in linked.used if isinstance(e, Equality) and isinstance(e.node, cel.Compare)}
+        if _connects(frozenset(linked.attributes), edges, formula):
+            parts.append(linked)
+    for candidate in of_one_event(formula, equalities):
+        parts.append(with_vetoes(candidate, equalities, always_bound(formula)))
+    found = next((linked for linked in parts if linked and _reached(linked.vetoes, formula)), None)
+    if found is None:
+        return Keyed(query, ("equalities do not reach every event, so they are no key",))
+    if query.strategy != "ALL":
+        no = f"equality by different attributes is no key under {query.strategy}: matches of two keys can compete"
+        return Keyed(query, (no,))
+    made = applied(query, found, lambda core: _without(formula, found.used, core))
+    link = made.links[-1]
+    shown = ", ".join(sql for sql, _ in link.by)
+    return Keyed(
+        replace(made, keys=(*query.keys, Key(quote(link.column), ""))),
+        (f"equal in every match, so a key; rows are copied for each of theirs: {shown}",),
+    )
+
+
+def _reached(vetoes: dict[int, dict[str, str]], formula: cel.Formula) -> bool:
+    """Is every event of what must not happen linked? What in turn prevents that would have to be, too."""
+    for veto in _vetoes(formula):
+        if not isinstance(veto, cel.Candidate) or any(_vetoes(veto.inner)):
+            return False
+        if not _covers(vetoes.get(veto.number, ()), veto.inner):
+            return False
+    return True
 
 
 def _agrees(node: cel.Agree, formula: cel.Formula, sql: str) -> bool:
@@ -91,24 +130,6 @@ def _vetoes(formula: cel.Formula) -> Iterator[cel.Formula]:
         yield from _vetoes(part)
 
 
-@dataclass(frozen=True)
-class Equality:
-    """`a.x = b.y`, said by a whole clause of a node around the pattern."""
-
-    node: cel.Compare | cel.Across
-    clause: tuple[cel.Comparison | cel.Test, ...]
-    side: cel.Comparison
-
-    @property
-    def attribute(self) -> tuple[str, str] | None:
-        """What is equal, if it is the same of both events, and the type in which it is."""
-        return (self.side.left.sql, self.side.type.lower()) if self.side.left.sql == self.side.right.sql else None
-
-    @property
-    def variables(self) -> frozenset[str]:
-        return frozenset((self.side.left.variable, self.side.right.variable))
-
-
 def _around(formula: cel.Formula) -> Iterator[cel.Formula]:
     """The filters around the whole pattern."""
     while isinstance(formula, AROUND):
@@ -116,11 +137,18 @@ def _around(formula: cel.Formula) -> Iterator[cel.Formula]:
         formula = formula.inner
 
 
-def _without(formula: cel.Formula, gone: list[Equality | cel.Formula]) -> cel.Formula:
-    """The formula without what is gone; a negated part of which nothing is left to compare is an ordinary one."""
+def _without(
+    formula: cel.Formula,
+    gone: list[Equality | cel.Formula],
+    core: Callable[[cel.Formula], cel.Formula] = lambda formula: formula,
+) -> cel.Formula:
+    """The formula without what is gone; a negated part of which nothing is left to compare is an ordinary one.
+
+    `core`: a change of what the filters stand around.
+    """
     if not isinstance(formula, AROUND):
-        return formula
-    inner = _without(formula.inner, gone)
+        return core(formula)
+    inner = _without(formula.inner, gone, core)
     clauses = [e.clause for e in gone if isinstance(e, Equality) and e.node is formula]
     if isinstance(formula, cel.Across) and clauses:
         left = tuple(clause for clause in formula.clauses if clause not in clauses)
@@ -194,21 +222,26 @@ def _classes(equalities: list[Equality], query: Query) -> Iterator[tuple[Key, li
         if equality.attribute is not None and isinstance(equality.node, cel.Compare):
             by_attribute.setdefault(equality.attribute, []).append(equality)
     formula = query.formula
-    present = always_bound(formula)
     for attribute, own in by_attribute.items():
         edges = {equality.variables for equality in own}
         variables = frozenset[str]().union(*edges)
-        if not _covers(variables, formula) or not _connected(edges, variables & present):
-            continue
-        if {v for v in variables - present if not any(frozenset((v, other)) in edges for other in present)}:
-            continue
-        # One that is always there may be alone, and then nothing is asked of it.
-        if len(variables & present) == 1 and not binds_one_of(formula, variables - present):
+        if not _connects(variables, edges, formula):
             continue
         if query.strategy == "NEXT_MATCH" and any(frozenset(pair) not in edges for pair in combinations(variables, 2)):
             continue  # a run decides on an event before the one that connects the two has come
         if _reaches(formula, attribute):
             yield Key(attribute[0], own[0].side.type), own
+
+
+def _connects(variables: frozenset[str], edges: set[frozenset[str]], formula: cel.Formula) -> bool:
+    """Do equalities between these variables say of every event of every match that it has the same value?"""
+    present = always_bound(formula)
+    if not _covers(variables, formula) or not _connected(edges, variables & present):
+        return False
+    if {v for v in variables - present if not any(frozenset((v, other)) in edges for other in present)}:
+        return False
+    # One that is always there may be alone, and then nothing is asked of it.
+    return len(variables & present) > 1 or binds_one_of(formula, variables - present)
 
 
 def binds_one_of(formula: cel.Formula, wanted: frozenset[str]) -> bool:

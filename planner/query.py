@@ -81,6 +81,18 @@ class Key:
 
 
 @dataclass(frozen=True)
+class Link:
+    """A key by different attributes (planner.links): a column with the values that a row has as an event, in a copy of
+    the row for each. `by`: (attribute as SQL, types of such events, None for any); `type`: in which they are compared;
+    `null`: the first attribute may be NULL, too."""
+
+    column: str
+    type: str
+    by: tuple[tuple[str, tuple[str | None, ...]], ...]
+    null: bool = False
+
+
+@dataclass(frozen=True)
 class Output:
     """A column of the result: an expression over the match's columns. `name` None: Spark's name for `shown`."""
 
@@ -98,7 +110,8 @@ class Query:
     variables that tell matches apart, and what labels hold. `window` bounds the whole match; `strategy` is ALL, STRICT,
     NXT, LAST, MAX or NEXT_MATCH (SKIP TILL NEXT MATCH), and chooses among what fits the window; `consume` is NONE,
     PARTITION or ANY. `timeouts`: also a row for each start whose window closed without a match. `keys`: the planner's
-    own, beside PARTITION BY; a row that has NULL in one is in no match.
+    own, beside PARTITION BY; a row that has NULL in one is in no match. `links`: for which rows
+    are copied.
     """
 
     text: str
@@ -118,6 +131,7 @@ class Query:
     skip: Skip | None = None
     timeouts: bool = False
     keys: tuple[Key, ...] = ()
+    links: tuple[Link, ...] = ()
     marks: tuple[str, ...] = ()
     having: tuple[Sql, ...] = ()
     limit: int | None = None

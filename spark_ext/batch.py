@@ -37,6 +37,7 @@ from planner.query import (
     START_COLUMN,
     STATUS_COLUMN,
     Key,
+    Link,
     Output,
     Query,
     key_column,
@@ -132,10 +133,26 @@ class Batch:
 
     def _with_keys(self) -> DataFrame:
         """The source without rows that have NULL for a key of the planner's; a NULL time is still found."""
-        if not self.query.keys:
-            return self.source
-        known = " AND ".join(f"({self._equal(key)}) IS NOT NULL" for key in self.query.keys)
-        return self.source.where(f"({known}) OR {quote(self.query.order_by[0].column)} IS NULL")
+        source = self.source
+        for link in self.query.links:
+            source = source.selectExpr("*", f"{self._copies(link)} AS {quote(link.column)}")
+        columns = {quote(link.column) for link in self.query.links}
+        keys = [key for key in self.query.keys if key.sql not in columns]
+        if not keys:
+            return source
+        known = " AND ".join(f"({self._equal(key)}) IS NOT NULL" for key in keys)
+        return source.where(f"({known}) OR {quote(self.query.order_by[0].column)} IS NULL")
+
+    def _copies(self, link: Link) -> str:
+        """A copy of the row for each value that it has as an event; none if it can be no event with a value."""
+        types, type, values = dict(self.query.types), link.type.lower(), []
+        for sql, kinds in link.by:
+            tests = ["TRUE" if kind is None else types[kind] for kind in kinds]
+            value = _hashed_alike(f"CAST({sql} AS {link.type})" if type else sql, type)
+            values.append(f"IF({' OR '.join(f'({test})' for test in tests)}, array({value}), array())")
+        all_, some = (values[:1], values[1:]) if link.null else ([], values)
+        known = [f"filter(concat({', '.join(some)}), __cersql_v -> __cersql_v IS NOT NULL)"] if some else []
+        return f"explode(array_distinct(concat({', '.join([*all_, *known])})))"
 
     def _relevant(self) -> str:
         """Does a row satisfy any condition, by its symbol?"""
@@ -199,6 +216,8 @@ class Batch:
 
     def _equal(self, key: Key) -> str:
         """A key of the planner's."""
+        if any(key.sql == quote(link.column) for link in self.query.links):
+            return key.sql
         type = key.type.lower()
         made = _hashed_alike(f"CAST({key.sql} AS {key.type})" if type else key.sql, type)
         return self._where(made, key.sql, self.plan.guards[: self.plan.n_event_guards])
@@ -345,7 +364,7 @@ class Batch:
         calls = any(re.search(r"[\w`]\s*\(", sql) for sql, _ in self.query.origins)
         if not calls or not hasattr(self.source, "_jdf"):  # Connect cannot say; rand() is not worth losing the drop
             return True
-        frame = self.source.selectExpr(*(sql for _, sql in self.symbols))
+        frame = self._with_keys().selectExpr(*(sql for _, sql in self.symbols))
         expressions = frame._jdf.queryExecution().analyzed().expressions()
         return all(expressions.apply(i).deterministic() for i in range(expressions.length()))
 

@@ -201,7 +201,14 @@ def keys_of(pattern: str) -> list[str]:
         ("A a ; B+ b ; C c WHERE a.k = b.k AND c.k = b.k", "k"),
         ("A a ; B b ; C c WHERE a.k = b.k", ""),  # not of C
         ("A a ; B b WHERE a.k = b.k OR a.v = 1", ""),
-        ("A a ; B b WHERE a.k = b.v", ""),  # no one attribute
+        ("A a ; B b WHERE a.k = b.v", "__cersql_link0"),
+        ("A a ; B b ; C c WHERE a.k = b.v", ""),
+        ("A a ; B? b WHERE a.k = b.v", ""),
+        ("A a ; B b ; C c WHERE a.k = b.v AND b.k = c.k", ""),
+        ("A a ; B b SEMANTICS NXT WHERE a.k = b.v", ""),  # matches of two keys can compete
+        ("SEQ(A a, !B b) WHERE a.k = b.v WITHIN 5 SECONDS", "__cersql_link0"),
+        ("SEQ(A a, !(B b ; C c)) WHERE a.k = b.v WITHIN 5 SECONDS", ""),
+        ("SEQ(A+ a, !B b) WHERE a.k = b.v WITHIN 5 SECONDS", ""),
         ("A a ; B b WHERE a.k <=> b.k", ""),  # NULL agrees with NULL
         ("A+ a WHERE a[i-1].k = a.k", ""),
         # a variable that may be empty connects nothing, and asks nothing of the others
@@ -212,7 +219,7 @@ def keys_of(pattern: str) -> list[str]:
         ("A a OR B b WHERE a.k = b.k", ""),
         ("((A a ; B b) FILTER a.k = b.k)+", ""),
         ("(A a ; B b) PART BY (a.k, b.k)", "k"),
-        ("(A a ; B b) PART BY (a.k, b.v)", ""),
+        ("(A a ; B b) PART BY (a.k, b.v)", "__cersql_link0"),
         # what must not happen has to agree with a match that agrees
         ("SEQ(A a, !B b, C c) WHERE [k]", "k"),
         ("SEQ(A a, !(B ; !C ; B), C c) WHERE [k]", "k"),
@@ -250,7 +257,9 @@ SCHEMA = {"t": {"ts": "BIGINT", "type": "STRING", "k": "INT", "v": "DOUBLE"}}
         ("A a ; NXT(B b ; C c) WHERE [k]", "a strategy inside the pattern chooses among all events"),
         ("A a ; B b WHERE [k] AFTER MATCH SKIP PAST LAST ROW", "consumption, skipping and timeouts"),
         ("A a ; B b WHERE [k] CONSUME BY PARTITION", "consumption, skipping and timeouts"),
-        ("A a ; B b WHERE a.k = b.v", "do not reach every event by one attribute"),
+        ("A a ; B b WHERE a.k = b.v", "a key; rows are copied for each of theirs: `k`, `v`"),
+        ("A a ; B b ; C c WHERE a.k = b.v", "do not reach every event"),
+        ("A a ; B b WHERE a.k = b.v SEMANTICS NXT", "no key under NXT: matches of two keys can compete"),
     ],
 )
 def test_explain_says_why(rest: str, reason: str) -> None:

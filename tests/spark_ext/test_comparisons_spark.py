@@ -160,6 +160,56 @@ def test_keys_are_only_a_way_to_run_it(session: SparkSession, monkeypatch: pytes
     assert sum(map(bool, ours)) >= len(texts) - 1
 
 
+LINKED = (
+    "A a ; B b WHERE a.k = b.v",
+    "A a ; B b ; C c WHERE a.k = b.v AND b.v = c.k",
+    "A a ; B+ b ; C c WHERE a.v = b.k AND b.k = c.v AND a.k <> c.k WITHIN 9",
+    "A a ; B? b ; C c WHERE a.k = c.v AND a.k = b.v",
+    "(A a ; B b) PART BY (a.k, b.v)",
+    "Low a ; High b WHERE a.k = b.v",  # one row may be both
+    "Low a ; High b ; Low c WHERE a.k = b.v AND b.v = c.k",
+    "A a ; D b WHERE a.k = b.x",  # INT and DOUBLE
+    "SEQ(A a, !B b, C c) WHERE a.k = c.v AND a.k = b.v",
+    "SEQ(A a, !B b) WHERE a.k = b.v WITHIN 5",
+    "SEQ(A a, !B b) WHERE a.k = b.k WITHIN 5",  # an A without k stays
+    "A a UNLESS (Low b ; High c) WHERE b.k = a.v AND c.v = a.v WITHIN 5",
+    "ALL(A a, B b, C c) WHERE a.k = b.v AND a.k = c.k WITHIN 6",
+)  # fmt: skip
+
+
+def test_rows_are_copied_for_keys_by_different_attributes(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(5)
+    numbers = (None, 0.0, -0.0, 1.0, 2.0, float("nan"))
+    rows = [
+        (n // 2, chance.choice("AABBCD"), chance.choice((None, 0, 1, 2)), chance.choice((None, 0, 1, 2)),
+         chance.choice(numbers), n)
+        for n in range(44)
+    ]  # fmt: skip
+    sparks.view(session, "events", rows, "ts bigint, type string, k int, v int, x double, id int")
+    define = "DEFINE Low AS k < 2 OR k IS NULL, High AS v > 0 OR v IS NULL"
+    texts = [
+        f"FROM events {define} PATTERN {part} ORDER BY ts, id {within} RETURN *"
+        for part, within in ((p.partition(" WITHIN")[0], "".join(p.partition(" WITHIN")[1:])) for p in LINKED)
+    ]
+    for text in texts:
+        assert "rows are copied for each of theirs" in cersql.explain(session, text, "physical"), text
+    ours = sparks.together([session.sql(text) for text in texts])
+    monkeypatch.setattr(planner.physical, "keyed", lambda query, obstacle: Keyed(query))
+    others = sparks.together([session.sql(text) for text in texts])
+    for text, have, want in zip(texts, ours, others, strict=True):
+        assert Counter(map(sparks.bound, have)) == Counter(map(sparks.bound, want)), text
+        assert have, text
+    monkeypatch.undo()
+    # What the general engine cannot do, an absence before the match, keys can.
+    before = "SELECT a.id FROM events PATTERN SEQ(!B b, A a) WHERE a.v = b.k ORDER BY ts, id WITHIN 5 RETURN a.id AS id"
+    plain = """SELECT id FROM events a WHERE type = 'A' AND NOT EXISTS (SELECT * FROM events b WHERE b.type = 'B'
+               AND b.k = a.v AND b.id < a.id AND a.ts - b.ts <= 5)"""
+    found = {row.id for row in session.sql(before.removeprefix("SELECT a.id ")).collect()}
+    assert found == {row.id for row in session.sql(plain).collect()} != set()
+
+
 def test_sources_views_and_agreed_columns(session: SparkSession) -> None:
     sparks.view(session, "orders", [(1, "o1", 10), (2, "o2", 5), (3, None, 1)], "ts bigint, id string, price int")
     sparks.view(session, "payments", [(4, "o2", 5), (5, "o1", 9), (6, None, 1)], "ts bigint, id string, paid int")
