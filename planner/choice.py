@@ -84,8 +84,11 @@ def absence_outside(formula: cel.Formula) -> cel.Formula:
             inner = absence_outside(formula.inner)
             if isinstance(inner, cel.NotAfter):
                 return replace(inner, inner=replace(formula, inner=inner.inner))
-            if isinstance(inner, cel.Across):  # around an absence after the match, with which it compares
+            if isinstance(inner, cel.Across) and contains(inner.inner, (cel.NotAfter,)):  # with which it compares
+                if isinstance(formula, cel.Project):
+                    raise _not_across("an absence after the match inside PROJECT")
                 return replace(inner, inner=absence_outside(replace(formula, inner=inner.inner)))
+            return replace(formula, inner=inner)
         case cel.Across():
             inner = absence_outside(formula.inner)
             if isinstance(inner, cel.NotAfter) and formula.number not in _candidates(inner.vetoes):

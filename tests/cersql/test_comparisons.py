@@ -8,6 +8,7 @@ from queries import bound, check_error, where
 import cersql
 from cersql.explain import STAGES
 from planner import cel
+from planner.errors import PlanError
 from planner.keys import keyed
 from planner.query import Query
 
@@ -281,3 +282,13 @@ def test_explain_says_why(rest: str, reason: str) -> None:
 def test_explain_says_what_comparing_costs(pattern: str, condition: str, cost: str) -> None:
     text = f"FROM t PATTERN {pattern} WHERE {condition} ORDER BY ts RETURN *"
     assert cost in cersql.compile(text, {"t": "ts BIGINT, type STRING, v INT"}).explain()
+
+
+def test_what_is_compared_stays_inside_project() -> None:
+    """The events that PROJECT hides are still compared with what must not happen."""
+    schema = {"t": "ts BIGINT, type STRING, v INT"}
+    text = "FROM t PATTERN PROJECT(c : ({}) FILTER b.v > a.v) ORDER BY ts WITHIN 5 RETURN *"
+    machine = cersql.compile(text.format("A a ; !B b ; C c"), schema).program.machine
+    assert (type(machine).__name__, type(machine.inner).__name__) == ("Keep", "Across")  # type: ignore[union-attr]
+    with pytest.raises(PlanError, match="an absence after the match inside PROJECT"):
+        cersql.compile(text.format("A a ; C c ; !B b"), schema)
