@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 SCRIPT = """
-from runtime import cea
-from runtime.warm import compile_kernels
-compile_kernels()
-print(sum(cea.step_kernel.stats.cache_hits.values()), sum(cea.step_kernel.stats.cache_misses.values()))
+import numpy as np
+from runtime import ecs
+ecs.slide_kernel(ecs.new_arena(16, np.dtype(np.int64)), 0, 5, False, np.zeros(16, np.int32))
+stats = ecs.slide_kernel.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
 
