@@ -9,8 +9,9 @@ clause, and a run remembers which of its sides can still hold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from typing import NamedTuple
 
 from planner import cel
@@ -55,8 +56,42 @@ SIMPLE = (
 
 
 def is_simple(formula: cel.Formula) -> bool:
-    """Is it made of types, sequences, loops, OR and filters alone?"""
+    """Is it made of types, sequences, loops, OR, ALL of a few events, and filters alone?"""
+    if isinstance(formula, cel.All):
+        return any_order(formula) is not None
     return isinstance(formula, SIMPLE) and all(map(is_simple, cel.children(formula)))
+
+
+MOST_IN_ANY_ORDER = 4  # events in an ALL that is written out: 149 positions
+
+
+class AnyOrder(NamedTuple):
+    """ALL of single events, and the comparisons inside it."""
+
+    events: tuple[cel.Formula, ...]
+    clauses: tuple[cel.Compare | cel.Agree, ...]
+
+
+def any_order(formula: cel.Formula) -> AnyOrder | None:
+    """The events of an ALL that can be written out: few, with a variable of its own for each."""
+    match formula:
+        case cel.All(left, right):
+            parts = [any_order(left), any_order(right)]
+            if None in parts or cel.variables(left) & cel.variables(right):
+                return None
+            events = tuple(event for part in parts if part for event in part.events)
+            clauses = tuple(clause for part in parts if part for clause in part.clauses)
+            return AnyOrder(events, clauses) if len(events) <= MOST_IN_ANY_ORDER else None
+        case cel.Compare(inner) | cel.Agree(inner) if isinstance(inner, cel.All | cel.Compare | cel.Agree):
+            own = any_order(inner)
+            named = not isinstance(formula, cel.Agree) or all(variable is not None for variable, _ in formula.terms)
+            return own._replace(clauses=(*own.clauses, formula)) if own and named else None
+        case cel.Event():
+            return AnyOrder((formula,), ())
+        case cel.As(inner) | cel.Filter(inner):
+            own = any_order(inner)
+            return AnyOrder((formula,), ()) if own and len(own.events) == 1 and not own.clauses else None
+    return None
 
 
 def greedy_node(formula: cel.Formula, composer: Composer) -> nodes.Node:
@@ -202,7 +237,44 @@ class _Builder:
             case cel.Or(left, right):
                 a, b = self.part(left), self.part(right)
                 return Part(a.first + b.first, a.last + b.last, a.may_be_empty or b.may_be_empty)
+            case cel.All():
+                return self.in_any_order(formula)
         raise TypeError(f"not a formula for skip till next match: {formula!r}")
+
+    def in_any_order(self, formula: cel.All) -> Part:
+        """ALL of single events: what comes first, one of them or several in one event, then the rest in any order."""
+        found = any_order(formula)
+        assert found is not None
+        made = [self.composer.compared(c.sides) for c in found.clauses if isinstance(c, cel.Compare)]
+        for clause in found.clauses:
+            if isinstance(clause, cel.Agree):
+                made += agreements(clause.terms, clause.type, self.composer)
+        return self.compared_in(lambda: self._orders(found.events), made)
+
+    def _orders(self, events: tuple[cel.Formula, ...]) -> Part:
+        first: list[int] = []
+        last: list[int] = []
+        for size in range(1, len(events) + 1):
+            for taken in combinations(events, size):
+                position = self._at_once(taken)
+                first.append(position)
+                if size == len(events):
+                    last.append(position)
+                    continue
+                rest = self._orders(tuple(event for event in events if not any(event is t for t in taken)))
+                self.joined(Part((position,), (position,)), rest)
+                last += rest.last
+        return Part(tuple(first), tuple(last))
+
+    def _at_once(self, events: tuple[cel.Formula, ...]) -> int:
+        """A position for one event that is all of these."""
+        (position,) = self.part(events[0]).first
+        for event in events[1:]:
+            self.part(event)
+            other = self.positions.pop()
+            self.positions[position].guard |= other.guard
+            self.positions[position].marks |= other.marks
+        return position
 
     def atom(self, guard: frozenset[str | cel.Predicate], marks: frozenset[str]) -> Part:
         if len(self.positions) == MAX_STATES:
@@ -231,11 +303,15 @@ class _Builder:
         return made
 
     def comparisons(self, inner: cel.Formula, clauses: list[nodes.Compared]) -> Part:
-        """φ FILTER with comparisons of events: every position says of which choices it is an event."""
+        """φ FILTER with comparisons of events."""
+        return self.compared_in(lambda: self.part(inner), clauses)
+
+    def compared_in(self, make: Callable[[], Part], clauses: list[nodes.Compared]) -> Part:
+        """The clauses around what `make` makes: every position says of which choices it is an event."""
         first = len(self.clauses)
         self.clauses += [0] * len(clauses)
         position, edge = len(self.positions), len(self.edges)
-        made = self.part(inner)
+        made = make()
         for number, compared in enumerate(clauses, first):
             self.compared[number] = compared
             for p in self.positions[position:]:

@@ -131,7 +131,7 @@ def _cost(machine: object) -> str:
     """What an event costs where runs wait with a value."""
     assert isinstance(machine, nodes.Registers)
     waits = (machine.holds > 0) & (machine.goes_on > 0)
-    indexed, sorted_ = machine.index_of != nodes.NOBODY, machine.ordered_of != nodes.NOBODY
+    indexed, sorted_ = (machine.index_of != nodes.NOBODY) & (machine.holds == 1), machine.ordered_of != nodes.NOBODY
     if not (waits & ~indexed).any():
         return "found by an index: a constant cost per event"
     if not (waits & ~indexed & ~sorted_).any():

@@ -33,6 +33,7 @@ QUERIES = {
     "INCREASING(b.price)": ("A a ; B+ b ; C c", "INCREASING(b.price)"),
     "a.price < b.price, adjacent": ("A a : B b", "a.price < b.price"),
     "a.id = b.id, price rises": ("A a ; B b ; C c", "a.id = b.id AND a.price < b.price"),
+    "ALL, a = b and b = c": ("ALL(A a, B b, C c)", "a.price = b.price AND b.volume = c.volume"),
     "a.price <> b.price": ("A a ; B b ; C c", "a.price <> b.price"),
 }
 
@@ -40,15 +41,18 @@ QUERIES = {
 def measured(name: str, table: Any, repeat: int) -> None:
     pattern, condition = QUERIES[name]
     kinds, price = np.array(table["type"].to_pylist()), np.asarray(table["price"])
+    volume = np.asarray(table["volume"])
     for window in WINDOWS:
         text = f"FROM events PATTERN {pattern} WHERE {condition} ORDER BY ts WITHIN {window} EVENTS RETURN a.id"
         program = cersql.compile(text, {"events": SCHEMA}).program
         symbols = np.zeros((len(kinds), 1 + len(program.terms)), np.int64)
         for bit, guard in enumerate(program.guards):
-            (kind,) = (part for part in guard if len(part) <= 3)
-            symbols[:, 0] |= (kinds == kind).astype(np.int64) << bit
+            own = [part for part in guard if len(part) <= 3]
+            symbols[:, 0] |= np.all([kinds == kind for kind in own], axis=0).astype(np.int64) << bit
         for k, term in enumerate(program.terms):
-            symbols[:, 1 + k] = float_codes(price * 1.1 if "1.1" in term else price)
+            symbols[:, 1 + k] = (
+                volume if "volume" in term[0] else float_codes(price * 1.1 if "1.1" in term[0] else price)
+            )
         n = int(min(len(kinds), max(20_000, MOST / window / 100)))
         rows, mute = np.arange(n, dtype=np.int64), np.ones(n, np.bool_)
 
@@ -114,7 +118,7 @@ def main() -> None:
     if arguments.spark:
         spark_side(arguments.folder, arguments.repeat)
         return
-    table = pq.read_table(stream(arguments.folder, 1), columns=["type", "price"])
+    table = pq.read_table(stream(arguments.folder, 1), columns=["type", "price", "volume"])
     print(f"{'query':28} {'engine':10} {'window':>8} {'M events/s':>10}")
     for name in QUERIES:
         measured(name, table, arguments.repeat)
