@@ -68,9 +68,6 @@ class Batch:
     def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
         self.plan, self.query, self.catalog, self.count_only = plan, plan.query, catalog, count_only
         self.source = catalog.union_frame(self.query.sources)
-        if self.source.isStreaming:
-            # mapInArrow would see each micro-batch for itself, and miss every match that spans two.
-            raise SparkError("STREAM_NOT_SUPPORTED_YET", hint="Write the stream to a table, and match over that.")
         self.spark = self.source.sparkSession
         if _is_local(self.spark):
             # The workers, on this same machine, would all do it at once.
@@ -426,12 +423,12 @@ def _parallelism(spark: object) -> int:
     return int(context.sparkContext().defaultParallelism()) if context is not None else connect.parallelism(spark)
 
 
-def result(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame:
-    """The rows of a query: HAVING, RETURN and LIMIT on top of the matches."""
+def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch) -> DataFrame:
+    """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds."""
     query = plan.query
     source = catalog.union_frame(query.sources)
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True):
-        matches = Batch(plan, catalog).frame()
+        matches = kind(plan, catalog).frame()
     with explained(query.text, matches, query.having, condition=True):
         for condition in query.having:
             matches = analyzed(matches.where(condition.text))
