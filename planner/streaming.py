@@ -31,21 +31,26 @@ ALLOW_SETTING = "cersql.stream.allowUnbounded"
 @dataclass(frozen=True)
 class Holding:
     """`reach`: how far after its first event a match can go; None: for ever (only where that was allowed). `late`: a
-    match is known only when its window has passed."""
+    match is known only when its window has passed. `whole`: what was dropped or consumed is looked at, too. `windows`: for so many
+    windows rows are held: two where a match waits for one, and asks what was in the one before."""
 
     reach: cel.Window | None
     late: bool
+    whole: bool
+    windows: int
 
 
 def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
     """How long a stream must hold rows. PlanError STREAM_UNBOUNDED where that is for ever and was not allowed."""
     query = plan.query
     late = query.skip is not None or contains(query.formula, (cel.NotAfter,))
-    reach = None if _looks_back(query) else _reach(plan)
+    whole = _looks_back(query) is not None
+    reach = None if whole else _reach(plan)
     if reach is None and not allow_unbounded:
         what, hint = _why_unbounded(plan)
         raise PlanError("STREAM_UNBOUNDED", what=what, hint=f"{hint} Or allow it by SET {ALLOW_SETTING} = true.")
-    return Holding(reach, late)
+    windows = 2 if (late or query.timeouts) and contains(query.formula, (cel.NotBefore,)) else 1
+    return Holding(reach, late, whole, windows)
 
 
 def _reach(plan: PhysicalPlan) -> cel.Window | None:
@@ -54,7 +59,7 @@ def _reach(plan: PhysicalPlan) -> cel.Window | None:
     if window is not None:
         return window
     span = longest_path(plan.automaton) if is_flat(query.formula) else None
-    return None if span is None else cel.Window("events", max(0, span - 1))
+    return None if span is None else cel.Window("events", max(1, span))
 
 
 def _whole_window(formula: cel.Formula) -> cel.Window | None:

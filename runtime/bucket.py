@@ -16,6 +16,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +25,7 @@ import pyarrow as pa
 from runtime.arrays import AnyArray
 from runtime.errors import ExecutionError, InternalError
 from runtime.order import as_clock
-from runtime.rereading import Held, advance
+from runtime.rereading import Held, Left, Times, advance
 from runtime.stream_task import FOREVER, NEVER, StreamTask
 
 STATE_FORMAT = 1
@@ -52,10 +53,10 @@ class Chunk:
 
 @dataclass
 class Slab:
-    """Rows of some keys: how many, and the least and greatest time."""
+    """Rows of some keys: how many, the least time from which something can still change, and the greatest time."""
 
     n: int
-    least: int
+    least: int | None
     greatest: int
 
 
@@ -101,8 +102,8 @@ class Bucket:
             self._wait(kept.cast(self._schema))
         head.late += late
         if watermark > head.watermark:
-            head.watermark = watermark
-            yield from self._advance(watermark)
+            before, head.watermark = head.watermark, watermark
+            yield from self._advance(Times(watermark, before))
         if self._schema is not None:
             head.schema = self._schema.serialize().to_pybytes()
 
@@ -163,11 +164,12 @@ class Bucket:
         task = self._task
         if task.reach.kind != "time":
             return FOREVER
-        waits = task.late or task.task.program.timeouts is not None
-        return task.reach.closes_at(slab.least if waits else slab.greatest)
+        freed = task.holds.closes_at(slab.greatest)
+        return freed if slab.least is None or not task.waits else min(freed, task.reach.closes_at(slab.least))
 
-    def _advance(self, watermark: int) -> Iterator[pa.RecordBatch]:
+    def _advance(self, times: Times) -> Iterator[pa.RecordBatch]:
         """The watermark has come to here: read what it has passed, and what closes by it."""
+        watermark = times.watermark
         ready = self._ready(watermark)
         if self._schema is None:
             self._schema = self._stored_schema()
@@ -184,24 +186,24 @@ class Bucket:
         old = [self._rows(number + 1) for number in sorted(touched) if number in self.head.slabs]
         tables = [*old, *([] if new is None else [new])]
         held = Held(pa.concat_tables(tables), sum(table.num_rows for table in old))
-        kept = yield from advance(self._task, held, watermark)
-        self._put(kept, touched)
+        left = yield from advance(self._task, held, times)
+        self._put(left, touched)
 
     def _expires_unread(self) -> bool:
         """Is a due slab one of which nothing is left?"""
-        return not self._task.late and self._task.task.program.timeouts is None and self._task.reach.kind == "time"
+        return not self._task.waits and self._task.reach.kind == "time"
 
-    def _put(self, rows: pa.Table, touched: set[int]) -> None:
+    def _put(self, left: Left, touched: set[int]) -> None:
         """Store what is left of the slabs that were read."""
-        slabs = as_clock(rows.column(self._task.slab))
+        slabs = as_clock(left.rows.column(self._task.slab))
         order = np.argsort(slabs, kind="stable")
         numbers, begins = np.unique(slabs[order], return_index=True)
-        clocks = self._clocks(rows)[order]
-        rows = rows.take(pa.array(order))
-        ends = [*begins[1:].tolist(), rows.num_rows]
-        for number, begin, end in zip(numbers.tolist(), begins.tolist(), ends, strict=True):
-            own = clocks[begin:end]
-            self.head.slabs[number] = Slab(end - begin, int(own.min()), int(own.max()))
+        rows, open_ = left.rows.take(pa.array(order)), left.open[order]
+        clocks = self._clocks(rows)
+        for number, (begin, end) in zip(numbers.tolist(), pairwise([*begins.tolist(), len(order)]), strict=True):
+            own, own_open = clocks[begin:end], clocks[begin:end][open_[begin:end]]
+            least = int(own_open.min()) if len(own_open) else None
+            self.head.slabs[number] = Slab(end - begin, least, int(own.max()))
             self._store.put(number + 1, _blob(rows.slice(begin, end - begin)))
         for number in touched - set(numbers.tolist()):
             self._remove(number)

@@ -18,7 +18,7 @@ from runtime import partition
 from runtime.arrays import AnyArray, IntArray
 from runtime.engine import engine_for
 from runtime.matches import Matches
-from runtime.order import group_ids, sorted_rows
+from runtime.order import as_clock, group_ids, sorted_rows
 from runtime.rows import RowBuilder
 from runtime.select import Match, last_dropped
 from runtime.stream_task import FOREVER, Reach, StreamTask
@@ -31,72 +31,103 @@ class Held(NamedTuple):
     n_old: int
 
 
-def advance(task: StreamTask, held: Held, watermark: int) -> Generator[pa.RecordBatch, None, pa.Table]:
-    """Yield the matches that the watermark makes known; return the rows that later ones can need, in their order."""
+class Times(NamedTuple):
+    """The watermark, and the one up to which the rows were read before."""
+
+    watermark: int
+    before: int
+
+
+class Left(NamedTuple):
+    """What is left: rows, in their order, and for each whether what began there can still change."""
+
+    rows: pa.Table
+    open: AnyArray
+
+
+def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBatch, None, Left]:
+    """Yield the matches that the watermark makes known; return the rows that later ones can need."""
     own, rows = task.task, held.rows
-    order, keys, clocks = _ordered(task, rows)
-    symbols = partition._symbols(own, rows)[order]
-    engine_clocks = partition._clocks(own, rows)[order]
-    old = order < held.n_old
-    waits = task.late or own.program.timeouts is not None
+    stream = _ordered(task, held)
+    order = stream.order
+    symbols = partition.symbols_of(own, rows)[order]
+    engine_clocks = partition.clocks_of(own, rows)[order]
+    # What the engine is told to keep quiet about must have no effect either.
+    mute = None if task.waits or own.program.consume or not held.n_old else stream.old
     engine = engine_for(own.program)
-    fed = engine.feed(symbols, engine_clocks, None, keys, order, None if waits or not held.n_old else old)
-    closed = _closed(task.reach, keys, clocks, watermark)
-    dropped = _Dropped(task, keys, order)
-    builder, payload = RowBuilder(own), partition._compact(own, rows)
-    closed_row = np.zeros(len(order), np.bool_)
-    closed_row[order] = closed
+    fed = engine.feed(symbols, engine_clocks, None, stream.keys, order, mute)
+    closed = _closed(task.reach, stream, times.watermark)
+    closing = np.zeros(len(order), np.bool_)
+    closing[order] = closed & ~_closed_before(task.reach, stream, times.before)
+    dropped = _Dropped(task, stream)
+    builder, payload = RowBuilder(own), partition.compacted(own, rows)
     for matches in chain(fed, engine.flush()):
-        known = _known(task, matches, held.n_old, closed_row)
+        known = _known(task, matches, held.n_old, closing)
         if known.n:
             dropped.note(known)
             yield builder.batch(known, payload)
-    kept = ~closed & ~dropped.rows()
-    result: pa.Table = rows.take(pa.array(order[kept]))
-    return result
+    gone = closed if task.windows == 1 else _closed(task.holds, stream, times.watermark)
+    kept = ~gone if task.whole else ~gone & ~dropped.rows()
+    return Left(rows.take(pa.array(order[kept])), ~closed[kept])
 
 
-def _ordered(task: StreamTask, rows: pa.Table) -> tuple[IntArray, IntArray | None, AnyArray]:
-    """The permutation into the order of the stream; then, in that order, keys (dense numbers) and times."""
-    own = task.task
+class _Stream(NamedTuple):
+    """The rows in the order of the stream: as a permutation, and in that order their keys (dense numbers), their
+    times, and whether they were read before."""
+
+    order: IntArray
+    keys: IntArray | None
+    clocks: AnyArray
+    old: AnyArray
+
+
+def _ordered(task: StreamTask, held: Held) -> _Stream:
+    own, rows = task.task, held.rows
     keys: IntArray | None = None
     if own.keys:
         ids = group_ids([rows.column(name) for name in own.keys], rows.num_rows)
         keys = np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    first, rest = partition._first_codes(own, rows)
+    first, rest = partition.first_codes(own, rows)
     order = sorted_rows(rows, None if own.interleaved else keys, first, rest)
-    clocks = partition.as_clock(rows.column(own.order[0].name))[order]
-    return order, None if keys is None else keys[order], clocks
+    clocks = as_clock(rows.column(own.order[0].name))[order]
+    return _Stream(order, None if keys is None else keys[order], clocks, order < held.n_old)
 
 
-def _closed(reach: Reach, keys: IntArray | None, clocks: AnyArray, watermark: int) -> AnyArray:
+def _closed(reach: Reach, stream: _Stream, watermark: int) -> AnyArray:
     """bool[n]: which rows are out of reach of anything that comes after the watermark."""
+    n = len(stream.order)
     if watermark >= FOREVER:
-        return np.ones(len(clocks), np.bool_)
+        return np.ones(n, np.bool_)
     if reach.kind == "time":
-        result: AnyArray = clocks <= reach.closed_until(watermark)
+        result: AnyArray = stream.clocks <= reach.closed_until(watermark)
         return result
     if reach.kind == "events":
-        return _from_end(keys, len(clocks)) >= reach.size
-    return np.zeros(len(clocks), np.bool_)
+        return _from_end(stream.keys, np.ones(n, np.bool_)) >= reach.size
+    return np.zeros(n, np.bool_)
 
 
-def _from_end(keys: IntArray | None, n: int) -> IntArray:
-    """How many rows of the same key come after each."""
-    if keys is None:
-        return np.arange(n - 1, -1, -1, dtype=np.int64)
-    order = np.argsort(keys, kind="stable")
-    sorted_keys = keys[order]
-    ends = np.searchsorted(sorted_keys, sorted_keys, side="right")
+def _closed_before(reach: Reach, stream: _Stream, before: int) -> AnyArray:
+    """bool[n]: which rows were so already when the rows were read before."""
+    if reach.kind == "events":
+        return stream.old & (_from_end(stream.keys, stream.old) >= reach.size)
+    return stream.old & _closed(reach, stream, before)
+
+
+def _from_end(keys: IntArray | None, counted: AnyArray) -> IntArray:
+    """How many counted rows of the same key come after each."""
+    n = len(counted)
+    order = np.arange(n) if keys is None else np.argsort(keys, kind="stable")
+    upto = np.cumsum(counted[order])
+    ends = np.full(n, n - 1) if keys is None else np.searchsorted(keys[order], keys[order], side="right") - 1
     found = np.empty(n, np.int64)
-    found[order] = ends - 1 - np.arange(n)
+    found[order] = upto[ends] - upto
     return found
 
 
-def _known(task: StreamTask, matches: Matches, n_old: int, closed_row: AnyArray) -> Matches:
-    """Those that have become known now."""
+def _known(task: StreamTask, matches: Matches, n_old: int, closing: AnyArray) -> Matches:
+    """Those that have become known now. closing: bool by row: what began there cannot change any more, and could."""
     if task.late or matches.timeout:
-        keep = closed_row[matches.positions[matches.offsets[:-1]]]
+        keep = closing[matches.positions[matches.offsets[:-1]]]
     else:
         keep = matches.positions[matches.offsets[1:] - 1] >= n_old
     return matches if keep.all() else _chosen(matches, keep)
@@ -117,7 +148,8 @@ def _chosen(matches: Matches, keep: AnyArray) -> Matches:
 class _Dropped:
     """Up to where consumption and skipping have dropped what had begun, in each key."""
 
-    def __init__(self, task: StreamTask, keys: IntArray | None, order: IntArray) -> None:
+    def __init__(self, task: StreamTask, stream: _Stream) -> None:
+        order, keys = stream.order, stream.keys
         self._program = task.task.program
         self._whole = task.task.interleaved or keys is None
         self._keys = np.zeros(len(order), np.int64) if self._whole or keys is None else keys

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runtime.task import Task
 
@@ -36,9 +36,9 @@ class Reach:
 class StreamTask:
     """What a worker does with one bucket. Columns are named as in the batches that Spark sends.
 
-    `slab`: the column that says in which slab of the state a row's key lies. `reach`: rows that it has left behind
-    are in no later match. `late`: a match is known only when its start has left `reach` (an absence after it,
-    AFTER MATCH SKIP). `slot_us`: waiting rows are stored by stretches of so much time. `meaning`: names what the
+    `slab`: the column that says in which slab of the state a row's key lies. `reach`: what began before it can
+    no longer match. `late`: a match is known only when its start has left `reach` (an absence after it,
+    AFTER MATCH SKIP); rows are held for `windows` of them. `whole`: rows that were consumed or skipped are held as well. `slot_us`: waiting rows are stored by stretches of so much time. `meaning`: names what the
     state means; another one cannot go on with it. `described`: the same, for people.
     """
 
@@ -46,6 +46,18 @@ class StreamTask:
     slab: str
     reach: Reach
     late: bool = False
+    whole: bool = False
+    windows: int = 1
     slot_us: int = 1_000_000
     meaning: str = ""
     described: str = ""
+
+    @property
+    def holds(self) -> Reach:
+        """Rows that it has left behind can be in no later match, nor prevent one."""
+        return replace(self.reach, size=self.windows * self.reach.size)
+
+    @property
+    def waits(self) -> bool:
+        """Does anything become known by the time alone?"""
+        return self.late or self.task.program.timeouts is not None

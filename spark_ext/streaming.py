@@ -83,6 +83,8 @@ class Streaming(Batch):
             slab=SLAB_COLUMN,
             reach=_reach(self.holding),
             late=self.holding.late,
+            whole=self.holding.whole,
+            windows=self.holding.windows,
             slot_us=max(1_000, self._delay_us // 8) or 1_000_000,
             meaning=hashlib.sha256(repr(told).encode()).hexdigest(),
             described=self._described(),
@@ -153,7 +155,8 @@ def _reach(held: Holding) -> Reach:
     window = held.reach
     if window is None:
         return Reach("none")
-    return Reach(window.kind, int(window.size), window.strict)
+    # A window of n events spans n - 1 positions after its first.
+    return Reach(window.kind, int(window.size) - (window.kind == "events"), window.strict)
 
 
 def _choose_store(spark: SparkSession) -> None:
