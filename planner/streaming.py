@@ -31,8 +31,8 @@ ALLOW_SETTING = "cersql.stream.allowUnbounded"
 @dataclass(frozen=True)
 class Holding:
     """`reach`: how far after its first event a match can go; None: for ever (only where that was allowed). `late`: a
-    match is known only when its window has passed. `whole`: what was dropped or consumed is looked at, too. `windows`: for so many
-    windows rows are held: two where a match waits for one, and asks what was in the one before."""
+    match is known only when its window has passed. `whole`: what was dropped or consumed is looked at, too. `windows`:
+    for so many of them rows are held: two where a match waits for one, and asks what was in the one before."""
 
     reach: cel.Window | None
     late: bool

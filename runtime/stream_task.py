@@ -36,10 +36,11 @@ class Reach:
 class StreamTask:
     """What a worker does with one bucket. Columns are named as in the batches that Spark sends.
 
-    `slab`: the column that says in which slab of the state a row's key lies. `reach`: what began before it can
-    no longer match. `late`: a match is known only when its start has left `reach` (an absence after it,
-    AFTER MATCH SKIP); rows are held for `windows` of them. `whole`: rows that were consumed or skipped are held as well. `slot_us`: waiting rows are stored by stretches of so much time. `meaning`: names what the
-    state means; another one cannot go on with it. `described`: the same, for people.
+    `slab`: the column that says in which slab of the state a row's key lies. `reach`: what began before it can no
+    longer match; rows are held for `windows` of them. `late`: a match is known only when its start has left `reach` (an
+    absence after it, AFTER MATCH SKIP). `whole`: rows that were consumed or skipped are held as well. `slot_us`:
+    waiting rows are stored by stretches of so much time. `meaning`: names what the state means; another one cannot go
+    on with it. `described`: the same, for people.
     """
 
     task: Task

@@ -225,7 +225,7 @@ class Batch:
     def _matched(self, rows: DataFrame, presorted: bool) -> DataFrame:
         task = self._task(presorted)
         schema = StructType([StructField(COUNT_COLUMN, LongType())]) if self.count_only else self._match_schema(task)
-        return _mapped(rows, partial(match_partition, task), schema)
+        return mapped(rows, partial(match_partition, task), schema)
 
     def _order(self) -> tuple[OrderColumn, ...]:
         return tuple(OrderColumn(order.column, order.nulls_last) for order in self.query.order_by)
@@ -329,7 +329,7 @@ class Batch:
     def _partitions(self) -> int:
         """How many tasks: by the estimated size, between the cores and spark.sql.shuffle.partitions."""
         most = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-        return max(1, min(max(_parallelism(self.spark), -(-self._bytes // PARTITION_BYTES)), most))
+        return max(1, min(max(parallelism(self.spark), -(-self._bytes // PARTITION_BYTES)), most))
 
     def _spark_sorts(self, n: int) -> bool:
         setting = self.spark.conf.get(SORT_SETTING, "auto")
@@ -347,7 +347,7 @@ class Batch:
         return all(expressions.apply(i).deterministic() for i in range(expressions.length()))
 
 
-def _mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], schema: StructType) -> DataFrame:
+def mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], schema: StructType) -> DataFrame:
     """mapInArrow, which by itself cannot read columns whose names have dots or back-ticks in them."""
     for field in rows.schema.fields:
         try:
@@ -418,7 +418,7 @@ def _is_local(spark: object) -> bool:
     return session is not None and str(session.sparkContext().master()).startswith("local")
 
 
-def _parallelism(spark: object) -> int:
+def parallelism(spark: object) -> int:
     context = getattr(spark, "_jsparkSession", None)
     return int(context.sparkContext().defaultParallelism()) if context is not None else connect.parallelism(spark)
 

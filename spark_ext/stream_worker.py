@@ -21,7 +21,8 @@ from runtime.errors import CersqlError
 from runtime.order import as_clock
 from runtime.stream_task import NEVER, StreamTask
 
-BUCKET, ROWS, MATCHES = "bucket", "rows", "matches"
+BUCKET, ROWS = "bucket", "rows"
+MATCHES, N_MATCHES, N_LATE = "matches", "n_matches", "n_late"  # what the operator gives: a pack, and what to count
 PACK_ROWS = 1 << 17
 _PACKED = pa.schema([(BUCKET, pa.int32()), (ROWS, pa.binary())])
 
@@ -65,7 +66,8 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Matches as the operator packs them → matches."""
     for batch in batches:
         for blob in batch.column(0):
-            yield from pa.ipc.open_stream(blob.as_buffer())
+            if blob.is_valid:
+                yield from pa.ipc.open_stream(blob.as_buffer())
 
 
 class SparkStore:
@@ -85,6 +87,10 @@ class SparkStore:
         self._values.removeKey((number,))
 
 
+def _row(blob: bytes | None, n_matches: int, n_late: int) -> pd.DataFrame:
+    return pd.DataFrame({MATCHES: [blob], N_MATCHES: [n_matches], N_LATE: [n_late]})
+
+
 class MatchBucket(StatefulProcessor):
     """The stateful operator: a group is a bucket."""
 
@@ -95,14 +101,14 @@ class MatchBucket(StatefulProcessor):
         self._handle = handle
         self._values = handle.getMapState("cersql", "number BIGINT", "blob BINARY")
 
-    def handleInputRows(  # noqa: N802
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues  # type: ignore[override] # noqa: N803
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
         tables = (pa.ipc.open_stream(blob).read_all() for frame in rows for blob in frame[ROWS])
         return self._run(tables, timerValues)
 
-    def handleExpiredTimer(  # noqa: N802
-        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo  # noqa: N803
+    def handleExpiredTimer(
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[pd.DataFrame]:
         return self._run((), timerValues)
 
@@ -113,11 +119,14 @@ class MatchBucket(StatefulProcessor):
         watermark = timers.getCurrentWatermarkInMs()
         try:
             bucket = Bucket(self._task, SparkStore(self._values))
+            late = bucket.head.late
             # Spark's watermark is 0 before there is one.
             for batch in bucket.run(tables, NEVER if watermark <= 0 else watermark * 1000):
-                yield pd.DataFrame({MATCHES: [as_bytes(batch)]})
+                yield _row(as_bytes(batch), batch.num_rows, 0)
             self._set_timer(bucket)
             bucket.save()
+            if bucket.head.late > late:
+                yield _row(None, 0, bucket.head.late - late)
         except CersqlError:
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # as in spark_ext.worker
             raise

@@ -21,19 +21,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import logging
+import uuid
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from planner.physical import PhysicalPlan
 from planner.query import Query
-from planner.sql import quote
 from planner.streaming import ALLOW_SETTING, Holding, holding, meaning
 from runtime.stream_task import Reach, StreamTask
-from spark_ext.batch import Batch, _mapped, _parallelism
+from spark_ext.batch import Batch, mapped, parallelism
 from spark_ext.errors import SparkError
 from spark_ext.schema import SparkCatalog
-from spark_ext.stream_worker import BUCKET, MATCHES, ROWS, MatchBucket, pack, unpack
+from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, ROWS, MatchBucket, pack, unpack
 
 SLAB_COLUMN = "__cersql_slab"
 BUCKETS_SETTING, SLABS_SETTING = "cersql.stream.buckets", "cersql.stream.slabs"
@@ -42,7 +44,11 @@ SLABS = 32  # in a bucket
 MOST_SHOWN = 500  # characters of a query
 STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+METRICS_NAME = "cersql_"  # how the name of our metrics begins
+METRICS = ((N_MATCHES, "matches"), (N_LATE, "late"))
 DELAY = "spark.watermarkDelayMs"  # what withWatermark writes into a column's metadata
+
+_PACKED = StructType([StructField(BUCKET, IntegerType()), StructField(ROWS, BinaryType())])
 
 logger = logging.getLogger("cersql")
 
@@ -61,7 +67,7 @@ class Streaming(Batch):
         self._check(catalog)
         self._delay_us = self._watermarked(catalog)
         self.holding = holding(plan, str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true")
-        self.buckets = self._number(BUCKETS_SETTING, BUCKETS_PER_CORE * _parallelism(self.spark)) if self.keys else 1
+        self.buckets = self._number(BUCKETS_SETTING, BUCKETS_PER_CORE * parallelism(self.spark)) if self.keys else 1
         self.slabs = self._number(SLABS_SETTING, SLABS) if self.keys else 1
 
     def frame(self) -> DataFrame:
@@ -69,11 +75,14 @@ class Streaming(Batch):
         _choose_store(self.spark)
         rows = self._rows(f"{self._slab_sql()} AS {SLAB_COLUMN}")
         task = self.stream_task()
-        packed = _mapped(rows, partial(pack, SLAB_COLUMN, self.slabs), f"{BUCKET} INT, {ROWS} BINARY")
+        packed = mapped(rows, partial(pack, SLAB_COLUMN, self.slabs), _PACKED)
         matched = packed.groupBy(BUCKET).transformWithStateInPandas(
-            MatchBucket(task), f"{MATCHES} BINARY", "Append", "EventTime"
+            MatchBucket(task), f"{MATCHES} BINARY, {N_MATCHES} BIGINT, {N_LATE} BIGINT", "Append", "EventTime"
         )
-        return matched.mapInArrow(unpack, self._match_schema(task.task))
+        # In the progress of whatever query reads this: observedMetrics. Two patterns in one query need two names.
+        counts = [F.expr(f"coalesce(sum({name}), 0L)").alias(shown) for name, shown in METRICS]
+        matched = matched.observe(f"{METRICS_NAME}{uuid.uuid4().hex[:8]}", *counts)
+        return matched.select(MATCHES).mapInArrow(unpack, self._match_schema(task.task))
 
     def stream_task(self) -> StreamTask:
         task = self._task(presorted=False)

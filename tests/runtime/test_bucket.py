@@ -116,9 +116,7 @@ def batch_matches(task: StreamTask, table: pa.Table) -> Counter[str]:
     return bag(partition.run(task.task, table.to_batches()))
 
 
-def streamed(
-    task: StreamTask, table: pa.Table, seed: int, delay: int = 3, store: Memory | None = None
-) -> Counter[str]:
+def streamed(task: StreamTask, table: pa.Table, seed: int, delay: int = 3, store: Memory | None = None) -> Counter[str]:
     """Through a bucket: disorder up to the delay, random micro-batches, a fresh Bucket in each, then the end."""
     chance = random.Random(seed)
     times = table.column("ts").cast(pa.int64()).to_pylist()
@@ -159,7 +157,7 @@ def check(task: StreamTask, rows: Sequence[Row], seed: int) -> Counter[str]:
     expected = batch_matches(task, table)
     found = streamed(task, table, seed)
     missing, extra = expected - found, found - expected
-    assert not missing and not extra, f"missing {list(missing)[:3]}, too many {list(extra)[:3]}"
+    assert (missing, extra) == (Counter(), Counter()), f"missing {list(missing)[:3]}, too many {list(extra)[:3]}"
     return found
 
 
@@ -219,7 +217,7 @@ def test_every_policy(name: str, window: cel.Window) -> None:
     formula, options = QUERIES[name]
     for keyed in (True, False):
         task = stream_task(formula, window, options, keyed, allow=False)
-        assert any([sum(check(task, long_stream(seed), seed).values()) for seed in range(2)])
+        assert any(sum(check(task, long_stream(seed), seed).values()) for seed in (0, 1))
 
 
 @pytest.mark.parametrize("window", [WINDOWS["time"], WINDOWS["strict"]], ids=["time", "strict"])
