@@ -67,8 +67,8 @@ class Streaming(Batch):
         self._check(catalog)
         self._delay_us = self._watermarked(catalog)
         self.holding = holding(plan, str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true")
-        self.buckets = self._number(BUCKETS_SETTING, BUCKETS_PER_CORE * parallelism(self.spark)) if self.keys else 1
-        self.slabs = self._number(SLABS_SETTING, SLABS) if self.keys else 1
+        self.buckets = buckets(self.spark) if self.keys else 1
+        self.slabs = _number(self.spark, SLABS_SETTING, SLABS) if self.keys else 1
 
     def frame(self) -> DataFrame:
         """The matches, as the engine gives them."""
@@ -141,12 +141,6 @@ class Streaming(Batch):
             return "0"
         return f"pmod(hash({', '.join(self.key_sql.values())}), {self.buckets * self.slabs})"
 
-    def _number(self, setting: str, default: int) -> int:
-        written = self.spark.conf.get(setting, str(default)) or str(default)
-        if not written.isdigit() or not 1 <= int(written) <= 1 << 20:
-            raise SparkError("SETTING", name=setting, value=written, expected="a whole number from 1 to 1048576")
-        return int(written)
-
     def _told(self) -> tuple[object, ...]:
         """All that the state depends on."""
         ties = tuple(tie.name for tie in self._ties() if tie.name.startswith("__cersql"))
@@ -158,6 +152,17 @@ class Streaming(Batch):
         text = " ".join(self.query.text.split())
         shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} …"
         return f"{shown} in {self.buckets} buckets of {self.slabs} slabs"
+
+
+def buckets(spark: SparkSession) -> int:
+    return _number(spark, BUCKETS_SETTING, BUCKETS_PER_CORE * parallelism(spark))
+
+
+def _number(spark: SparkSession, setting: str, default: int) -> int:
+    written = spark.conf.get(setting, str(default)) or str(default)
+    if not written.isdigit() or not 1 <= int(written) <= 1 << 20:
+        raise SparkError("SETTING", name=setting, value=written, expected="a whole number from 1 to 1048576")
+    return int(written)
 
 
 def _reach(held: Holding) -> Reach:
