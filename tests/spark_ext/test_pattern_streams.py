@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_what_the_statements_say() -> None:
-    text = f"START PATTERN STREAM s AS FROM live {PATTERN} RETURN * INTO TABLE db.t CHECKPOINT '/c' TRIGGER EVERY '1 minute'"
+    rest = "INTO TABLE db.t CHECKPOINT '/c' TRIGGER EVERY '1 minute'"
+    text = f"START PATTERN STREAM s AS FROM live {PATTERN} RETURN * {rest}"
     found = find(text)
     assert isinstance(found, StartStream)
     assert (found.name, found.table, found.checkpoint, found.trigger) == ("s", "db.t", "/c", "1 minute")
@@ -61,7 +62,8 @@ def session(spark: SparkSession) -> SparkSession:
 
 def source(session: SparkSession, folder: Path, files: int = 3) -> None:
     df = session.range(300).selectExpr(
-        "id", "timestamp_seconds(1000 + id DIV 2) AS ts", "id % 5 AS k", "substr('ABX', CAST(1 + id % 3 AS INT), 1) AS type"
+        "id", "timestamp_seconds(1000 + id DIV 2) AS ts", "id % 5 AS k",
+        "substr('ABX', CAST(1 + id % 3 AS INT), 1) AS type",
     )  # fmt: skip
     arrivals.write(df, "ts", folder, files, arrivals.Disorder(5.0), ended=True)
     arrivals.read(session, df.schema, folder).withWatermark("ts", "5 seconds").createOrReplaceTempView("live")
