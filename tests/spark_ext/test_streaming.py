@@ -70,7 +70,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_replay_is_the_batch(session: SparkSession, name: str) -> None:
-    found = cersql.replay(session, "events", QUERIES[name], disorder=5.0, batches=3, seed=len(name))
+    found = cersql.replay(session, "events", QUERIES[name], disorder=5.0, batches=2, seed=len(name))
     assert found.same, str(found)
     assert found.matches > 0
 
