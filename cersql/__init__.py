@@ -26,6 +26,7 @@ from cersql.api import compile, enable, explain, match, patterns, serve, session
 from cersql.errors import BindError, ParseError  # noqa: E402
 from cersql.matches import Matches  # noqa: E402
 from cersql.planned import Compiled  # noqa: E402
+from cersql.replay import Replay, replay  # noqa: E402
 from planner.errors import PlanError  # noqa: E402
 from runtime.errors import CersqlError, ExecutionError, InternalError  # noqa: E402
 from runtime.program import package_version as _package_version  # noqa: E402
@@ -49,11 +50,13 @@ __all__ = [
     "Matches",
     "ParseError",
     "PlanError",
+    "Replay",
     "compile",
     "enable",
     "explain",
     "match",
     "patterns",
+    "replay",
     "serve",
     "session",
     "sql",

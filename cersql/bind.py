@@ -101,6 +101,7 @@ class _Binder:
             having=tuple(having),
             limit=query.limit,
             uses_size=returns.uses_size,
+            watermark_us=self.clauses.watermark(),
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
         )
         warnings = [

@@ -31,8 +31,9 @@ from cersql.statements import (
     queries_of,
     single_partitions,
 )  # fmt: skip
+from cersql.stream_statements import ShowStreams, StartStream, StopStream
 from runtime.errors import CersqlError, Span
-from spark_ext import functions, patterns, views
+from spark_ext import functions, patterns, streams, views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,6 +113,15 @@ class _Command:
                 return self.show(like)
             case Describe():
                 return self.describe(found)
+            case StartStream():
+                return self.start_stream(found)
+            case StopStream(name, span):
+                if not streams.stop(name):
+                    hint = suggestion(name, streams.names(), "There are")
+                    raise BindError("UNKNOWN_STREAM", span=span, name=name, hint=hint)
+                return views.nothing(self.spark)
+            case ShowStreams():
+                return views.table(self.spark, list(streams.COLUMNS), streams.rows())
 
     def plan(self, query: Span) -> Planned:
         return self._plan(self.spark, self.sql, query)
@@ -141,6 +151,21 @@ class _Command:
         else:
             statement = self.embedded(found.inner, parts)[found.rest.start :]
         return explanation(self.spark, parts, f"EXPLAIN {found.mode or ''} {statement}", self.arguments)
+
+    def start_stream(self, found: StartStream) -> DataFrame:
+        from cersql import api
+
+        if streams.running(found.name):
+            hint = f"STOP PATTERN STREAM {found.name} ends it."
+            raise BindError("STREAM_EXISTS", span=found.span, name=found.name, hint=hint)
+        text = self.sql[found.query.start : found.query.end]
+        inner = find(text)
+        df = self.plan(found.query).frame() if isinstance(inner, Whole) else api.sql(self.spark, text)
+        if not df.isStreaming:
+            hint = "Read the source by spark.readStream and make a view of it; over a table, CREATE TABLE AS will do."
+            raise BindError("NO_STREAM", span=found.query, name=found.name, hint=hint)
+        streams.start(df, found.name, found.table, found.checkpoint, found.trigger)
+        return views.nothing(self.spark)
 
     # ------------------------------------------------------------ definitions
 

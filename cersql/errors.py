@@ -42,6 +42,9 @@ class BindError(CersqlError):
 
     conditions = {
         "UNKNOWN_SOURCE": Condition("42P01", "There is no table or view {name}."),
+        "UNKNOWN_STREAM": Condition("42704", "There is no pattern stream {name}."),
+        "STREAM_EXISTS": Condition("42710", "The pattern stream {name} is running already."),
+        "NO_STREAM": Condition("0A000", "The query of the pattern stream {name} reads no stream."),
         "NO_SOURCE": Condition(
             "42P01", "The query has no FROM, and no type of its pattern ({types}) is a table or view."
         ),

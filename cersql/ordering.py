@@ -54,6 +54,19 @@ class Clauses:
             for name in default.split(",")
         )
 
+    def watermark(self) -> int | None:
+        """WATERMARK in microseconds: how long a stream waits for events that come late."""
+        written = self.query.watermark
+        if written is None:
+            return None
+        size = microseconds(written)
+        if size < 0:
+            raise BindError(
+                "WINDOW_UNIT", span=written.span, found=written.value, problem="a watermark lies behind, never ahead",
+                hint="Write for example WATERMARK 10 MINUTES.",
+            )  # fmt: skip
+        return math.ceil(size)
+
     def window(self, window: syntax.Window, order: Order) -> Window:
         """WITHIN, measured by the first column of ORDER BY."""
         type = self._type(order.column)

@@ -29,6 +29,15 @@ ORDER_SETTING = "cersql.orderBy"
 MOST_DRAWN = 60  # states, in a notebook; nobody reads a picture of more
 _FACTS = ("partition by", "order by", "within", "semantics", "consume by", "after match skip", "states", "layout")
 
+# Where the mistake is, of those that only a stream makes.
+_STREAM_CLAUSES = {
+    "STREAM_WATERMARK": "ORDER BY",
+    "STREAM_ORDER": "ORDER BY",
+    "STREAM_LIMIT": "LIMIT",
+    "STREAM_MIXED": "FROM",
+    "WATERMARK_TWICE": "WATERMARK",
+}
+
 logger = logging.getLogger("cersql")
 
 
@@ -79,20 +88,32 @@ class Planned:
     catalog: SparkCatalog
 
     def frame(self) -> DataFrame:
-        from spark_ext.batch import result
-
-        return result(self.compiled.plan, self.catalog)
+        return self._result(self.catalog)
 
     def refined(self, condition: str) -> DataFrame:
         """The same over the rows of the sources that fulfil a condition, as SQL on their columns."""
-        from spark_ext.batch import result
+        return self._result(self.catalog.filtered(condition))
 
-        return result(self.compiled.plan, self.catalog.filtered(condition))
+    def _result(self, catalog: SparkCatalog) -> DataFrame:
+        from spark_ext.batch import result
+        from spark_ext.streaming import Streaming, is_stream
+
+        plan, tree = self.compiled.plan, self.compiled.syntax
+        if not is_stream(plan.query, catalog):
+            return result(plan, catalog)
+        try:
+            return result(plan, catalog, Streaming)
+        except CersqlError as error:
+            clause = _STREAM_CLAUSES.get(error.condition, "PATTERN")
+            raise error.at(tree.text, tree.clause(clause) or tree.clause("PATTERN")) from None
 
     def count(self) -> DataFrame | None:
         """The number of matches, one BIGINT; None if that takes the rows themselves."""
         from spark_ext.batch import count
+        from spark_ext.streaming import is_stream
 
+        if is_stream(self.compiled.query, self.catalog):
+            return None
         return count(self.compiled.plan, self.catalog)
 
     @property

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cersql import stream_statements
 from cersql.clauses import KEYS, letters_apart, misspelt
 from cersql.errors import ParseError
 from cersql.foreign import check_foreign_query
@@ -104,7 +105,10 @@ class Describe:
 
 
 Query = Whole | Embedded | Counted | Explain
-Statement = Query | CreateView | CreateFunction | Drop | Show | Describe
+Statement = (
+    Query | CreateView | CreateFunction | Drop | Show | Describe
+    | stream_statements.StartStream | stream_statements.StopStream | stream_statements.ShowStreams
+)  # fmt: skip
 
 # The first words that a query can have, PATTERN and WITH aside.
 _CLAUSES = frozenset(
@@ -139,6 +143,8 @@ def queries_of(found: Statement | None) -> tuple[Span, ...]:
     """The places of the queries in a statement."""
     match found:
         case Whole(query) | CreateView(query=query) | CreateFunction(query=query) | Counted(query):
+            return (query,)
+        case stream_statements.StartStream(query=query):
             return (query,)
         case Embedded(queries, _):
             return queries
@@ -445,6 +451,9 @@ class _Definition:
 
     def statement(self, words: list[str]) -> Statement | None:
         second = words[1] if len(words) > 1 else ""
+        stream = stream_statements.parsed(words, self)
+        if stream is not None:
+            return stream
         if words[0] == "CREATE" and "PATTERN" in words:
             return self._creation()
         if (words[0], second) == ("DROP", "PATTERN"):

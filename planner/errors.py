@@ -14,5 +14,6 @@ class PlanError(CersqlError):
         "ACROSS": Condition(
             "0A000", "Comparing what must not happen with the events around it is not supported with {found}."
         ),
+        "STREAM_UNBOUNDED": Condition("0A000", "On a stream this would have to keep rows for ever: {what}."),
         "TIMEOUTS": Condition("0A000", "WITH TIMEOUTS beside {found} is not supported."),
     }

@@ -226,12 +226,12 @@ def position_span(automaton: Automaton, query: Query) -> int | None:
     by_window = int(query.window.size) if query.window is not None and query.window.kind == "events" else None
     if not can_be_sliced(query):
         return None
-    by_path = _longest_path(automaton) if is_flat(query.formula) else None
+    by_path = longest_path(automaton) if is_flat(query.formula) else None
     known = [n for n in (by_window, by_path) if n is not None]
     return min(known) if known and min(known) <= MAX_SPAN else None
 
 
-def _longest_path(automaton: Automaton) -> int | None:
+def longest_path(automaton: Automaton) -> int | None:
     """Events on the longest path from an initial to a final state, waiting before the first not counted."""
     after: dict[int, list[int]] = {}
     started = {t.target for t in automaton.transitions if t.label}

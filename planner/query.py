@@ -110,8 +110,8 @@ class Query:
     variables that tell matches apart, and what labels hold. `window` bounds the whole match; `strategy` is ALL, STRICT,
     NXT, LAST, MAX or NEXT_MATCH (SKIP TILL NEXT MATCH), and chooses among what fits the window; `consume` is NONE,
     PARTITION or ANY. `timeouts`: also a row for each start whose window closed without a match. `keys`: the planner's
-    own, beside PARTITION BY; a row that has NULL in one is in no match. `links`: for which rows
-    are copied.
+    own, beside PARTITION BY; a row that has NULL in one is in no match. `links`: for which rows are copied.
+    `watermark_us`: WATERMARK, for a stream.
     """
 
     text: str
@@ -138,6 +138,7 @@ class Query:
     uses_size: bool = False
     origins: tuple[tuple[str, Sql], ...] = ()
     warnings: tuple[str, ...] = ()
+    watermark_us: int | None = None
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)

@@ -155,6 +155,12 @@ class ExecutionError(CersqlError):
             "55000",
             "This worker runs cersql {worker} and was sent a program of {program}.",
         ),
+        "STREAM_CHANGED": Condition(
+            "55000", "The checkpoint holds the state of another query: it was {old}, and now it is {new}."
+        ),
+        "STREAM_COLUMNS": Condition(
+            "55000", "The checkpoint holds rows with the columns {old}, and now they have {new}."
+        ),
         "SNAPSHOT_VERSION": Condition("55000", "A snapshot of format {found} cannot be restored by format {expected}."),
     }
 

@@ -44,7 +44,7 @@ def run(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
             return
 
 
-def _symbols(task: Task, rows: pa.Table) -> AnyArray:
+def symbols_of(task: Task, rows: pa.Table) -> AnyArray:
     """int64[n] or int64[n, words + terms]."""
     symbols = as_symbols([rows.column(name) for name in task.symbols], task.symbol_bits)
     if not task.terms:
@@ -53,7 +53,7 @@ def _symbols(task: Task, rows: pa.Table) -> AnyArray:
     return np.concatenate([words, term_codes([rows.column(name) for name in task.terms])], axis=1)
 
 
-def _first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]:
+def first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]:
     """Numbers to sort by first, and the columns that remain: the first ORDER BY column if it is one number."""
     column = rows.column(task.order[0].name)
     rest = (*task.order[1:], *task.ties)
@@ -64,7 +64,7 @@ def _first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]
     return np.zeros(rows.num_rows, np.int64), (*task.order, *task.ties)
 
 
-def _clocks(task: Task, rows: pa.Table) -> AnyArray:
+def clocks_of(task: Task, rows: pa.Table) -> AnyArray:
     """What windows are measured in; positions serve where there is no window of time."""
     windows = [w for w in (task.program.window, *task.program.inner_windows) if w is not None]
     if not any(window.kind == "time" for window in windows):
@@ -85,26 +85,26 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     if task.position is not None:
         first, rest = as_clock(rows.column(task.position)), ()
     else:
-        first, rest = _first_codes(task, rows)
+        first, rest = first_codes(task, rows)
     order = sorted_rows(rows, None if task.interleaved else keys, first, rest)
     keys = None if keys is None else keys[order]
     positions: IntArray | None = None if task.position is None else first[order]
-    clocks = _clocks(task, rows)[order]
+    clocks = clocks_of(task, rows)[order]
     mute: AnyArray | None = None
     if task.slices is not None:
         mute = (clocks if positions is None else positions) // task.slices.size != keys
-    symbols = _symbols(task, rows)[order]
+    symbols = symbols_of(task, rows)[order]
     engine = engine_for(task.program)
     if task.count_only:
         yield engine.count(symbols, clocks, positions, keys, mute) + sum(matches.n for matches in engine.flush())
         return
     builder = RowBuilder(task)
-    rows = _compact(task, rows)
+    rows = compacted(task, rows)
     for matches in chain(engine.feed(symbols, clocks, positions, keys, order, mute), engine.flush()):
         yield builder.batch(matches, rows)
 
 
-def _compact(task: Task, rows: pa.Table) -> pa.Table:
+def compacted(task: Task, rows: pa.Table) -> pa.Table:
     """The columns that matches take, each in one piece if it is not too large for that."""
     names = {source for source, _ in task.key_outputs} | {task.order[0].name}
     names.update(field for variable in task.variables for field in variable.fields)
@@ -123,7 +123,7 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
     for piece in _pieces(batches):
         begin = base + (held.num_rows if held is not None else 0)
         keys = keyer.keys(piece)
-        symbols, clocks = _symbols(task, piece), _clocks(task, piece)
+        symbols, clocks = symbols_of(task, piece), clocks_of(task, piece)
         positions = None if task.position is None else as_clock(piece.column(task.position))
         mute = None
         if task.slices is not None:
@@ -133,7 +133,7 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
             yield engine.count(symbols, clocks, positions, keys, mute)
             base = begin + piece.num_rows
             continue
-        own = _compact(task, piece)
+        own = compacted(task, piece)
         held = own if held is None else pa.concat_tables([held, own])
         numbers = np.arange(begin, begin + piece.num_rows, dtype=np.int64)
         for matches in engine.feed(symbols, clocks, positions, keys, numbers, mute):

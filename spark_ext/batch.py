@@ -69,9 +69,6 @@ class Batch:
     def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
         self.plan, self.query, self.catalog, self.count_only = plan, plan.query, catalog, count_only
         self.source = catalog.union_frame(self.query.sources)
-        if self.source.isStreaming:
-            # mapInArrow would see each micro-batch for itself, and miss every match that spans two.
-            raise SparkError("STREAM_NOT_SUPPORTED_YET", hint="Write the stream to a table, and match over that.")
         self.spark = self.source.sparkSession
         if _is_local(self.spark):
             # The workers, on this same machine, would all do it at once.
@@ -247,7 +244,7 @@ class Batch:
     def _matched(self, rows: DataFrame, presorted: bool) -> DataFrame:
         task = self._task(presorted)
         schema = StructType([StructField(COUNT_COLUMN, LongType())]) if self.count_only else self._match_schema(task)
-        return _mapped(rows, partial(match_partition, task), schema)
+        return mapped(rows, partial(match_partition, task), schema)
 
     def _order(self) -> tuple[OrderColumn, ...]:
         return tuple(OrderColumn(order.column, order.nulls_last) for order in self.query.order_by)
@@ -351,7 +348,7 @@ class Batch:
     def _partitions(self) -> int:
         """How many tasks: by the estimated size, between the cores and spark.sql.shuffle.partitions."""
         most = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-        return max(1, min(max(_parallelism(self.spark), -(-self._bytes // PARTITION_BYTES)), most))
+        return max(1, min(max(parallelism(self.spark), -(-self._bytes // PARTITION_BYTES)), most))
 
     def _spark_sorts(self, n: int) -> bool:
         setting = self.spark.conf.get(SORT_SETTING, "auto")
@@ -369,7 +366,7 @@ class Batch:
         return all(expressions.apply(i).deterministic() for i in range(expressions.length()))
 
 
-def _mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], schema: StructType) -> DataFrame:
+def mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], schema: StructType) -> DataFrame:
     """mapInArrow, which by itself cannot read columns whose names have dots or back-ticks in them."""
     for field in rows.schema.fields:
         try:
@@ -440,17 +437,17 @@ def _is_local(spark: object) -> bool:
     return session is not None and str(session.sparkContext().master()).startswith("local")
 
 
-def _parallelism(spark: object) -> int:
+def parallelism(spark: object) -> int:
     context = getattr(spark, "_jsparkSession", None)
     return int(context.sparkContext().defaultParallelism()) if context is not None else connect.parallelism(spark)
 
 
-def result(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame:
-    """The rows of a query: HAVING, RETURN and LIMIT on top of the matches."""
+def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch) -> DataFrame:
+    """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds."""
     query = plan.query
     source = catalog.union_frame(query.sources)
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True):
-        matches = Batch(plan, catalog).frame()
+        matches = kind(plan, catalog).frame()
     with explained(query.text, matches, query.having, condition=True):
         for condition in query.having:
             matches = analyzed(matches.where(condition.text))

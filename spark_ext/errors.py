@@ -32,7 +32,12 @@ class SparkError(CersqlError):
         "NO_ARROW_TYPE": Condition(
             "0A000", "The column {name} is {type}, which PySpark cannot send to Python, where patterns are matched."
         ),
-        "STREAM_NOT_SUPPORTED_YET": Condition("0A000", "A pattern over a stream is not supported yet."),
+        "STREAM_WATERMARK": Condition("0A000", "The source is a stream, and its column {column} has no watermark."),
+        "STREAM_ORDER": Condition("0A000", "On a stream the order is event time, and ORDER BY {column} is {type}."),
+        "STREAM_LIMIT": Condition("0A000", "A stream has no end at which LIMIT {limit} could choose."),
+        "STREAM_MIXED": Condition("0A000", "{streams} is a stream, and {tables} is not."),
+        "WATERMARK_TWICE": Condition("42000", "{column} has a watermark already, of {delay} ms."),
+        "SETTING": Condition("22023", "The setting {name} is {value!r}; it must be {expected}."),
         "FUNCTION_EXISTS": Condition("42723", "There is a table function {name} already."),
         "FUNCTION_CALL": Condition("42605", "The call of the pattern function {name} does not fit: {problem}."),
         "ARGUMENT_TYPE": Condition("0A000", "Through Spark Connect an argument cannot be a {type} here."),

@@ -206,7 +206,6 @@ def test_what_can_be_ordered(type: str, fine: bool) -> None:
 UNBUILT = [
     ("FROM t PATTERN ‸AGG(y : n = SUM(a.v) ; A a)" + END, "AGG"),
     ("FROM t PATTERN A a ORDER BY ts RETURN COUNT(*) GROUP BY ‸a.k", "GROUP BY over matches"),
-    ("FROM t PATTERN A a WATERMARK ‸5 MINUTES ORDER BY ts RETURN *", "WATERMARK"),
     ("FROM t PATTERN A a WHERE a.v > 1 AND (NOT (‸[k]))" + END, "[attribute] under OR or NOT"),
     ("FROM t PATTERN A+ a ORDER BY ts RETURN ‸PREV(a.v)", "PREV"),
     ("FROM t PATTERN A+ a ORDER BY ts RETURN ‸a[i-1].v", "a[i-1].v, a neighbouring event,"),

@@ -9,7 +9,7 @@ from queries import check_place
 from sparks import taught, view
 
 import cersql
-from spark_ext.errors import ExpressionError, SparkError
+from spark_ext.errors import ExpressionError
 
 SCHEMA = "ts BIGINT, type STRING, k INT, v DOUBLE, name STRING, arr ARRAY<INT>"
 
@@ -96,12 +96,3 @@ def test_a_variable_inside_a_subquery_of_a_condition(session: Any) -> None:
     with pytest.raises(ExpressionError) as raised:
         cersql.sql(session, text)
     assert "cannot see the variables" in str(raised.value)
-
-
-def test_a_stream_is_refused(session: Any) -> None:
-    """Rather than matched one micro-batch at a time."""
-    stream = session.readStream.format("rate").load()
-    with pytest.raises(SparkError) as caught:
-        cersql.match(stream, "PATTERN A a DEFINE A AS value > 1 ORDER BY timestamp RETURN a.value")
-    assert caught.value.condition == "STREAM_NOT_SUPPORTED_YET"
-    assert "Write the stream to a table" in str(caught.value)

@@ -1,0 +1,148 @@
+"""What a query needs on a stream: how long a row can matter, and when a match is known.
+
+A stream's state are the rows that a later match can mention or look at (runtime.bucket). That is bounded where a match
+is decided by the rows of its window before it is known:
+
+- a window of the whole pattern, of time or of events, bounds everything: absences, strategies, consumption;
+- without one, a pattern in which no run can wait after its first event (`A : B : C`) spans so many rows at most.
+
+What looks further back is refused: START and a strategy inside the pattern ask where the search began, which was at the
+beginning of the stream, and an absence before the match beside consumption or skipping asks about events that the
+state no longer holds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from planner import cel
+from planner.automaton import Automaton
+from planner.choice import contains
+from planner.compose import is_flat
+from planner.errors import PlanError
+from planner.physical import PhysicalPlan, longest_path
+from planner.query import Query
+
+ALLOW_SETTING = "cersql.stream.allowUnbounded"
+
+
+@dataclass(frozen=True)
+class Holding:
+    """`reach`: how far after its first event a match can go; None: for ever (only where that was allowed). `late`: a
+    match is known only when its window has passed. `whole`: what was dropped or consumed is looked at, too. `windows`:
+    for so many of them rows are held: two where a match waits for one, and asks what was in the one before."""
+
+    reach: cel.Window | None
+    late: bool
+    whole: bool
+    windows: int
+
+
+def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
+    """How long a stream must hold rows. PlanError STREAM_UNBOUNDED where that is for ever and was not allowed."""
+    query = plan.query
+    late = query.skip is not None or contains(query.formula, (cel.NotAfter,))
+    whole = _looks_back(query) is not None
+    reach = None if whole else _reach(plan)
+    if reach is None and not allow_unbounded:
+        what, hint = _why_unbounded(plan)
+        raise PlanError("STREAM_UNBOUNDED", what=what, hint=f"{hint} Or allow it by SET {ALLOW_SETTING} = true.")
+    windows = 2 if (late or query.timeouts) and contains(query.formula, (cel.NotBefore,)) else 1
+    return Holding(reach, late, whole, windows)
+
+
+def _reach(plan: PhysicalPlan) -> cel.Window | None:
+    query = plan.query
+    window = query.window or _whole_window(query.formula)
+    if window is not None:
+        return window
+    span = longest_path(plan.automaton) if is_flat(query.formula) else None
+    return None if span is None else cel.Window("events", max(1, span))
+
+
+def _whole_window(formula: cel.Formula) -> cel.Window | None:
+    """The window of a pattern that is wholly inside one: `(A ; B WITHIN 5 MINUTES)`."""
+    match formula:
+        case cel.Within(_, window):
+            return window
+        case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Project(inner) | cel.Compare(inner):
+            return _whole_window(inner)
+    return None
+
+
+def _looks_back(query: Query) -> str | None:
+    """What in the query depends on more than the rows of a match's window."""
+    if contains(query.formula, (cel.Start,)):
+        return "START asks where the stream began"
+    strategy = _strategy(query.formula)
+    if strategy is not None:
+        return f"{strategy}( ) inside the pattern chooses among all matches since the stream began"
+    if (query.consume != "NONE" or query.skip is not None) and contains(query.formula, (cel.NotBefore,)):
+        clause = "AFTER MATCH SKIP" if query.skip is not None else "CONSUME BY"
+        return f"{clause} beside an absence before the match asks about events whose window has passed"
+    return None
+
+
+def _strategy(formula: cel.Formula) -> str | None:
+    if isinstance(formula, cel.Strategy):
+        return formula.rule
+    return next((found for part in cel.children(formula) if (found := _strategy(part)) is not None), None)
+
+
+def _why_unbounded(plan: PhysicalPlan) -> tuple[str, str]:
+    """What keeps rows for ever, and how to bound it."""
+    back = _looks_back(plan.query)
+    if back is not None:
+        return back, "Write the pattern without it."
+    waiting = _waiting(plan.automaton) if is_flat(plan.query.formula) else None
+    where = f"after {waiting}, it" if waiting else "it"
+    return f"{where} can wait for ever for what comes next", "Bound the pattern by WITHIN, for example WITHIN 1 HOUR."
+
+
+def _waiting(automaton: Automaton) -> str | None:
+    """The variables of an event after which a run can wait."""
+    waits = {t.source for t in automaton.transitions if not t.label and t.source == t.target}
+    for t in automaton.transitions:
+        shown = sorted(v.lstrip("@") for v in t.label)
+        if t.label and t.target in waits and shown:
+            return " and ".join(shown)
+    return None
+
+
+# ---------------------------------------------------------------- what the state means
+
+
+def meaning(query: Query) -> tuple[Any, ...]:
+    """The query but for RETURN, HAVING and the names of variables: equal for queries that can share a state."""
+    names: dict[str, str] = {}
+    formula = _unnamed(query.formula, names)
+    skip = None if query.skip is None else (query.skip.to, names.get(query.skip.mark or "", ""))
+    return (
+        formula, query.window, query.strategy, query.consume, skip, query.timeouts, query.partition_by, query.keys,
+        query.order_by, query.types,
+    )  # fmt: skip
+
+
+def _unnamed(value: Any, names: dict[str, str]) -> Any:
+    """A formula as nested tuples, its variables by their order of appearance."""
+
+    def number(name: str | None) -> str | None:
+        return None if name is None else names.setdefault(name, f"variable {len(names)}")
+
+    match value:
+        case cel.Event(name, marks):
+            return "Event", name, tuple(number(mark) for mark in sorted(marks))
+        case cel.Project(inner, keep):
+            return "Project", _unnamed(inner, names), tuple(sorted(number(mark) or "" for mark in keep))
+        case cel.FilterAny(inner, sides) | cel.Agree(inner, sides):
+            own = tuple((number(mark), str(what)) for mark, what in sides)
+            return value.__class__.__name__, _unnamed(inner, names), own, getattr(value, "type", None)
+    if isinstance(value, tuple):
+        return tuple(_unnamed(part, names) for part in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+        parts = (number(part) if field == "variable" else _unnamed(part, names) for field, part in fields)
+        return value.__class__.__name__, *parts
+    return value

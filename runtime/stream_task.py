@@ -1,0 +1,64 @@
+"""StreamTask: how the rows of one bucket of a stream become matches, and which of them must be kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from runtime.task import Task
+
+FOREVER = 253_370_764_800_000_000
+"""A watermark, in microseconds, of the year 9999: nothing comes after it, so it ends the stream."""
+
+NEVER = -(1 << 62)  # the watermark before there is one
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far after an event a match that began with it can still change: 'time' (microseconds), 'events' or 'none'.
+
+    The same as runtime.program.Window: end − start ≤ size (`strict`: <).
+    """
+
+    kind: str
+    size: int = 0
+    strict: bool = False
+
+    def closed_until(self, watermark: int) -> int:
+        """For a reach of time: the latest time from which nothing after the watermark can be reached."""
+        return watermark + 1 - self.size if self.strict else watermark - self.size
+
+    def closes_at(self, time: int) -> int:
+        """For a reach of time: the least watermark that closes what began at `time`."""
+        return time + self.size - 1 if self.strict else time + self.size
+
+
+@dataclass(frozen=True)
+class StreamTask:
+    """What a worker does with one bucket. Columns are named as in the batches that Spark sends.
+
+    `slab`: the column that says in which slab of the state a row's key lies. `reach`: what began before it can no
+    longer match; rows are held for `windows` of them. `late`: a match is known only when its start has left `reach` (an
+    absence after it, AFTER MATCH SKIP). `whole`: rows that were consumed or skipped are held as well. `slot_us`:
+    waiting rows are stored by stretches of so much time. `meaning`: names what the state means; another one cannot go
+    on with it. `described`: the same, for people.
+    """
+
+    task: Task
+    slab: str
+    reach: Reach
+    late: bool = False
+    whole: bool = False
+    windows: int = 1
+    slot_us: int = 1_000_000
+    meaning: str = ""
+    described: str = ""
+
+    @property
+    def holds(self) -> Reach:
+        """Rows that it has left behind can be in no later match, nor prevent one."""
+        return replace(self.reach, size=self.windows * self.reach.size)
+
+    @property
+    def waits(self) -> bool:
+        """Does anything become known by the time alone?"""
+        return self.late or self.task.program.timeouts is not None

@@ -1,0 +1,144 @@
+"""What Spark pickles and sends to the workers of a streaming query, by reference; see spark_ext.streaming."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from runtime.bucket import Bucket
+from runtime.errors import CersqlError
+from runtime.order import as_clock
+from runtime.stream_task import NEVER, StreamTask
+
+BUCKET, ROWS = "bucket", "rows"
+MATCHES, N_MATCHES, N_LATE = "matches", "n_matches", "n_late"  # what the operator gives: a pack, and what to count
+PACK_ROWS = 1 << 17
+_PACKED = pa.schema([(BUCKET, pa.int32()), (ROWS, pa.binary())])
+
+
+def pack(slab: str, per_bucket: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows → one row for each bucket, with all of the bucket's rows as an Arrow stream."""
+    held: list[pa.RecordBatch] = []
+    n = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            n += batch.num_rows
+        if n >= PACK_ROWS:
+            yield _packed(slab, per_bucket, pa.Table.from_batches(held))
+            held, n = [], 0
+    if held:
+        yield _packed(slab, per_bucket, pa.Table.from_batches(held))
+
+
+def _packed(slab: str, per_bucket: int, rows: pa.Table) -> pa.RecordBatch:
+    buckets = as_clock(rows.column(slab)) // per_bucket
+    order = np.argsort(buckets, kind="stable")
+    numbers, begins = np.unique(buckets[order], return_index=True)
+    rows = rows.take(pa.array(order)).combine_chunks()
+    ends = [*begins[1:].tolist(), rows.num_rows]
+    blobs = [as_bytes(rows.slice(begin, end - begin)) for begin, end in zip(begins.tolist(), ends, strict=True)]
+    columns = [pa.array(numbers, pa.int32()), pa.array(blobs, pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=_PACKED)
+
+
+def as_bytes(rows: pa.Table | pa.RecordBatch) -> bytes:
+    """Rows with their schema, as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write(rows)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Matches as the operator packs them → matches."""
+    for batch in batches:
+        for blob in batch.column(0):
+            if blob.is_valid:
+                yield from pa.ipc.open_stream(blob.as_buffer())
+
+
+class SparkStore:
+    """A bucket's state in Spark's, by number (runtime.bucket.Store)."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def get(self, number: int) -> bytes | None:
+        found = self._values.getValue((number,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, number: int, blob: bytes) -> None:
+        self._values.updateValue((number,), (blob,))
+
+    def remove(self, number: int) -> None:
+        self._values.removeKey((number,))
+
+
+def _row(blob: bytes | None, n_matches: int, n_late: int) -> pd.DataFrame:
+    return pd.DataFrame({MATCHES: [blob], N_MATCHES: [n_matches], N_LATE: [n_late]})
+
+
+class MatchBucket(StatefulProcessor):
+    """The stateful operator: a group is a bucket."""
+
+    def __init__(self, task: StreamTask) -> None:
+        self._task = task
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._values = handle.getMapState("cersql", "number BIGINT", "blob BINARY")
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        tables = (pa.ipc.open_stream(blob).read_all() for frame in rows for blob in frame[ROWS])
+        return self._run(tables, timerValues)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[pd.DataFrame]:
+        return self._run((), timerValues)
+
+    def close(self) -> None:
+        pass
+
+    def _run(self, tables: Iterable[pa.Table], timers: TimerValues) -> Iterator[pd.DataFrame]:
+        watermark = timers.getCurrentWatermarkInMs()
+        try:
+            bucket = Bucket(self._task, SparkStore(self._values))
+            late = bucket.head.late
+            # Spark's watermark is 0 before there is one.
+            for batch in bucket.run(tables, NEVER if watermark <= 0 else watermark * 1000):
+                yield _row(as_bytes(batch), batch.num_rows, 0)
+            self._set_timer(bucket)
+            bucket.save()
+            if bucket.head.late > late:
+                yield _row(None, 0, bucket.head.late - late)
+        except CersqlError:
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # as in spark_ext.worker
+            raise
+
+    def _set_timer(self, bucket: Bucket) -> None:
+        """One timer, for the least watermark at which there is something to do."""
+        due = bucket.next_due()
+        at = None if due is None else -(-due // 1000)
+        if at == bucket.head.timer:
+            return
+        if bucket.head.timer is not None:
+            self._handle.deleteTimer(bucket.head.timer)
+        if at is not None:
+            self._handle.registerTimer(at)
+        bucket.head.timer = at

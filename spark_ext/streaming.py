@@ -1,0 +1,180 @@
+"""A physical plan as a streaming DataFrame: the matches are appended as the watermark makes them known.
+
+source with watermark → (drop) → columns, symbol and slab → mapInArrow(pack) → transformWithState(bucket)
+→ mapInArrow(unpack) → HAVING → RETURN
+
+Keys are hashed to slabs and slabs belong to buckets, which are the groups of the stateful operator: a group costs
+milliseconds, a key must not. Rows travel to the operator in packs, one binary column of Arrow's own format with all
+rows of a bucket, and the matches come back in the same way: what the operator's Pandas frames would do to types and
+NULLs does not happen, and what they cost is paid per pack. The price is one more Python worker in the same stage.
+
+Late rows are dropped by us, not by Spark, which sees no event time in a pack; the watermark itself is Spark's. Rows
+that no part of the pattern wants are dropped above it (the condition names the time, or Catalyst would push it below),
+so that they move it on.
+
+Roads not taken: applyInPandasWithState has no timers beside the one timeout of a group; foreachBatch has no DataFrame
+as its result.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+import uuid
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+from planner.physical import PhysicalPlan
+from planner.query import Query
+from planner.streaming import ALLOW_SETTING, Holding, holding, meaning
+from runtime.stream_task import Reach, StreamTask
+from spark_ext.batch import Batch, mapped, parallelism
+from spark_ext.errors import SparkError
+from spark_ext.schema import SparkCatalog
+from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, ROWS, MatchBucket, pack, unpack
+
+SLAB_COLUMN = "__cersql_slab"
+BUCKETS_SETTING, SLABS_SETTING = "cersql.stream.buckets", "cersql.stream.slabs"
+BUCKETS_PER_CORE = 4
+SLABS = 32  # in a bucket
+MOST_SHOWN = 500  # characters of a query
+STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+METRICS_NAME = "cersql_"  # how the name of our metrics begins
+METRICS = ((N_MATCHES, "matches"), (N_LATE, "late"))
+DELAY = "spark.watermarkDelayMs"  # what withWatermark writes into a column's metadata
+
+_PACKED = StructType([StructField(BUCKET, IntegerType()), StructField(ROWS, BinaryType())])
+
+logger = logging.getLogger("cersql")
+
+
+def is_stream(query: Query, catalog: SparkCatalog) -> bool:
+    return any(catalog.frame(source.relation).isStreaming for source in query.sources)
+
+
+class Streaming(Batch):
+    """Builds the streaming DataFrame of one plan."""
+
+    def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
+        # Positions are numbered where the rows are, and there is one way to cut a stream: by key.
+        layout = "keys" if plan.layout == "keys" else "single"
+        super().__init__(dataclasses.replace(plan, layout=layout, slice_size=None), catalog, count_only)
+        self._check(catalog)
+        self._delay_us = self._watermarked(catalog)
+        self.holding = holding(plan, str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true")
+        self.buckets = buckets(self.spark) if self.keys else 1
+        self.slabs = _number(self.spark, SLABS_SETTING, SLABS) if self.keys else 1
+
+    def frame(self) -> DataFrame:
+        """The matches, as the engine gives them."""
+        _choose_store(self.spark)
+        rows = self._rows(f"{self._slab_sql()} AS {SLAB_COLUMN}")
+        task = self.stream_task()
+        packed = mapped(rows, partial(pack, SLAB_COLUMN, self.slabs), _PACKED)
+        matched = packed.groupBy(BUCKET).transformWithStateInPandas(
+            MatchBucket(task), f"{MATCHES} BINARY, {N_MATCHES} BIGINT, {N_LATE} BIGINT", "Append", "EventTime"
+        )
+        # In the progress of whatever query reads this: observedMetrics. Two patterns in one query need two names.
+        counts = [F.expr(f"coalesce(sum({name}), 0L)").alias(shown) for name, shown in METRICS]
+        matched = matched.observe(f"{METRICS_NAME}{uuid.uuid4().hex[:8]}", *counts)
+        return matched.select(MATCHES).mapInArrow(unpack, self._match_schema(task.task))
+
+    def stream_task(self) -> StreamTask:
+        task = self._task(presorted=False)
+        told = self._told()
+        return StreamTask(
+            task=task,
+            slab=SLAB_COLUMN,
+            reach=_reach(self.holding),
+            late=self.holding.late,
+            whole=self.holding.whole,
+            windows=self.holding.windows,
+            slot_us=max(1_000, self._delay_us // 8) or 1_000_000,
+            meaning=hashlib.sha256(repr(told).encode()).hexdigest(),
+            described=self._described(),
+        )
+
+    # ------------------------------------------------------------ what a stream cannot do
+
+    def _check(self, catalog: SparkCatalog) -> None:
+        query = self.query
+        streams = [source.alias for source in query.sources if catalog.frame(source.relation).isStreaming]
+        tables = [source.alias for source in query.sources if source.alias not in streams]
+        if tables:
+            hint = "Match over streams, or over tables; a table can be joined to a stream in a subquery."
+            raise SparkError("STREAM_MIXED", streams=", ".join(streams), tables=", ".join(tables), hint=hint)
+        column = query.order_by[0].column
+        kind = self.types[column].simpleString()
+        if kind not in ("timestamp", "timestamp_ntz"):
+            hint = "Order by a TIMESTAMP column that has a watermark."
+            raise SparkError("STREAM_ORDER", column=column, type=kind, hint=hint)
+        if query.limit is not None:
+            hint = "Leave LIMIT out, and limit what reads the result."
+            raise SparkError("STREAM_LIMIT", limit=query.limit, hint=hint)
+
+    def _watermarked(self, catalog: SparkCatalog) -> int:
+        """See that the source has a watermark, by itself or by WATERMARK; how far it lies behind, in microseconds."""
+        column, own = self.query.order_by[0].column, self.query.watermark_us
+        frames = [catalog.frame(source.relation) for source in self.query.sources]
+        delays = [frame.schema[column].metadata.get(DELAY) for frame in frames if column in frame.columns]
+        known = [int(delay) for delay in delays if delay is not None]
+        if own is not None:
+            if known:
+                hint = "Leave WATERMARK out, or withWatermark."
+                raise SparkError("WATERMARK_TWICE", column=column, delay=known[0], hint=hint)
+            self.source = self.source.withWatermark(column, f"{-(-own // 1000)} milliseconds")
+            return own
+        if len(known) < len(frames):
+            hint = f"Write WATERMARK 10 MINUTES into the query, or call df.withWatermark({column!r}, '10 minutes')."
+            raise SparkError("STREAM_WATERMARK", column=column, hint=hint)
+        return max(known) * 1000
+
+    # ------------------------------------------------------------ buckets
+
+    def _slab_sql(self) -> str:
+        if not self.keys or self._interleaved:
+            return "0"
+        return f"pmod(hash({', '.join(self.key_sql.values())}), {self.buckets * self.slabs})"
+
+    def _told(self) -> tuple[object, ...]:
+        """All that the state depends on."""
+        ties = tuple(tie.name for tie in self._ties() if tie.name.startswith("__cersql"))
+        return (meaning(self.query), self.symbols, self.terms, self.key_sql, ties, self.buckets, self.slabs,
+                self.plan.guards)  # fmt: skip
+
+    def _described(self) -> str:
+        """What the state is of, for people."""
+        text = " ".join(self.query.text.split())
+        shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} …"
+        return f"{shown} in {self.buckets} buckets of {self.slabs} slabs"
+
+
+def buckets(spark: SparkSession) -> int:
+    return _number(spark, BUCKETS_SETTING, BUCKETS_PER_CORE * parallelism(spark))
+
+
+def _number(spark: SparkSession, setting: str, default: int) -> int:
+    written = spark.conf.get(setting, str(default)) or str(default)
+    if not written.isdigit() or not 1 <= int(written) <= 1 << 20:
+        raise SparkError("SETTING", name=setting, value=written, expected="a whole number from 1 to 1048576")
+    return int(written)
+
+
+def _reach(held: Holding) -> Reach:
+    window = held.reach
+    if window is None:
+        return Reach("none")
+    # A window of n events spans n - 1 positions after its first.
+    return Reach(window.kind, int(window.size) - (window.kind == "events"), window.strict)
+
+
+def _choose_store(spark: SparkSession) -> None:
+    """transformWithState keeps its state in RocksDB only; a query that runs already keeps what it began with."""
+    if spark.conf.get(STORE_SETTING, "") != ROCKSDB:
+        logger.info("%s = %s, which patterns over streams need", STORE_SETTING, ROCKSDB)
+        spark.conf.set(STORE_SETTING, ROCKSDB)

@@ -1,0 +1,113 @@
+"""Sustained events/s of a pattern over a stream, beside the same events through a stateless stream, in one run.
+
+Q2: A ; B ; C of one key; one event in five is of one of these types. For 1, 10³ and 10⁵ keys; then
+micro-batches of 1,000 events over 10⁵ keys that have state, beside empty ones.
+
+    python tests/bench/streaming.py [rows in a micro-batch] [micro-batches]
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import cersql
+from spark_ext import arrivals
+
+PATTERN = "PATTERN A a ; B b ; C c PARTITION BY k ORDER BY ts WITHIN 1 MINUTE RETURN k, a.v AS a, b.v AS b, c.v AS c"
+WINDOWS = {1: "60 MILLISECONDS", 1_000: "1 MINUTE", 100_000: "1 MINUTE"}  # by keys: some four As and Bs of one key
+EVENTS_A_SECOND = 1_000  # of event time: so many rows of a window the state holds
+
+
+def started() -> SparkSession:
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.memory", "4g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return cersql.enable(spark)
+
+
+def events(spark: SparkSession, n: int, keys: int) -> DataFrame:
+    """One event in five is an A, B or C; keys are random, so that few of many keys have a whole match."""
+    kind = "IF(pmod(hash(id, 1), 5) = 0, substr('ABC', CAST(1 + pmod(hash(id, 2), 3) AS INT), 1), 'other')"
+    time = f"timestamp_micros(CAST(1700000000000000 + id * {1_000_000 // EVENTS_A_SECOND} AS BIGINT))"
+    return spark.range(n).selectExpr(
+        "id", f"{time} AS ts", f"pmod(hash(id, 3), {keys}) AS k", f"{kind} AS type", "CAST(id AS DOUBLE) AS v"
+    )
+
+
+def run(df: DataFrame, checkpoint: Path) -> list[Any]:
+    query = (
+        df.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    )
+    query.awaitTermination()
+    return list(query.recentProgress)
+
+
+def rate(progress: list[Any]) -> dict[str, float]:
+    """Of the micro-batches after the first two, which start workers and compile."""
+    own = [p for p in progress[2:] if p.numInputRows]
+    seconds = sum(p.durationMs["triggerExecution"] for p in own) / 1000
+    state = [p.stateOperators[0] for p in own if p.stateOperators]
+    return {
+        "events_per_second": round(sum(p.numInputRows for p in own) / seconds),
+        "batch_seconds": round(statistics.median(p.durationMs["triggerExecution"] for p in own) / 1000, 2),
+        "state_bytes": state[-1].memoryUsedBytes if state else 0,
+        "matches": sum(next(iter(p.observedMetrics.values())).matches for p in progress if p.observedMetrics),
+    }
+
+
+def main(rows: int, batches: int) -> None:
+    spark = started()
+    with tempfile.TemporaryDirectory() as place:
+        for keys, window in WINDOWS.items():
+            folder = Path(place, f"keys{keys}")
+            df = events(spark, rows * batches, keys)
+            arrivals.write(df, "ts", folder / "rows", batches, arrivals.Disorder(2.0))
+            source = arrivals.read(spark, df.schema, folder / "rows").withWatermark("ts", "2 seconds")
+            plain = rate(run(source.where("v >= 0"), folder / "plain"))
+            ours = rate(run(cersql.match(source, PATTERN.replace("1 MINUTE", window)), folder / "ours"))
+            print(json.dumps({"keys": keys, "stateless": plain, "pattern": ours}), flush=True)
+        idle(spark, Path(place, "idle"))
+
+
+def idle(spark: SparkSession, folder: Path, keys: int = 100_000, small: int = 1_000, times: int = 6) -> None:
+    """Every key has an A within the hour; then small micro-batches, each beside the empty one that follows it."""
+    pattern = PATTERN.replace("1 MINUTE", "1 HOUR")
+    start = "timestamp_micros(CAST(1700000000000000 + id AS BIGINT))"
+    first = spark.range(keys).selectExpr("id", f"{start} AS ts", "CAST(id AS INT) AS k", "'A' AS type", "0D AS v")
+    more = spark.range(small * times).selectExpr(
+        "id", f"timestamp_seconds(1700000010 + 10 * (id DIV {small})) AS ts", f"pmod(hash(id), {keys}) AS k",
+        "substr('BC', CAST(1 + id % 2 AS INT), 1) AS type", "0D AS v",
+    )  # fmt: skip
+    source = arrivals.read(spark, first.schema, folder / "rows").withWatermark("ts", "1 second")
+    query = (
+        cersql.match(source, pattern).writeStream.format("noop").option("checkpointLocation", str(folder / "c")).start()
+    )
+    try:
+        for number, part in enumerate((first, *(more.where(f"id DIV {small} = {i}") for i in range(times)))):
+            arrivals.write(part, "ts", folder / f"part{number}", 1, arrivals.Disorder())
+            for file in (folder / f"part{number}").glob("part-*.parquet"):
+                file.rename(folder / "rows" / f"part-{number:03}.parquet")
+            query.processAllAvailable()
+        spent = [(p.numInputRows, p.durationMs["triggerExecution"] / 1000) for p in query.recentProgress[4:]]
+    finally:
+        query.stop()
+    full = statistics.median(seconds for n, seconds in spent if n)
+    empty = [seconds for n, seconds in spent if not n]
+    print(json.dumps({"idle_keys": keys, "events": small, "seconds": full, "empty_seconds": sorted(empty)}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*(int(argument) for argument in (*sys.argv[1:], "500000", "6")[:2]))

@@ -1,0 +1,342 @@
+"""A stream in any order within the watermark, cut anywhere, gives the matches of the batch (no Spark here)."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import harness
+import numpy as np
+import pyarrow as pa
+import pytest
+import strategies
+from harness import PLAIN, Options
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import Row
+
+from planner import cel
+from planner.compile import lowered, visible_variables
+from planner.errors import PlanError
+from planner.query import Skip
+from planner.streaming import holding
+from runtime import partition
+from runtime.bucket import HEAD, Bucket
+from runtime.errors import ExecutionError
+from runtime.stream_task import FOREVER, NEVER, Reach, StreamTask
+from runtime.task import OrderColumn, OutputVariable, Task
+
+SLABS = 4
+LIMIT = 3000  # rows of output; more is left out
+
+
+class Memory(dict):  # type: ignore[type-arg]
+    """A store that counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[int] = []
+
+    def get(self, number: int) -> bytes | None:  # type: ignore[override]
+        self.read.append(number)
+        return super().get(number)
+
+    def put(self, number: int, blob: bytes) -> None:
+        self[number] = blob
+
+    def remove(self, number: int) -> None:
+        del self[number]
+
+
+def stream_task(
+    formula: cel.Formula,
+    window: cel.Window | None,
+    options: Options = PLAIN,
+    keyed: bool = True,
+    timeouts: bool = False,
+    allow: bool = True,
+) -> StreamTask:
+    variables = tuple(sorted(visible_variables(formula)))
+    asked = SimpleNamespace(**vars(options), formula=formula, window=window, timeouts=timeouts)
+    made = lowered(formula, window, variables, options.strategy, options.consume, options.skip, timeouts)
+    held = holding(SimpleNamespace(query=asked, automaton=made.automaton), allow)  # type: ignore[arg-type]
+    program = made.program
+    task = Task(
+        program=program,
+        symbols=tuple(f"symbol{i}" for i in range(program.words)),
+        terms=tuple(f"term{i}" for i in range(len(program.terms))),
+        symbol_bits=None,
+        order=(OrderColumn("ts"),),
+        keys=("key",) if keyed else (),
+        ties=(OrderColumn("id"),),
+        variables=tuple(OutputVariable(v, v, False, ("id",)) for v in variables),
+        key_outputs=(("key", "k"),),
+        start="start",
+        end="end",
+        size=None,
+        limit=None,
+        presorted=False,
+        interleaved=program.rule == "any",
+        status="status" if timeouts else None,
+        names=program.variables,
+    )
+    reach = Reach("none") if held.reach is None else Reach(held.reach.kind, int(held.reach.size), held.reach.strict)
+    if held.reach is not None and held.reach.kind == "events":
+        reach = Reach("events", int(held.reach.size) - 1)
+    return StreamTask(task, "slab", reach, held.late, held.whole, held.windows, slot_us=3)
+
+
+def table_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:
+    program = task.task.program
+    symbols = harness.symbols_of(program, [row.event() for row in rows])
+    symbols = symbols[:, None] if symbols.ndim == 1 else symbols
+    slabs = SLABS if task.task.keys and not task.task.interleaved else 1
+    columns: dict[str, Any] = {
+        "id": pa.array(range(len(rows)), pa.int64()),
+        "ts": pa.array([row.ts for row in rows], pa.timestamp("us")),
+        "key": pa.array([row.key for row in rows], pa.int64()),
+        "slab": pa.array([(row.key or 0) % slabs for row in rows], pa.int32()),
+    }
+    for i in range(program.words):
+        columns[f"symbol{i}"] = symbols[:, i]
+    for i in range(len(program.terms)):
+        codes = symbols[:, program.words + i]
+        columns[f"term{i}"] = pa.array(codes, mask=codes == np.iinfo(np.int64).min)
+    return pa.table(columns)
+
+
+def bag(batches: Iterable[pa.RecordBatch]) -> Counter[str]:
+    return Counter(repr(row) for batch in batches for row in batch.to_pylist())
+
+
+def batch_matches(task: StreamTask, table: pa.Table) -> Counter[str]:
+    return bag(partition.run(task.task, table.to_batches()))
+
+
+def streamed(task: StreamTask, table: pa.Table, seed: int, delay: int = 3, store: Memory | None = None) -> Counter[str]:
+    """Through a bucket: disorder up to the delay, random micro-batches, a fresh Bucket in each, then the end."""
+    chance = random.Random(seed)
+    times = table.column("ts").cast(pa.int64()).to_pylist()
+    order = sorted(range(len(times)), key=lambda i: times[i] + chance.uniform(0, delay))
+    store = Memory() if store is None else store
+    found: Counter[str] = Counter()
+    at, watermark, seen = 0, NEVER, NEVER
+    while at < len(order):
+        own = order[at : at + chance.choice((1, 1, 2, 3, 7))]
+        at += len(own)
+        parts = [table.take(pa.array(part)) for part in (own[::2], own[1::2]) if part]
+        found += took(task, store, parts, watermark)
+        seen = max([seen, *(times[i] for i in own)])
+        watermark = max(watermark, seen - delay - 1)
+        if chance.random() < 0.4:
+            found += took(task, store, [], watermark)
+    found += took(task, store, [], FOREVER)
+    assert set(store) == {HEAD}, f"the state is not freed at the end: {sorted(store)}"
+    return found
+
+
+def took(task: StreamTask, store: Memory, tables: Iterable[pa.Table], watermark: int) -> Counter[str]:
+    bucket = Bucket(task, store)
+    due = bucket.next_due()
+    before = dict(store)
+    found = bag(bucket.run(tables, watermark))
+    bucket.save()
+    if not tables and (due is None or due > watermark):
+        assert not found, "a match became known without a timer"
+        assert {k: v for k, v in store.items() if k != HEAD} == {k: v for k, v in before.items() if k != HEAD}
+    return found
+
+
+def check(task: StreamTask, rows: Sequence[Row], seed: int) -> Counter[str]:
+    table = table_of(task, rows)
+    if not rows:
+        return Counter()
+    expected = batch_matches(task, table)
+    found = streamed(task, table, seed)
+    missing, extra = expected - found, found - expected
+    assert (missing, extra) == (Counter(), Counter()), f"missing {list(missing)[:3]}, too many {list(extra)[:3]}"
+    return found
+
+
+A, B, C = (cel.Event(name, frozenset({name})) for name in "ABC")
+SEQUENCE = cel.Sequence(cel.Sequence(A, B), C)
+WINDOW = cel.Window("time", 5)
+
+
+@given(strategies.queries(), strategies.busy_streams(14, keys=(0, 1, 5, None)), st.booleans(), st.integers(0, 99))
+@strategies.examples(80)
+def test_random_queries(asked: strategies.Asked, rows: list[Row], keyed: bool, seed: int) -> None:
+    try:
+        task = stream_task(asked.formula, asked.window, asked.options, keyed)
+    except PlanError:
+        return
+    if sum(batch.num_rows for batch in partition.run(task.task, table_of(task, rows).to_batches())) > LIMIT:
+        return
+    check(task, rows, seed)
+
+
+WINDOWS = {
+    "time": WINDOW,
+    "strict": cel.Window("time", 4, strict=True),
+    "events": cel.Window("events", 4),
+}
+QUERIES: dict[str, tuple[cel.Formula, Options]] = {
+    "sequence": (SEQUENCE, PLAIN),
+    "loop": (cel.Sequence(A, cel.Sequence(cel.Iteration(B), C)), PLAIN),
+    "contiguous": (cel.Contiguous(A, B), PLAIN),
+    "absence between": (cel.Absent(A, (B,), C), PLAIN),
+    "strategy": (SEQUENCE, Options("NXT")),
+    "greatest": (SEQUENCE, Options("MAX")),
+    "next match": (SEQUENCE, Options("NEXT_MATCH")),
+    "consumed": (SEQUENCE, Options(consume="PARTITION")),
+    "consumed by any": (cel.Sequence(A, B), Options(consume="ANY")),
+    "skip past": (cel.Sequence(A, cel.Iteration(B)), Options(skip=Skip("PAST LAST ROW"))),
+    "skip to next": (cel.Sequence(A, cel.Iteration(B)), Options(skip=Skip("TO NEXT ROW"))),
+    "skip to last": (cel.Sequence(A, cel.Iteration(B)), Options(skip=Skip("TO LAST", "B"))),
+    "compared": (
+        cel.Compare(cel.Sequence(A, B), (cel.Comparison(cel.Term("A", "v"), "<", cel.Term("B", "v")),)), PLAIN,
+    ),
+}  # fmt: skip
+
+
+def long_stream(seed: int, n: int = 120, keys: Sequence[int | None] = (0, 1, 5, None)) -> list[Row]:
+    chance = random.Random(seed)
+    rows, now = [], 0
+    for _ in range(n):
+        now += chance.choice((0, 0, 0, 0, 1, 1, 2))
+        rows.append(Row(chance.choice("AABBC-"), chance.randint(0, 9), now, chance.choice(keys)))
+    return rows
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("name", QUERIES)
+def test_every_policy(name: str, window: cel.Window) -> None:
+    formula, options = QUERIES[name]
+    for keyed in (True, False):
+        task = stream_task(formula, window, options, keyed, allow=False)
+        assert any(sum(check(task, long_stream(seed), seed).values()) for seed in (0, 1))
+
+
+@pytest.mark.parametrize("window", [WINDOWS["time"], WINDOWS["strict"]], ids=["time", "strict"])
+@pytest.mark.parametrize("options", [PLAIN, Options(consume="PARTITION"), Options(skip=Skip("PAST LAST ROW"))])
+def test_timeouts(window: cel.Window, options: Options) -> None:
+    for keyed in (True, False):
+        task = stream_task(SEQUENCE, window, options, keyed, timeouts=True, allow=False)
+        found = check(task, long_stream(7), 7)
+        assert any("timeout" in row for row in found)
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("strategy", ["ALL", "NXT", "LAST"])
+def test_absences_around(window: cel.Window, strategy: str) -> None:
+    for formula in (
+        cel.NotAfter(A, (B,), window),
+        cel.NotBefore((C,), cel.Sequence(A, B), window),
+        cel.NotAfter(cel.NotBefore((C,), A, window), (B,), window),
+    ):
+        task = stream_task(formula, window, Options(strategy), allow=False)
+        assert check(task, long_stream(3), 3)
+
+
+# ---------------------------------------------------------------- state
+
+
+def test_state_is_bounded_by_the_window() -> None:
+    """However long the stream, only rows of the window and of the delay are held."""
+    task = stream_task(SEQUENCE, WINDOW)
+    table = table_of(task, long_stream(1, 4000, keys=range(40)))
+    store, most = Memory(), 0
+    for begin in range(0, table.num_rows, 50):
+        part = table.slice(begin, 50)
+        watermark = int(part.column("ts").cast(pa.int64())[0].as_py()) - 1
+        took(task, store, [part], watermark)
+        head = Bucket(task, store).head
+        held = sum(slab.n for slab in head.slabs.values()) + sum(chunk.n for chunk in head.chunks.values())
+        most = max(most, held)
+    assert most < 200
+
+
+def test_keys_that_never_come_back_are_freed_unread() -> None:
+    task = stream_task(SEQUENCE, WINDOW)
+    rows = [Row("A", 1, n // 10, n % 4) for n in range(40)]
+    store = Memory()
+    took(task, store, [table_of(task, rows)], NEVER)
+    took(task, store, [], 3)
+    assert Bucket(task, store).head.slabs.keys() == {0, 1, 2, 3}
+    due = Bucket(task, store).next_due()
+    assert due == 3 + WINDOW.size
+    store.read.clear()
+    took(task, store, [], due)
+    assert set(store) == {HEAD}
+    assert set(store.read) == {HEAD}
+
+
+def test_only_slabs_with_rows_are_read() -> None:
+    task = stream_task(SEQUENCE, cel.Window("time", 1000))
+    store = Memory()
+    took(task, store, [table_of(task, [Row("A", 1, 1, key) for key in range(4)])], NEVER)
+    took(task, store, [], 2)
+    took(task, store, [table_of(task, [Row("B", 1, 5, 2)])], 3)
+    store.read.clear()
+    took(task, store, [], 6)
+    assert {number for number in store.read if number > 0} == {3}
+
+
+def test_rows_at_the_watermark_are_late() -> None:
+    """At or before it: dropped and counted; the next microsecond is in time."""
+    task = stream_task(A, WINDOW, keyed=False)
+    store = Memory()
+    rows = [Row("A", 1, ts, 0) for ts in (9, 10, 11)]
+    assert not took(task, store, [table_of(task, rows)], 10)
+    assert Bucket(task, store).head.late == 2
+    found = took(task, store, [], 11)
+    assert sum(found.values()) == 1
+    assert "'id': 2" in next(iter(found))
+
+
+def test_another_query_cannot_go_on() -> None:
+    task = stream_task(A, WINDOW)
+    store = Memory()
+    took(task, store, [table_of(task, [Row("A", 1, 1, 0)])], NEVER)
+    other = StreamTask(task.task, task.slab, task.reach, meaning="other", described="B")
+    with pytest.raises(ExecutionError) as caught:
+        Bucket(other, store)
+    assert caught.value.condition == "STREAM_CHANGED"
+
+
+def test_columns_that_changed_cannot_go_on() -> None:
+    task = stream_task(A, WINDOW)
+    store = Memory()
+    table = table_of(task, [Row("A", 1, 1, 0)])
+    took(task, store, [table], NEVER)
+    changed = table.set_column(0, "id", table.column("id").cast(pa.int32()))
+    with pytest.raises(ExecutionError) as caught:
+        took(task, store, [changed], NEVER)
+    assert caught.value.condition == "STREAM_COLUMNS"
+    assert "id int64" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("formula", "options", "says"),
+    [
+        (SEQUENCE, PLAIN, "after A, it can wait for ever"),
+        (cel.Contiguous(A, cel.Sequence(B, C)), PLAIN, "after B, it can wait for ever"),
+        (cel.Unless(A, B), PLAIN, "it can wait for ever"),
+        (cel.Start(A), PLAIN, "START"),
+        (cel.Sequence(A, cel.Strategy("NXT", SEQUENCE)), PLAIN, "NXT"),
+    ],
+)
+def test_what_cannot_be_bounded_is_refused(formula: cel.Formula, options: Options, says: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        stream_task(formula, None, options, allow=False)
+    assert caught.value.condition == "STREAM_UNBOUNDED"
+    assert says in str(caught.value)
+
+
+def test_what_cannot_wait_needs_no_window() -> None:
+    task = stream_task(cel.Contiguous(A, cel.Contiguous(B, C)), None, allow=False)
+    assert task.reach == Reach("events", 2)
+    check(task, long_stream(2), 2)

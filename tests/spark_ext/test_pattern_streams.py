@@ -1,0 +1,185 @@
+"""START, STOP and SHOW PATTERN STREAMS; restarts, a kill -9 between any two steps, and changed queries."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sparks
+from pyspark.errors import ParseException, StreamingQueryException
+from pyspark.sql import SparkSession
+
+import cersql
+from cersql.statements import find
+from cersql.stream_statements import ShowStreams, StartStream, StopStream
+from spark_ext import arrivals, streams
+
+PATTERN = "PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 20 SECONDS"
+ROOT = Path(__file__).parents[2]
+
+
+def test_what_the_statements_say() -> None:
+    rest = "INTO TABLE db.t CHECKPOINT '/c' TRIGGER EVERY '1 minute'"
+    text = f"START PATTERN STREAM s AS FROM live {PATTERN} RETURN * {rest}"
+    found = find(text)
+    assert isinstance(found, StartStream)
+    assert (found.name, found.table, found.checkpoint, found.trigger) == ("s", "db.t", "/c", "1 minute")
+    assert text[found.query.start : found.query.end] == f"FROM live {PATTERN} RETURN *"
+    assert isinstance(find("stop pattern stream s"), StopStream)
+    assert isinstance(find("SHOW PATTERN STREAMS;"), ShowStreams)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("START PATTERN STREAM AS FROM t PATTERN A RETURN * INTO TABLE x", "AS"),
+        ("START PATTERN STREAM s AS FROM t PATTERN A RETURN *", "INTO TABLE"),
+        ("START PATTERN STREAM s AS FROM t PATTERN A RETURN * INTO TABLE x TRIGGER SOON", "AVAILABLE NOW"),
+        ("START PATTERN STREAM s AS FROM t PATTERN A RETURN * INTO TABLE x CHECKPOINT y", "a path in quotes"),
+        ("STOP PATTERN STREAM s t", "the end of the statement"),
+    ],
+)
+def test_mistakes_are_placed(text: str, expected: str) -> None:
+    with pytest.raises(cersql.ParseError) as caught:
+        find(text)
+    assert expected in str(caught.value)
+    assert caught.value.line == 1
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    session = sparks.taught(spark)
+    session.conf.set("cersql.stream.buckets", "2")
+    session.conf.set("cersql.stream.slabs", "4")
+    return session
+
+
+def source(session: SparkSession, folder: Path, files: int = 2) -> None:
+    df = session.range(300).selectExpr(
+        "id", "timestamp_seconds(1000 + id DIV 2) AS ts", "id % 5 AS k",
+        "substr('ABX', CAST(1 + id % 3 AS INT), 1) AS type",
+    )  # fmt: skip
+    arrivals.write(df, "ts", folder, files, arrivals.Disorder(5.0), ended=True)
+    arrivals.read(session, df.schema, folder).withWatermark("ts", "5 seconds").createOrReplaceTempView("live")
+    df.createOrReplaceTempView("events")
+
+
+def shown(session: SparkSession) -> dict[str, Any]:
+    return {row.name: row for row in session.sql("SHOW PATTERN STREAMS").collect()}
+
+
+def test_a_stream_by_sql_that_is_stopped_and_goes_on(session: SparkSession, tmp_path: Path) -> None:
+    source(session, tmp_path / "rows")
+    start = (
+        f"START PATTERN STREAM pairs AS FROM live {PATTERN} RETURN k, a.id AS a, b.id AS b "
+        f"INTO TABLE found_pairs CHECKPOINT '{tmp_path / 'c'}'"
+    )
+    session.sql(start)
+    with pytest.raises(ParseException) as running:
+        session.sql(start)
+    assert "STREAM_EXISTS" in str(running.value)
+    streams._streams["pairs"].query.processAllAvailable()
+    row = shown(session)["pairs"]
+    want = session.sql(f"FROM events {PATTERN} RETURN k, a.id AS a, b.id AS b").collect()
+    assert (row.status, row.events, row.matches, row.late) == ("running", "301", str(len(want)), "0")
+    assert int(row.state_rows) > 0
+    session.sql("STOP PATTERN STREAM pairs")
+    assert "pairs" not in shown(session)
+    # From the same checkpoint, with another RETURN and other names: nothing twice, nothing lost.
+    changed = start.replace("A a ; B b", "A x ; B y").replace("a.id AS a, b.id AS b", "x.id AS a, y.id AS b")
+    session.sql(f"{changed} TRIGGER AVAILABLE NOW")
+    streams._streams["pairs"].query.awaitTermination()
+    assert shown(session)["pairs"].status == "finished"
+    session.sql("STOP PATTERN STREAM pairs")
+    got = session.table("found_pairs").collect()
+    assert sorted(map(repr, got)) == sorted(map(repr, want))
+
+
+def test_what_cannot_start_or_stop(session: SparkSession) -> None:
+    with pytest.raises(ParseException) as caught:
+        session.sql("STOP PATTERN STREAM nobody")
+    assert "UNKNOWN_STREAM" in str(caught.value)
+    session.range(3).selectExpr("id", "'A' AS type", "current_timestamp() AS ts").createOrReplaceTempView("plain")
+    with pytest.raises(ParseException) as caught:
+        session.sql("START PATTERN STREAM p AS FROM plain PATTERN A a ORDER BY ts RETURN a.id INTO TABLE nowhere")
+    assert "NO_STREAM" in str(caught.value)
+
+
+def test_another_pattern_over_an_old_checkpoint(session: SparkSession, tmp_path: Path) -> None:
+    """The state of another query is refused, and the error names both."""
+    source(session, tmp_path / "rows")
+
+    def run(pattern: str, files: int) -> None:
+        df = session.readStream.schema(session.table("events").schema).option("maxFilesPerTrigger", files)
+        stream = df.parquet(str(tmp_path / "rows")).withWatermark("ts", "5 seconds")
+        writer = cersql.match(stream, pattern).writeStream.format("noop")
+        writer = writer.option("checkpointLocation", str(tmp_path / "c"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    run(f"{PATTERN} RETURN *", 9)
+    more = session.table("events").limit(1).selectExpr("id", "TIMESTAMP '9999-12-31 01:00:00' AS ts", "k", "type")
+    more.coalesce(1).write.mode("append").parquet(str(tmp_path / "rows"))
+    with pytest.raises(StreamingQueryException) as caught:
+        run(f"{PATTERN.replace('20', '30')} RETURN *", 9)
+    assert "STREAM_CHANGED" in str(caught.value)
+    assert "WITHIN 20 SECONDS" in str(caught.value)
+
+
+KILLED = """
+    import os, sys
+    from pathlib import Path
+    from pyspark.sql import SparkSession
+    import cersql
+    from spark_ext import arrivals
+
+    folder, after = Path(sys.argv[1]), int(sys.argv[2])
+    spark = (SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
+             .config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
+             .config("cersql.stream.buckets", "2").getOrCreate())
+    spark.sparkContext.setLogLevel("OFF")
+    schema = spark.read.parquet(str(folder / "rows")).schema
+    stream = arrivals.read(spark, schema, folder / "rows").withWatermark("ts", "5 seconds")
+    df = cersql.match(stream, sys.argv[3])
+    query = (df.writeStream.format("parquet").option("path", str(folder / "out"))
+             .option("checkpointLocation", str(folder / "c")).trigger(availableNow=True).start())
+    while query.isActive:
+        query.awaitTermination(0.05)
+        done = len(list((folder / "c" / "commits").glob("[0-9]*")))
+        begun = len(list((folder / "c" / "offsets").glob("[0-9]*")))
+        if after and done >= after and begun > done:
+            print("in a batch", flush=True)
+            sys.stdin.read()  # until the test kills us
+    print("ended", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_kill_minus_nine(session: SparkSession, tmp_path: Path) -> None:
+    """Killed in the middle of a batch, and started again: nothing lost, nothing twice."""
+    source(session, tmp_path / "rows", files=3)
+    pattern = f"{PATTERN} RETURN k, a.id AS a, b.id AS b"
+    script = tmp_path / "run.py"
+    script.write_text(textwrap.dedent(KILLED))
+    for after, said in ((1, "in a batch"), (0, "ended")):
+        process = subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path), str(after), pattern],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+        )  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdin is not None
+        line = next(iter(process.stdout), "")
+        assert line.strip() == said
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        process.stdin.close()
+    got = session.read.parquet(str(tmp_path / "out")).collect()
+    want = cersql.match(session.table("events"), pattern).collect()
+    assert sorted(map(repr, got)) == sorted(map(repr, want))

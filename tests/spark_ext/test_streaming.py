@@ -1,0 +1,177 @@
+"""Patterns over streaming DataFrames: the rows of the batch, appended as the watermark passes; and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sparks
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+import cersql
+from planner.errors import PlanError
+from runtime.errors import CersqlError
+from spark_ext import arrivals
+from spark_ext.errors import SparkError
+
+PATTERN = "PATTERN A a ; B+ b ; C c PARTITION BY k ORDER BY ts WITHIN 30 SECONDS RETURN *"
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    session = sparks.taught(spark)
+    session.conf.set("cersql.stream.buckets", "2")
+    session.conf.set("cersql.stream.slabs", "4")
+    table = session.range(400).selectExpr(
+        "id", "timestamp_seconds(1000 + id DIV 2) AS ts", "IF(id % 6 = 5, NULL, CAST(id % 6 AS STRING)) AS k",
+        "substr('ABCX', CAST(1 + pmod(hash(id), 4) AS INT), 1) AS type", "IF(id % 5 = 0, NULL, id) AS v",
+        "CAST(id AS DECIMAL(20, 2)) AS d", "map('x', id) AS m", "to_date('2024-01-01') AS day",
+    )  # fmt: skip
+    sparks.view(session, "events", [tuple(row) for row in table.collect()], table.schema)
+    return session
+
+
+def stream(session: SparkSession, folder: Path, files: int = 2, delay: str | None = "5 seconds") -> DataFrame:
+    """The table as a stream that has not ended, in disorder within five seconds."""
+    df = session.table("events")
+    arrivals.write(df, "ts", folder, files, arrivals.Disorder(5.0, 1))
+    found = arrivals.read(session, df.schema, folder)
+    return found if delay is None else found.withWatermark("ts", delay)
+
+
+def run(df: DataFrame, name: str, folder: Path) -> list[Any]:
+    running = (
+        df.writeStream.format("memory").queryName(name).option("checkpointLocation", str(folder / name))
+        .trigger(availableNow=True).start()
+    )  # fmt: skip
+    running.awaitTermination()
+    return df.sparkSession.table(name).collect()
+
+
+QUERIES = {
+    "all columns": PATTERN,
+    "no keys": (
+        "PATTERN A a ; B b ; C c ORDER BY ts WITHIN < 4 SECONDS RETURN a.id + b.v AS x, c.m AS m, c.d AS d "
+        "HAVING b.v > 20"
+    ),
+    "absence after": "PATTERN SEQ(A a, !B, !C) PARTITION BY k ORDER BY ts, id WITHIN 10 SECONDS RETURN a.id AS a",
+    "timeouts, events": "PATTERN A a : B b ORDER BY ts WITHIN 3 EVENTS RETURN a.id AS a, b.id AS b",
+    "timeouts": (
+        "PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 20 SECONDS CONSUME BY PARTITION RETURN * WITH TIMEOUTS"
+    ),
+    "compared": (
+        "PATTERN A a ; B b ORDER BY ts WITHIN 9 SECONDS WHERE a.k = b.k AND a.id + 3 < b.id RETURN a.id AS a, b.id AS b"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_replay_is_the_batch(session: SparkSession, name: str) -> None:
+    found = cersql.replay(session, "events", QUERIES[name], disorder=5.0, batches=2, seed=len(name))
+    assert found.same, str(found)
+    assert found.matches > 0
+
+
+def test_sql_over_a_streaming_view(session: SparkSession, tmp_path: Path) -> None:
+    """Through the parser hook: a pattern view over a streaming view, read by SQL with a WATERMARK of its own."""
+    stream(session, tmp_path / "rows", delay=None).createOrReplaceTempView("live")
+    session.sql(f"CREATE OR REPLACE TEMPORARY PATTERN VIEW found AS FROM live {PATTERN} WATERMARK 5 SECONDS")
+    df = session.sql("SELECT k, a.id AS a, size(b) AS n FROM found WHERE a.v > 10")
+    assert df.isStreaming
+    got = run(df, "through_sql", tmp_path)
+    last = session.sql("SELECT max(ts) - INTERVAL 5 SECONDS AS t FROM events").first().t
+    batch = cersql.match(session.table("events"), PATTERN).where(f"match_end <= TIMESTAMP '{last}' AND a.v > 10")
+    want = batch.selectExpr("k", "a.id AS a", "size(b) AS n").collect()
+    assert len(want) > 10
+    assert sorted(map(repr, got)) == sorted(map(repr, want))
+
+
+def test_what_is_irrelevant_is_dropped_above_the_watermark(session: SparkSession, tmp_path: Path) -> None:
+    df = cersql.match(stream(session, tmp_path / "rows"), PATTERN)
+    running = df.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
+    query = running.trigger(availableNow=True).start()
+    query.awaitTermination()
+    lines = query._jsq.explainInternal(False).splitlines()
+    above, at = (next(i for i, line in enumerate(lines) if word in line) for word in ("Filter", "EventTimeWatermark"))
+    assert above < at
+    assert not any("Filter" in line for line in lines[at:])
+
+
+def test_late_rows_are_counted_in_the_metrics(session: SparkSession, tmp_path: Path) -> None:
+    """Exactly at the watermark is late; a millisecond after it is not."""
+    schema = "ts TIMESTAMP, type STRING, id INT"
+
+    def put(number: int, *rows: tuple[str, int]) -> None:
+        text = ", ".join(f"(TIMESTAMP '2024-01-01 00:00:{at}', 'A', {id})" for at, id in rows)
+        df = session.sql(f"SELECT * FROM VALUES {text} AS t(ts, type, id)").coalesce(1)
+        arrivals.write(df, "ts", tmp_path / f"rows{number}", 1, arrivals.Disorder())
+
+    source = arrivals.read(session, StructType.fromDDL(schema), tmp_path / "all").withWatermark("ts", "10 seconds")
+    df = cersql.match(source, "PATTERN A a ORDER BY ts WITHIN 1 SECOND RETURN a.id AS id")
+    running = (
+        df.writeStream.format("memory").queryName("late").option("checkpointLocation", str(tmp_path / "c")).start()
+    )
+    try:
+        for number, rows in enumerate(([("30", 1)], [("20", 2), ("20.001", 3)], [("59", 4)])):
+            put(number, *rows)
+            for file in (tmp_path / f"rows{number}").glob("part-*.parquet"):
+                file.rename(tmp_path / "all" / f"part-{number}.parquet")
+            running.processAllAvailable()
+        assert sorted(row.id for row in session.table("late").collect()) == [1, 3]
+        counted = [p.observedMetrics for p in running.recentProgress]
+        assert sum(next(iter(metrics.values())).late for metrics in counted if metrics) == 1
+    finally:
+        running.stop()
+
+
+REFUSED: dict[str, tuple[Callable[[DataFrame], DataFrame], str, type[CersqlError], str, str]] = {
+    "no watermark": (lambda df: df, PATTERN, SparkError, "STREAM_WATERMARK", "WATERMARK 10 MINUTES"),
+    "two": (
+        lambda df: df.withWatermark("ts", "1 minute"), f"{PATTERN} WATERMARK 1 HOUR", SparkError, "WATERMARK_TWICE",
+        "60000 ms",
+    ),
+    "order": (
+        lambda df: df.withWatermark("ts", "1 minute"), "PATTERN A a ; B b ORDER BY id WITHIN 5 RETURN *", SparkError,
+        "STREAM_ORDER", "ORDER BY id is bigint",
+    ),
+    "limit": (
+        lambda df: df.withWatermark("ts", "1 minute"), f"{PATTERN} LIMIT 3", SparkError, "STREAM_LIMIT", "LIMIT 3",
+    ),
+    "unbounded": (
+        lambda df: df.withWatermark("ts", "1 minute"), "PATTERN A a ; B b ORDER BY ts RETURN *", PlanError,
+        "STREAM_UNBOUNDED", "after a, it can wait for ever",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_stream_cannot_do(session: SparkSession, tmp_path: Path, name: str) -> None:
+    change, query, kind, condition, says = REFUSED[name]
+    df = change(arrivals.read(session, session.table("events").schema, tmp_path / "rows"))
+    with pytest.raises(kind) as caught:
+        cersql.match(df, query)
+    assert caught.value.condition == condition
+    assert says in str(caught.value)
+    assert caught.value.line == 1
+
+
+def test_unbounded_can_be_allowed(session: SparkSession) -> None:
+    with sparks.settings(session, cersql__stream__allowUnbounded="true"):
+        found = cersql.replay(session, "events", "PATTERN A a ; B b : C c ORDER BY ts RETURN a.id AS a", batches=2)
+    assert found.same, str(found)
+
+
+def test_a_stream_and_a_table_do_not_mix(session: SparkSession, tmp_path: Path) -> None:
+    stream(session, tmp_path / "rows").createOrReplaceTempView("live_too")
+    with pytest.raises(SparkError) as caught:
+        cersql.sql(session, "FROM live_too AS A, events AS B PATTERN A ; B ORDER BY ts WITHIN 1 SECOND RETURN A.id")
+    assert caught.value.condition == "STREAM_MIXED"
+
+
+def test_settings_are_checked(session: SparkSession, tmp_path: Path) -> None:
+    with sparks.settings(session, cersql__stream__buckets="none"), pytest.raises(SparkError) as caught:
+        cersql.match(stream(session, tmp_path / "rows"), PATTERN)
+    assert caught.value.condition == "SETTING"
