@@ -27,7 +27,7 @@ demo: java $(VENV)/.installed
 	@$(BIN)/cersql demo
 
 test: java $(VENV)/.installed-dev
-	$(PYTEST) -m "not exhaustive" -n $(JOBS) --dist loadfile
+	$(PYTEST) -m "not exhaustive" -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,22 +19,56 @@ settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=
 settings.register_profile("thorough", parent=settings.get_profile("dev"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
+# For every JVM that a test starts, in whatever process: most of its code runs once. Nothing is printed about it.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# The files that take longest, longest first: what is left for the end is short, and all workers end at one time.
+LONGEST = """
+test_thrift test_corpus_spark test_connect test_types test_comparisons_spark test_layouts test_concurrency test_examples
+test_differential_spark test_notebook test_refining test_functions test_differential_all_spark test_spark_sql
+test_commands test_session test_real_data test_laws test_comparisons test_order test_next_match test_exhaustive
+test_timeouts test_differential
+""".split()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite the files under tests/golden instead of comparing")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs Spark; leave the long tests out unless the -m expression names them."""
+    """Mark what needs Spark; long files first; leave the long tests out unless the -m expression names them."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.jvm)
+    rank = {name: n for n, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
     if "exhaustive" in (config.getoption("markexpr") or ""):
         return
     long = [item for item in items if item.get_closest_marker("exhaustive")]
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Where workers begin without compiled kernels, each compiles some, and none is compiled twice."""
+    worker = getattr(request.config, "workerinput", None)
+    if worker is None or worker["workercount"] < 2:
+        return
+    from runtime.warm import compile_kernels
+
+    folder = tmp_path_factory.getbasetemp().parent  # all workers have this one
+    rules, first = ["timed", "registers", "plain"], int(worker["workerid"].removeprefix("gw"))
+    for wait in (False, True):
+        for n in range(len(rules)):
+            rule = rules[(first + n) % len(rules)]
+            with (folder / f"kernels-{rule}.lock").open("w") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue  # another worker compiles it: first what nobody does
+                compile_kernels(rule)
 
 
 @pytest.fixture
@@ -68,7 +103,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")  # most of it runs once
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")

@@ -153,8 +153,9 @@ def test_all_conditions_are_here() -> None:
     assert {case[1] for case in PARSE} | {"DUPLICATE_PARAMETER"} == set(ParseError.conditions)
     # FROM_BESIDE_DATAFRAME takes a DataFrame: test_sources; BARE_WORD is of cersql.compile: test_compile.
     bound = {case[1] for case in BIND} | {"FROM_BESIDE_DATAFRAME", "BARE_WORD"}
-    assert bound | STATEMENTS == set(BindError.conditions)
-    assert set(PlanError.conditions) == {"AUTOMATON_LIMIT"} | set(PLAN)  # below
+    streams = {"UNKNOWN_STREAM", "NO_STREAM", "STREAM_EXISTS"}  # test_pattern_streams
+    assert bound | STATEMENTS | streams == set(BindError.conditions)
+    assert set(PlanError.conditions) == {"AUTOMATON_LIMIT", "STREAM_UNBOUNDED"} | set(PLAN)  # below, test_streaming
 
 
 def test_automaton_limit_names_both_numbers() -> None:

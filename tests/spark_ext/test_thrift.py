@@ -45,8 +45,6 @@ CREATE PATTERN FUNCTION firsts(k INT) AS PATTERN A a ORDER BY ts RETURN a.id * k
 PAIRS = [(1, 2), (1, 4), (3, 4)]
 SECONDS = 300  # in which a server must start, or end, on a machine that has much else to do
 
-QUICK = ("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1")  # starts sooner
-
 
 class Command:
     """`cersql serve` in a process and a folder of its own."""
@@ -57,7 +55,7 @@ class Command:
         self.temporary.mkdir()
         self._log = (folder / "stderr").open("w+")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cersql.cli", "serve", *QUICK, *arguments],
+            [sys.executable, "-m", "cersql.cli", "serve", *arguments],
             cwd=self.folder,
             env={**os.environ, "TMPDIR": str(self.temporary), **environment},
             stdout=subprocess.PIPE,
