@@ -340,3 +340,22 @@ def test_what_cannot_wait_needs_no_window() -> None:
     task = stream_task(cel.Contiguous(A, cel.Contiguous(B, C)), None, allow=False)
     assert task.reach == Reach("events", 2)
     check(task, long_stream(2), 2)
+
+
+def test_a_run_that_cannot_wait_is_held_while_it_lives() -> None:
+    """Without a window: as many rows as live runs mention, and none in the end."""
+    task = stream_task(cel.Contiguous(A, cel.ContiguousIteration(B)), None, allow=False)
+    assert task.reach.kind == "runs"
+    assert check(task, long_stream(2), 2)
+    store = Memory()
+    for kind, held in (("A", 1), ("B", 2), ("B", 3), ("C", 0), ("B", 0), ("A", 1)):
+        ts = (store.get(HEAD) and Bucket(task, store).head.watermark + 1) or 1
+        took(task, store, [table_of(task, [Row(kind, 1, ts, 0)])], ts - 1)
+        took(task, store, [], ts)
+        assert sum(slab.n for slab in Bucket(task, store).head.slabs.values()) == held, kind
+
+
+def test_timeouts_need_a_window() -> None:
+    with pytest.raises(PlanError) as caught:
+        stream_task(cel.Contiguous(A, B), None, timeouts=True, allow=False)
+    assert caught.value.condition == "STREAM_UNBOUNDED"
