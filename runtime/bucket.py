@@ -237,21 +237,26 @@ class Bucket:
         return head
 
     def _stored_schema(self) -> pa.Schema | None:
-        stored = self.head.schema
-        return None if stored is None else pa.ipc.read_schema(pa.py_buffer(stored))
+        if self.head.schema is None:
+            return None
+        stored = pa.ipc.read_schema(pa.py_buffer(self.head.schema))
+        if not self.empty and not set(self._task.columns) <= set(stored.names):
+            raise _other_columns(_shown(stored), ", ".join(self._task.columns))
+        return stored
 
     def _checked(self, schema: pa.Schema) -> pa.Schema:
-        """The schema of new rows, which must be the stored one's but for time zones."""
+        """The schema of new rows, which the rows in the state take: they may have more columns, of the same types."""
         schema = schema.remove_metadata()
         stored = self._stored_schema()
-        if stored is None or self.empty:
+        if stored is None or self.empty or stored == schema:
             return schema
-        if stored.names == schema.names and all(_alike(a, b) for a, b in zip(stored.types, schema.types, strict=True)):
-            return stored
-        raise ExecutionError(
-            "STREAM_COLUMNS", old=_shown(stored), new=_shown(schema),
-            hint="Start it with a new checkpoint, or bring the columns back into their old types in a subquery.",
-        )  # fmt: skip
+        types = dict(zip(stored.names, stored.types, strict=True))
+        if not all(name in types and _alike(types[name], schema.field(name).type) for name in schema.names):
+            raise _other_columns(_shown(stored), _shown(schema))
+        self._schema = stored
+        for number in [*(-chunk for chunk in self.head.chunks), *(slab + 1 for slab in self.head.slabs)]:
+            self._store.put(number, _blob(self._rows(number).select(schema.names).cast(schema)))
+        return schema
 
     def _rows(self, number: int) -> pa.Table:
         blob = self._store.get(number)
@@ -260,6 +265,11 @@ class Bucket:
         if blob is None or self._schema is None:
             raise InternalError("INTERNAL", detail=f"the state of a stream has lost its part {number}")
         return pa.Table.from_batches([pa.ipc.read_record_batch(_decompressed(blob), self._schema)])
+
+
+def _other_columns(old: str, new: str) -> ExecutionError:
+    hint = "Start it with a new checkpoint, or bring the columns back into their old types in a subquery."
+    return ExecutionError("STREAM_COLUMNS", old=old, new=new, hint=hint)
 
 
 def _blob(rows: pa.Table) -> bytes:

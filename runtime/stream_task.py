@@ -53,6 +53,7 @@ class StreamTask:
     slot_us: int = 1_000_000
     meaning: str = ""
     described: str = ""
+    columns: tuple[str, ...] = ()
 
     @property
     def holds(self) -> Reach:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -317,6 +318,23 @@ def test_columns_that_changed_cannot_go_on() -> None:
         took(task, store, [changed], NEVER)
     assert caught.value.condition == "STREAM_COLUMNS"
     assert "id int64" in str(caught.value)
+
+
+def test_a_return_of_fewer_columns_goes_on() -> None:
+    """The rows that are held lose what nobody reads any more; one that they lack is an error, by time alone too."""
+    task = stream_task(cel.Sequence(A, B), WINDOW)
+    store = Memory()
+    table = table_of(task, [Row("A", 1, 1, 0), Row("A", 1, 3, 0), Row("B", 1, 4, 0)])
+    more = table.append_column("more", pa.array(["x"] * 3))
+    took(replace(task, columns=tuple(more.column_names)), store, [more], NEVER)
+    took(replace(task, columns=tuple(more.column_names)), store, [], 2)
+    with pytest.raises(ExecutionError) as caught:
+        took(replace(task, columns=("other",)), store, [], 9)
+    assert caught.value.condition == "STREAM_COLUMNS"
+    late = table_of(task, [Row("-", 1, 5, 0)])
+    found = took(replace(task, columns=tuple(table.column_names)), store, [late], 3)
+    found += took(replace(task, columns=tuple(table.column_names)), store, [], 4)
+    assert sum(found.values()) == 2
 
 
 @pytest.mark.parametrize(
