@@ -12,7 +12,7 @@ JOBS    ?= 2
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format exhaustive bench clean java
+.PHONY: help demo test check format exhaustive bench soak clean java
 
 help:
 	@echo "make demo        delayed flights that delayed the next one, on Spark"
@@ -21,6 +21,7 @@ help:
 	@echo "make format      rewrite the sources in the house style"
 	@echo "make exhaustive  all small formulas on all small streams (long)"
 	@echo "make bench       measurements"
+	@echo "make soak        a stream for ten minutes: bounded state and memory"
 	@echo "make clean       remove what the other targets made"
 
 demo: java $(VENV)/.installed
@@ -44,6 +45,10 @@ exhaustive: $(VENV)/.installed-dev
 
 bench: java $(VENV)/.installed-dev
 	$(BIN)/python tests/bench/run.py
+	$(BIN)/python tests/bench/streaming.py
+
+soak: java $(VENV)/.installed-dev
+	$(BIN)/python tests/bench/soak.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench

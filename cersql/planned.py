@@ -131,11 +131,15 @@ class Planned:
     @property
     def obstacle(self) -> str | None:
         """Why a filter on keys may not act before the pattern; None if each key's matches are its own."""
+        from spark_ext.streaming import is_stream
+
         query = self.compiled.query
         if self.catalog.case_sensitive:
             return "names of columns are case-sensitive in this session"
         if not self.keys:
             return "the pattern returns no column of its PARTITION BY"
+        if is_stream(query, self.catalog):
+            return "all rows of a stream move its watermark"
         if query.limit is not None:
             return "its LIMIT chooses among the matches of all keys"
         if query.consume == "ANY":

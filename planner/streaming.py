@@ -4,7 +4,8 @@ A stream's state are the rows that a later match can mention or look at (runtime
 is decided by the rows of its window before it is known:
 
 - a window of the whole pattern, of time or of events, bounds everything: absences, strategies, consumption;
-- without one, a pattern in which no run can wait after its first event (`A : B : C`) spans so many rows at most.
+- without one, a pattern in which no run can wait after its first event spans so many rows at most (`A : B : C`), or as
+  many as its runs live (`A : B:+`).
 
 What looks further back is refused: START and a strategy inside the pattern ask where the search began, which was at the
 beginning of the stream, and an absence before the match beside consumption or skipping asks about events that the
@@ -30,7 +31,7 @@ ALLOW_SETTING = "cersql.stream.allowUnbounded"
 
 @dataclass(frozen=True)
 class Holding:
-    """`reach`: how far after its first event a match can go; None: for ever (only where that was allowed). `late`: a
+    """`reach`: how far after its first event a match can go (kind 'runs': while runs live); None: for ever. `late`: a
     match is known only when its window has passed. `whole`: what was dropped or consumed is looked at, too. `windows`:
     for so many of them rows are held: two where a match waits for one, and asks what was in the one before."""
 
@@ -58,8 +59,13 @@ def _reach(plan: PhysicalPlan) -> cel.Window | None:
     window = query.window or _whole_window(query.formula)
     if window is not None:
         return window
-    span = longest_path(plan.automaton) if is_flat(query.formula) else None
-    return None if span is None else cel.Window("events", max(1, span))
+    if query.timeouts or not is_flat(query.formula):
+        return None
+    span = longest_path(plan.automaton)
+    if span is not None:
+        return cel.Window("events", max(1, span))
+    plain = query.strategy == "ALL" and query.consume == "NONE" and query.skip is None
+    return cel.Window("runs", 0) if plain and not _waits(plan.automaton) else None
 
 
 def _whole_window(formula: cel.Formula) -> cel.Window | None:
@@ -99,6 +105,12 @@ def _why_unbounded(plan: PhysicalPlan) -> tuple[str, str]:
     waiting = _waiting(plan.automaton) if is_flat(plan.query.formula) else None
     where = f"after {waiting}, it" if waiting else "it"
     return f"{where} can wait for ever for what comes next", "Bound the pattern by WITHIN, for example WITHIN 1 HOUR."
+
+
+def _waits(automaton: Automaton) -> bool:
+    """Is there a state after the first event from which a run can skip events?"""
+    started = {t.target for t in automaton.transitions if t.label}
+    return any(not t.label and t.source in started for t in automaton.transitions)
 
 
 def _waiting(automaton: Automaton) -> str | None:

@@ -29,6 +29,7 @@ from runtime.rereading import Held, Left, Times, advance
 from runtime.stream_task import FOREVER, NEVER, StreamTask
 
 STATE_FORMAT = 1
+MOST_CHUNKS = 4  # that the rows of one micro-batch are cut into, give or take one
 HEAD = 0  # the key of the index; slabs are 1, 2, … and chunks -1, -2, …
 
 
@@ -46,7 +47,6 @@ class Store(Protocol):
 class Chunk:
     """Rows that wait: from `least` on."""
 
-    slot: int
     least: int
     n: int
 
@@ -92,6 +92,7 @@ class Bucket:
         A row at or before the watermark is late: it is dropped, and counted. Must be read to its end, and saved.
         """
         head, late = self.head, 0
+        arrived = []
         for table in tables:
             if self._schema is None:
                 self._schema = self._checked(table.schema)
@@ -99,7 +100,9 @@ class Bucket:
             in_time = clocks > watermark
             late += int(len(clocks) - in_time.sum())
             kept = table if in_time.all() else table.filter(pa.array(in_time))
-            self._wait(kept.cast(self._schema))
+            arrived.append(kept.cast(self._schema))
+        if arrived:
+            self._wait(pa.concat_tables(arrived))
         head.late += late
         if watermark > head.watermark:
             before, head.watermark = head.watermark, watermark
@@ -131,18 +134,20 @@ class Bucket:
         if not rows.num_rows:
             return
         clocks = self._clocks(rows)
-        slots = clocks // self._task.slot_us
+        # A chunk costs two calls to the store, so there are few of them, however long the time is that they cover.
+        width = max(self._task.slot_us, int(clocks.max() - clocks.min()) // MOST_CHUNKS + 1)
+        slots = clocks // width
         for slot in np.unique(slots).tolist():
             chosen = slots == slot
             part = rows if chosen.all() else rows.filter(pa.array(chosen))
             number = self.head.next_chunk
             self.head.next_chunk += 1
-            self.head.chunks[number] = Chunk(slot, int(clocks[chosen].min()), part.num_rows)
+            self.head.chunks[number] = Chunk(int(clocks[chosen].min()), part.num_rows)
             self._store.put(-number, _blob(part))
 
     def _ready(self, watermark: int) -> list[pa.Table]:
         """Take the rows that the watermark has passed; of their chunks the others wait on."""
-        ready = []
+        ready, waiting = [], []
         for number, chunk in list(self.head.chunks.items()):
             if chunk.least > watermark:
                 continue
@@ -154,7 +159,9 @@ class Bucket:
                 ready.append(rows)
                 continue
             ready.append(rows.filter(pa.array(passed)))
-            self._wait(rows.filter(pa.array(~passed)))
+            waiting.append(rows.filter(pa.array(~passed)))
+        if waiting:
+            self._wait(pa.concat_tables(waiting))
         return ready
 
     # ------------------------------------------------------------ slabs
@@ -230,21 +237,26 @@ class Bucket:
         return head
 
     def _stored_schema(self) -> pa.Schema | None:
-        stored = self.head.schema
-        return None if stored is None else pa.ipc.read_schema(pa.py_buffer(stored))
+        if self.head.schema is None:
+            return None
+        stored = pa.ipc.read_schema(pa.py_buffer(self.head.schema))
+        if not self.empty and not set(self._task.columns) <= set(stored.names):
+            raise _other_columns(_shown(stored), ", ".join(self._task.columns))
+        return stored
 
     def _checked(self, schema: pa.Schema) -> pa.Schema:
-        """The schema of new rows, which must be the stored one's but for time zones."""
+        """The schema of new rows, which the rows in the state take: they may have more columns, of the same types."""
         schema = schema.remove_metadata()
         stored = self._stored_schema()
-        if stored is None or self.empty:
+        if stored is None or self.empty or stored == schema:
             return schema
-        if stored.names == schema.names and all(_alike(a, b) for a, b in zip(stored.types, schema.types, strict=True)):
-            return stored
-        raise ExecutionError(
-            "STREAM_COLUMNS", old=_shown(stored), new=_shown(schema),
-            hint="Start it with a new checkpoint, or bring the columns back into their old types in a subquery.",
-        )  # fmt: skip
+        types = dict(zip(stored.names, stored.types, strict=True))
+        if not all(name in types and _alike(types[name], schema.field(name).type) for name in schema.names):
+            raise _other_columns(_shown(stored), _shown(schema))
+        self._schema = stored
+        for number in [*(-chunk for chunk in self.head.chunks), *(slab + 1 for slab in self.head.slabs)]:
+            self._store.put(number, _blob(self._rows(number).select(schema.names).cast(schema)))
+        return schema
 
     def _rows(self, number: int) -> pa.Table:
         blob = self._store.get(number)
@@ -253,6 +265,11 @@ class Bucket:
         if blob is None or self._schema is None:
             raise InternalError("INTERNAL", detail=f"the state of a stream has lost its part {number}")
         return pa.Table.from_batches([pa.ipc.read_record_batch(_decompressed(blob), self._schema)])
+
+
+def _other_columns(old: str, new: str) -> ExecutionError:
+    hint = "Start it with a new checkpoint, or bring the columns back into their old types in a subquery."
+    return ExecutionError("STREAM_COLUMNS", old=old, new=new, hint=hint)
 
 
 def _blob(rows: pa.Table) -> bytes:

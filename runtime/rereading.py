@@ -8,7 +8,7 @@ reach are dropped then, so that such a start is met no more.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +57,8 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     engine = engine_for(own.program)
     fed = engine.feed(symbols, engine_clocks, None, stream.keys, order, mute)
     closed = _closed(task.reach, stream, times.watermark)
+    if task.reach.kind == "runs":
+        closed |= _dead(task, stream, symbols)
     closing = np.zeros(len(order), np.bool_)
     closing[order] = closed & ~_closed_before(task.reach, stream, times.before)
     dropped = _Dropped(task, stream)
@@ -104,6 +106,22 @@ def _closed(reach: Reach, stream: _Stream, watermark: int) -> AnyArray:
     if reach.kind == "events":
         return _from_end(stream.keys, np.ones(n, np.bool_)) >= reach.size
     return np.zeros(n, np.bool_)
+
+
+def _dead(task: StreamTask, stream: _Stream, symbols: AnyArray) -> AnyArray:
+    """bool[n]: which rows come before all that live runs of their key mention. One engine for each key."""
+    n = len(stream.order)
+    keys = np.zeros(n, np.int64) if stream.keys is None else stream.keys
+    borders = [*np.flatnonzero(np.diff(keys, prepend=-1)).tolist(), n]
+    dead = np.zeros(n, np.bool_)
+    for begin, end in pairwise(borders):
+        engine, part = engine_for(task.task.program), slice(begin, end)
+        quiet = np.ones(end - begin, np.bool_)
+        places = np.arange(begin, end, dtype=np.int64)
+        for _ in engine.feed(symbols[part], np.zeros(end - begin, np.int64), None, None, places, quiet):
+            pass
+        dead[part] = places < engine.least_row()
+    return dead
 
 
 def _closed_before(reach: Reach, stream: _Stream, before: int) -> AnyArray:

@@ -14,9 +14,10 @@ NEVER = -(1 << 62)  # the watermark before there is one
 
 @dataclass(frozen=True)
 class Reach:
-    """How far after an event a match that began with it can still change: 'time' (microseconds), 'events' or 'none'.
+    """How far after an event a match that began with it can still change.
 
-    The same as runtime.program.Window: end − start ≤ size (`strict`: <).
+    kind 'time' (microseconds) or 'events': as runtime.program.Window, end − start ≤ size (`strict`: <). 'runs': as long
+    as the engine has a run that began there or later. 'none': for ever.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class StreamTask:
     slot_us: int = 1_000_000
     meaning: str = ""
     described: str = ""
+    columns: tuple[str, ...] = ()
 
     @property
     def holds(self) -> Reach:

@@ -74,7 +74,7 @@ class Streaming(Batch):
         """The matches, as the engine gives them."""
         _choose_store(self.spark)
         rows = self._rows(f"{self._slab_sql()} AS {SLAB_COLUMN}")
-        task = self.stream_task()
+        task = self.stream_task(tuple(rows.columns))
         packed = mapped(rows, partial(pack, SLAB_COLUMN, self.slabs), _PACKED)
         matched = packed.groupBy(BUCKET).transformWithStateInPandas(
             MatchBucket(task), f"{MATCHES} BINARY, {N_MATCHES} BIGINT, {N_LATE} BIGINT", "Append", "EventTime"
@@ -84,7 +84,7 @@ class Streaming(Batch):
         matched = matched.observe(f"{METRICS_NAME}{uuid.uuid4().hex[:8]}", *counts)
         return matched.select(MATCHES).mapInArrow(unpack, self._match_schema(task.task))
 
-    def stream_task(self) -> StreamTask:
+    def stream_task(self, columns: tuple[str, ...]) -> StreamTask:
         task = self._task(presorted=False)
         told = self._told()
         return StreamTask(
@@ -97,6 +97,7 @@ class Streaming(Batch):
             slot_us=max(1_000, self._delay_us // 8) or 1_000_000,
             meaning=hashlib.sha256(repr(told).encode()).hexdigest(),
             described=self._described(),
+            columns=columns,
         )
 
     # ------------------------------------------------------------ what a stream cannot do

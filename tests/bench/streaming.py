@@ -21,7 +21,7 @@ import cersql
 from spark_ext import arrivals
 
 PATTERN = "PATTERN A a ; B b ; C c PARTITION BY k ORDER BY ts WITHIN 1 MINUTE RETURN k, a.v AS a, b.v AS b, c.v AS c"
-WINDOWS = {1: "60 MILLISECONDS", 1_000: "1 MINUTE", 100_000: "1 MINUTE"}  # by keys: some four As and Bs of one key
+WINDOWS = {1: "15 MILLISECONDS", 1_000: "15 SECONDS", 100_000: "1 MINUTE"}  # by keys: some As and Bs of one key
 EVENTS_A_SECOND = 1_000  # of event time: so many rows of a window the state holds
 
 

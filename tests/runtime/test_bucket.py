@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -319,6 +320,23 @@ def test_columns_that_changed_cannot_go_on() -> None:
     assert "id int64" in str(caught.value)
 
 
+def test_a_return_of_fewer_columns_goes_on() -> None:
+    """The rows that are held lose what nobody reads any more; one that they lack is an error, by time alone too."""
+    task = stream_task(cel.Sequence(A, B), WINDOW)
+    store = Memory()
+    table = table_of(task, [Row("A", 1, 1, 0), Row("A", 1, 3, 0), Row("B", 1, 4, 0)])
+    more = table.append_column("more", pa.array(["x"] * 3))
+    took(replace(task, columns=tuple(more.column_names)), store, [more], NEVER)
+    took(replace(task, columns=tuple(more.column_names)), store, [], 2)
+    with pytest.raises(ExecutionError) as caught:
+        took(replace(task, columns=("other",)), store, [], 9)
+    assert caught.value.condition == "STREAM_COLUMNS"
+    late = table_of(task, [Row("-", 1, 5, 0)])
+    found = took(replace(task, columns=tuple(table.column_names)), store, [late], 3)
+    found += took(replace(task, columns=tuple(table.column_names)), store, [], 4)
+    assert sum(found.values()) == 2
+
+
 @pytest.mark.parametrize(
     ("formula", "options", "says"),
     [
@@ -340,3 +358,22 @@ def test_what_cannot_wait_needs_no_window() -> None:
     task = stream_task(cel.Contiguous(A, cel.Contiguous(B, C)), None, allow=False)
     assert task.reach == Reach("events", 2)
     check(task, long_stream(2), 2)
+
+
+def test_a_run_that_cannot_wait_is_held_while_it_lives() -> None:
+    """Without a window: as many rows as live runs mention, and none in the end."""
+    task = stream_task(cel.Contiguous(A, cel.ContiguousIteration(B)), None, allow=False)
+    assert task.reach.kind == "runs"
+    assert check(task, long_stream(2), 2)
+    store = Memory()
+    for kind, held in (("A", 1), ("B", 2), ("B", 3), ("C", 0), ("B", 0), ("A", 1)):
+        ts = (store.get(HEAD) and Bucket(task, store).head.watermark + 1) or 1
+        took(task, store, [table_of(task, [Row(kind, 1, ts, 0)])], ts - 1)
+        took(task, store, [], ts)
+        assert sum(slab.n for slab in Bucket(task, store).head.slabs.values()) == held, kind
+
+
+def test_timeouts_need_a_window() -> None:
+    with pytest.raises(PlanError) as caught:
+        stream_task(cel.Contiguous(A, B), None, timeouts=True, allow=False)
+    assert caught.value.condition == "STREAM_UNBOUNDED"

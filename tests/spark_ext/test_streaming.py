@@ -171,6 +171,25 @@ def test_a_stream_and_a_table_do_not_mix(session: SparkSession, tmp_path: Path) 
     assert caught.value.condition == "STREAM_MIXED"
 
 
+def test_two_streams_in_one_pattern(session: SparkSession, tmp_path: Path) -> None:
+    """Each with a watermark of its own; the slower one decides."""
+    for name in "AB":
+        df = session.table("events").where(f"type = '{name}'")
+        arrivals.write(df, "ts", tmp_path / name, 2, arrivals.Disorder(5.0, 1), ended=True)
+        arrivals.read(session, df.schema, tmp_path / name).withWatermark("ts", "5 seconds").createOrReplaceTempView(
+            f"live_{name}"
+        )
+        df.createOrReplaceTempView(f"table_{name}")
+    text = (
+        "FROM {0}_A AS A, {0}_B AS B PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 9 SECONDS "
+        "RETURN a.id AS a, b.id AS b"
+    )
+    got = run(cersql.sql(session, text.format("live")), "two", tmp_path)
+    want = cersql.sql(session, text.format("table")).collect()
+    assert len(want) > 10
+    assert sorted(map(repr, got)) == sorted(map(repr, want))
+
+
 def test_settings_are_checked(session: SparkSession, tmp_path: Path) -> None:
     with sparks.settings(session, cersql__stream__buckets="none"), pytest.raises(SparkError) as caught:
         cersql.match(stream(session, tmp_path / "rows"), PATTERN)
