@@ -20,6 +20,7 @@ from planner.choice import contains
 from planner.compile import lowered
 from planner.compose import is_flat
 from planner.determinize import n_deterministic
+from planner.hierarchy import hierarchy
 from planner.keys import keyed
 from planner.lower import Lowered
 from planner.query import Query
@@ -73,7 +74,7 @@ class PhysicalPlan:
 
 def plan(query: Query) -> PhysicalPlan:
     """Choose how to run a query. Raises PlanError if its automaton is too large."""
-    found = keyed(query, _sees_other_keys(query))
+    found, tree = keyed(query, _sees_other_keys(query)), hierarchy(query.formula)
     query = found.query
     made = lowered(
         query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts
@@ -99,7 +100,7 @@ def plan(query: Query) -> PhysicalPlan:
         type_in_symbol=program.machine is None
         and drops
         and len({own_type(guard) for guard in events}) == len(events) <= WORD_BITS,
-        reasons=(*found.reasons, why, why_drop, *_why_compared(made)),
+        reasons=(*found.reasons, *filter(None, [tree]), why, why_drop, *_why_compared(made)),
         terms=made.terms,
     )
 

@@ -294,3 +294,29 @@ def test_what_is_compared_stays_inside_project() -> None:
     assert (type(machine).__name__, type(machine.inner).__name__) == ("Keep", "Across")  # type: ignore[union-attr]
     with pytest.raises(PlanError, match="an absence after the match inside PROJECT"):
         cersql.compile(text.format("A a ; C c ; !B b"), schema)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("ALL(A a, B b, C c) WHERE a.k = b.k AND a.k = c.k", "(a.k = b.k = c.k: a, b, c)"),
+        (
+            "ALL(A a, B b, C c) WHERE a.k = b.k AND b.k = c.k AND b.v = c.v",
+            "(a.k = b.k = c.k: (b.v = c.v: b, c), a)",
+        ),
+        ("ALL(A a, B b, C c, D d) WHERE a.k = b.v AND c.k = d.k", "(a.k = b.v: a, b), (c.k = d.k: c, d)"),
+        ("ALL(A a, B b, C c) WHERE a.v < b.v AND b.k = c.k", "(b.k = c.k: b, c), a"),
+        ("ALL(A a, B b, C c) WHERE a.k = b.k AND b.v = c.v", None),  # they meet in b
+    ],
+)
+def test_explain_shows_the_q_tree(pattern: str, expected: str | None) -> None:
+    shown = cersql.compile(f"FROM t PATTERN {pattern} ORDER BY ts RETURN *", SCHEMA).explain("physical")
+    if expected is None:
+        assert "ALL is not hierarchical: a.k = b.k and b.v = c.v meet in b" in shown
+    else:
+        assert f"  ALL is hierarchical, its q-tree: {expected}\n" in shown
+
+
+def test_no_q_tree_without_an_all_and_equalities() -> None:
+    for pattern in ("A a ; B b WHERE a.k = b.k", "ALL(A a, B b)", "ALL(A a, B b) WHERE a.k < b.k"):
+        assert "hierarchical" not in cersql.compile(f"FROM t PATTERN {pattern} ORDER BY ts RETURN *", SCHEMA).explain()
