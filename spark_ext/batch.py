@@ -132,7 +132,7 @@ class Batch:
         """The source without rows that have NULL for a key of the planner's; a NULL time is still found."""
         source = self.source
         for link in self.query.links:
-            source = source.selectExpr("*", f"{self._copies(link)} AS {quote(link.column)}")
+            source = source.selectExpr("*", f"explode({self._copies(link)}) AS {quote(link.column)}")
         columns = {quote(link.column) for link in self.query.links}
         keys = [key for key in self.query.keys if key.sql not in columns]
         if not keys:
@@ -141,7 +141,7 @@ class Batch:
         return source.where(f"({known}) OR {quote(self.query.order_by[0].column)} IS NULL")
 
     def _copies(self, link: Link) -> str:
-        """A copy of the row for each value that it has as an event; none if it can be no event with a value."""
+        """The values that a row has as an event, as an array; it is copied for each of them."""
         types, type, values = dict(self.query.types), link.type.lower(), []
         for sql, kinds in link.by:
             tests = ["TRUE" if kind is None else types[kind] for kind in kinds]
@@ -149,7 +149,7 @@ class Batch:
             values.append(f"IF({' OR '.join(f'({test})' for test in tests)}, array({value}), array())")
         all_, some = (values[:1], values[1:]) if link.null else ([], values)
         known = [f"filter(concat({', '.join(some)}), __cersql_v -> __cersql_v IS NOT NULL)"] if some else []
-        return f"explode(array_distinct(concat({', '.join([*all_, *known])})))"
+        return f"array_distinct(concat({', '.join([*all_, *known])}))"
 
     def _relevant(self) -> str:
         """Does a row satisfy any condition, by its symbol?"""

@@ -29,7 +29,8 @@ from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from planner.physical import PhysicalPlan
-from planner.query import Query
+from planner.query import Link, Query
+from planner.sql import quote
 from planner.streaming import ALLOW_SETTING, Holding, holding, meaning
 from runtime.stream_task import Reach, StreamTask
 from spark_ext.batch import Batch, mapped, parallelism
@@ -134,6 +135,10 @@ class Streaming(Batch):
             hint = f"Write WATERMARK 10 MINUTES into the query, or call df.withWatermark({column!r}, '10 minutes')."
             raise SparkError("STREAM_WATERMARK", column=column, hint=hint)
         return max(known) * 1000
+
+    def _copies(self, link: Link) -> str:
+        """It names the time, as the drop does: Spark would leave out rows without copies below the watermark."""
+        return f"IF({quote(self.query.order_by[0].column)} IS NULL, array(), {super()._copies(link)})"
 
     # ------------------------------------------------------------ buckets
 

@@ -62,6 +62,7 @@ QUERIES = {
     "timeouts": (
         "PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 20 SECONDS CONSUME BY PARTITION RETURN * WITH TIMEOUTS"
     ),
+    "linked": "PATTERN SEQ(A a, !B b) ORDER BY ts, id WITHIN 9 SECONDS WHERE a.id + 2 = b.v RETURN a.id AS a",
     "compared": (
         "PATTERN A a ; B b ORDER BY ts WITHIN 9 SECONDS WHERE a.k = b.k AND a.id + 3 < b.id RETURN a.id AS a, b.id AS b"
     ),
@@ -89,8 +90,9 @@ def test_sql_over_a_streaming_view(session: SparkSession, tmp_path: Path) -> Non
     assert sorted(map(repr, got)) == sorted(map(repr, want))
 
 
-def test_what_is_irrelevant_is_dropped_above_the_watermark(session: SparkSession, tmp_path: Path) -> None:
-    df = cersql.match(stream(session, tmp_path / "rows"), PATTERN)
+@pytest.mark.parametrize("pattern", [PATTERN, QUERIES["linked"]], ids=["keys", "linked"])
+def test_what_is_irrelevant_is_dropped_above_the_watermark(session: SparkSession, tmp_path: Path, pattern: str) -> None:
+    df = cersql.match(stream(session, tmp_path / "rows"), pattern)
     running = df.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
     query = running.trigger(availableNow=True).start()
     query.awaitTermination()
