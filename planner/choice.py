@@ -66,6 +66,8 @@ def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: 
     if strategy == "STRICT":
         formula, strategy = cel.Strategy("STRICT", formula), "ALL"
     if strategy == "NEXT_MATCH":
+        if contains(formula, (cel.All,)):
+            raise TypeError(f"not a formula for skip till next match: {formula!r}")
         held = None if ends_late else window
         return Choice(gathered(formula), held, ends_late=ends_late, consume=consume, greedy=True)
     if ends_late:  # NotAfter holds the window itself

@@ -1,4 +1,7 @@
-"""Every case of tests/cases through spark.sql: the same matches, each once."""
+"""The cases of tests/cases through spark.sql: the same matches, each once.
+
+tests/test_corpus.py runs all of them without Spark; here every third is enough, and `make exhaustive` runs the others.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 import cersql
 
 CASES = corpus.load_cases()
+OTHERS = pytest.mark.exhaustive
 
 
 def refused(case: Case) -> bool:
@@ -29,15 +33,18 @@ def frame(session: SparkSession, case: Case) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> dict[str, list[sparks.Bound]]:
-    """The matches of all cases, read in a few jobs."""
+def found(spark: SparkSession, request: pytest.FixtureRequest) -> dict[str, list[sparks.Bound]]:
+    """The matches of the cases that are tested, read in a few jobs."""
     session = sparks.taught(spark)
-    cases = [case for case in CASES if not refused(case)]
+    chosen = {item.callspec.id for item in request.session.items if item.path == request.path}  # type: ignore[attr-defined]
+    cases = [case for case in CASES if case.id in chosen and not refused(case)]
     rows = sparks.together([frame(session, case) for case in cases])
     return {case.id: [sparks.bound(row) for row in own] for case, own in zip(cases, rows, strict=True)}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.id, marks=[OTHERS] if n % 3 else []) for n, case in enumerate(CASES)]
+)
 def test_case(case: Case, found: dict[str, list[sparks.Bound]]) -> None:
     if case.id not in found:
         pytest.xfail("the front end refuses it for now")
