@@ -120,7 +120,7 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
     builder = RowBuilder(task)
     held, base, keyer = None, 0, _Keyer(task)
     most = 4 * STREAM_ROWS
-    for piece in _pieces(batches):
+    for piece in pieces(batches, STREAM_ROWS):
         begin = base + (held.num_rows if held is not None else 0)
         keys = keyer.keys(piece)
         symbols, clocks = symbols_of(task, piece), clocks_of(task, piece)
@@ -151,14 +151,15 @@ def _forget(engine: Engine, held: pa.Table, base: int) -> tuple[pa.Table, int]:
     return held.slice(dead).combine_chunks(), base + dead
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def pieces(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The batches as tables of about so many rows; empty ones are left out."""
     held: list[pa.RecordBatch] = []
     n = 0
     for batch in batches:
         if batch.num_rows:
             held.append(batch)
             n += batch.num_rows
-        if n >= STREAM_ROWS:
+        if n >= rows:
             yield pa.Table.from_batches(held)
             held, n = [], 0
     if held:

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from runtime.bucket import Bucket
 from runtime.errors import CersqlError
 from runtime.order import as_clock
+from runtime.partition import pieces
 from runtime.stream_task import NEVER, StreamTask
 
 BUCKET, ROWS = "bucket", "rows"
@@ -29,17 +30,8 @@ _PACKED = pa.schema([(BUCKET, pa.int32()), (ROWS, pa.binary())])
 
 def pack(slab: str, per_bucket: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows → one row for each bucket, with all of the bucket's rows as an Arrow stream."""
-    held: list[pa.RecordBatch] = []
-    n = 0
-    for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-            n += batch.num_rows
-        if n >= PACK_ROWS:
-            yield _packed(slab, per_bucket, pa.Table.from_batches(held))
-            held, n = [], 0
-    if held:
-        yield _packed(slab, per_bucket, pa.Table.from_batches(held))
+    for rows in pieces(batches, PACK_ROWS):
+        yield _packed(slab, per_bucket, rows)
 
 
 def _packed(slab: str, per_bucket: int, rows: pa.Table) -> pa.RecordBatch:
