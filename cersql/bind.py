@@ -62,7 +62,7 @@ class _Binder:
         self._bind_unused_definitions()
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
-        if _chooses(chosen):
+        if not _can_choose_later(chosen):
             _refuse_on_match(translator.on_match)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
@@ -73,9 +73,8 @@ class _Binder:
             always_bound(formula),
         )  # fmt: skip
         outputs = tuple(returns.outputs(query.returns))
-        having = [returns.condition(clause) for clause in translator.on_match]
-        if query.having is not None:
-            having.append(returns.having(query.having))
+        on_match = tuple(returns.condition(clause) for clause in translator.on_match)
+        having = () if query.having is None else (returns.having(query.having),)
         self.conditions.reads.update(self.partition_by)
         # What PROJECT keeps tells matches apart, whether it is returned or not.
         told = {mark for project in translator.projects for mark in project.keep}
@@ -98,7 +97,8 @@ class _Binder:
             skip=chosen.skip,
             timeouts=chosen.timeouts,
             marks=tuple(v.mark for v in variables if not v.mark.startswith("@") or v.mark in labelled),
-            having=tuple(having),
+            on_match=on_match,
+            having=having,
             limit=query.limit,
             uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),
@@ -182,10 +182,9 @@ class _Binder:
         return tuple(c.name for c in self.sources.columns if c.name in names)
 
 
-def _chooses(chosen: selection.Selection) -> bool:
-    """Does it matter to other matches whether a match is there? (STRICT, and the greedy runs, ask each for itself.)"""
-    alone = chosen.strategy in ("ALL", "STRICT", "NEXT_MATCH") and chosen.consume == "NONE"
-    return not alone or chosen.skip is not None or chosen.timeouts
+def _can_choose_later(chosen: selection.Selection) -> bool:
+    """Can the strategy act on matches that are listed? Not where they take events from each other's runs."""
+    return chosen.consume == "NONE" and chosen.skip is None and not chosen.timeouts
 
 
 def _refuse_on_match(conditions: Iterable[OrOf]) -> None:
@@ -194,6 +193,6 @@ def _refuse_on_match(conditions: Iterable[OrOf]) -> None:
         for part, _ in clause:
             raise BindError(
                 "NOT_SUPPORTED_YET", span=part.span,
-                construct="A condition on the whole match in WHERE, where matches compete or are consumed,",
+                construct="A condition on the whole match in WHERE, beside CONSUME BY, AFTER MATCH SKIP or WITH TIMEOUTS,",
                 hint="If it is to act on the matches that are left, write HAVING.",
             )  # fmt: skip

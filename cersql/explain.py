@@ -100,7 +100,8 @@ def show_query(query: Query, steps: Iterable[str]) -> str:
             kind = "one event" if variable.single else "many events"
             name = f"all {variable.name}" if variable.mark.startswith("@") else variable.name
             lines.append(f"variable {name}: {kind}, RETURN reads {', '.join(used) or 'no column'}")
-    lines += [f"condition on the match: {sql.text}" for sql in query.having]
+    lines += [f"condition on the match: {sql.text}" for sql in query.on_match]
+    lines += [f"having: {sql.text}" for sql in query.having]
     if query.limit is not None:
         lines.append(f"limit: {query.limit}")
     lines.append(f"order of effect: {', '.join(steps)}")

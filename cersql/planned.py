@@ -33,6 +33,7 @@ _FACTS = ("partition by", "order by", "within", "semantics", "consume by", "afte
 _STREAM_CLAUSES = {
     "STREAM_WATERMARK": "ORDER BY",
     "STREAM_ORDER": "ORDER BY",
+    "STREAM_LATER": "SEMANTICS",
     "STREAM_LIMIT": "LIMIT",
     "STREAM_MIXED": "FROM",
     "WATERMARK_TWICE": "WATERMARK",

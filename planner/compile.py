@@ -10,7 +10,7 @@ from planner.cea import to_cea
 from planner.choice import COMPARES, absence_outside, choice, contains
 from planner.compose import is_flat, push_filters
 from planner.errors import PlanError
-from planner.lower import Lowered, Watched, lower, lower_composed, lower_registers, with_timeouts
+from planner.lower import Lowered, Watched, lower, lower_composed, lower_pcea, lower_registers, with_timeouts
 from planner.query import Skip, Window
 from runtime.program import Program
 
@@ -68,6 +68,9 @@ def lowered(
         return made if watched is None else with_timeouts(made, watched)
     chosen = choice(formula, window, strategy, consume, skip)
     if chosen.rule == "bound":
+        side_by_side = lower_pcea(chosen, variables)
+        if isinstance(side_by_side, Lowered):
+            return side_by_side
         made_or_why = lower_registers(chosen, variables)
         if isinstance(made_or_why, Lowered):
             return made_or_why

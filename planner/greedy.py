@@ -72,18 +72,18 @@ class AnyOrder(NamedTuple):
     clauses: tuple[cel.Compare | cel.Agree, ...]
 
 
-def any_order(formula: cel.Formula) -> AnyOrder | None:
-    """The events of an ALL that can be written out: few, with a variable of its own for each."""
+def any_order(formula: cel.Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder | None:
+    """The events of an ALL of single ones, `most` at the most, with a variable of its own for each."""
     match formula:
         case cel.All(left, right):
-            parts = [any_order(left), any_order(right)]
+            parts = [any_order(left, most), any_order(right, most)]
             if None in parts or cel.variables(left) & cel.variables(right):
                 return None
             events = tuple(event for part in parts if part for event in part.events)
             clauses = tuple(clause for part in parts if part for clause in part.clauses)
-            return AnyOrder(events, clauses) if len(events) <= MOST_IN_ANY_ORDER else None
+            return AnyOrder(events, clauses) if len(events) <= most else None
         case cel.Compare(inner) | cel.Agree(inner) if isinstance(inner, cel.All | cel.Compare | cel.Agree):
-            own = any_order(inner)
+            own = any_order(inner, most)
             named = not isinstance(formula, cel.Agree) or all(variable is not None for variable, _ in formula.terms)
             return own._replace(clauses=(*own.clauses, formula)) if own and named else None
         case cel.Event():

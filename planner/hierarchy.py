@@ -2,7 +2,7 @@
 
 The parts of ALL are the atoms of a conjunctive query and the values that equalities share its variables. It is
 hierarchical if the sets of parts in which two values occur are disjoint or one holds the other; then the values form
-trees with the parts as leaves. This says so in EXPLAIN; how the pattern runs does not depend on it.
+trees with the parts as leaves. EXPLAIN shows them, and planner.pcea makes an automaton of them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,30 @@ Node = tuple[str, str]  # a variable and its attribute
 
 @dataclass(frozen=True)
 class Value:
-    """One value of a match: the attributes that are equal to it, and the parts (by number) that have one."""
+    """One value of a match: the attributes that are equal to it, and the parts (by number) that have one.
+
+    `types`: those in which it is compared.
+    """
 
     attributes: tuple[Node, ...]
     parts: frozenset[int]
+    types: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return " = ".join(f"{variable}.{sql.strip('`')}" for variable, sql in self.attributes)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """An inner node of the compact q-tree: values that just these parts share, and what hangs below.
+
+    The root of a query that is not connected has no values (Theorem 4.1, "the general case").
+    """
+
+    values: tuple[Value, ...]
+    parts: frozenset[int]
+    branches: tuple[Branch, ...]
+    leaves: tuple[int, ...]
 
 
 def hierarchy(formula: cel.Formula) -> str | None:
@@ -36,18 +53,43 @@ def hierarchy(formula: cel.Formula) -> str | None:
     if not isinstance(formula, cel.All):
         return None
     parts = list(_parts(formula))
-    values = [value for value in _values(clauses, parts) if len(value.parts) > 1]
+    values = [value for value in values_of(clauses, parts) if len(value.parts) > 1]
     if not values:
         return None
+    crossing = crossing_values(values)
+    if crossing is not None:
+        b, a = crossing
+        shared = ", ".join(_name(parts[i]) for i in sorted(a.parts & b.parts))
+        return f"ALL is not hierarchical: {b} and {a} meet in {shared}, and neither is in all parts of the other"
+    return f"ALL is hierarchical, its q-tree: {_shown(q_tree(values, len(parts)), parts)}"
+
+
+def crossing_values(values: list[Value]) -> tuple[Value, Value] | None:
+    """Two values that keep the query from being hierarchical, or None if it is."""
     for n, a in enumerate(values):
         for b in values[:n]:
             both = a.parts & b.parts
             if both and both not in (a.parts, b.parts):
-                shared = ", ".join(_name(parts[i]) for i in sorted(both))
-                return (
-                    f"ALL is not hierarchical: {b} and {a} meet in {shared}, and neither is in all parts of the other"
-                )
-    return f"ALL is hierarchical, its q-tree: {_tree(frozenset(range(len(parts))), values, parts)}"
+                return b, a
+    return None
+
+
+def q_tree(values: list[Value], n_parts: int) -> Branch:
+    """The compact q-tree of a hierarchical query: every branch but perhaps the root has values and two children."""
+    whole = frozenset(range(n_parts))
+    owners = {value.parts for value in values if len(value.parts) > 1}
+
+    def branch(own: frozenset[int]) -> Branch:
+        inside = {parts for parts in owners if parts < own}
+        greatest = [parts for parts in inside if not any(parts < other for other in inside)]
+        return Branch(
+            tuple(value for value in values if value.parts == own),
+            own,
+            tuple(branch(parts) for parts in sorted(greatest, key=lambda parts: (-len(parts), min(parts)))),
+            tuple(sorted(own.difference(*greatest))),
+        )
+
+    return branch(whole)
 
 
 def _equalities(node: cel.Formula) -> list[cel.Comparison]:
@@ -70,7 +112,8 @@ def _name(part: cel.Formula) -> str:
     return ", ".join(sorted(v for v in cel.variables(part) if not v.startswith("@"))) or "a part without variables"
 
 
-def _values(clauses: list[cel.Comparison], parts: list[cel.Formula]) -> list[Value]:
+def values_of(clauses: list[cel.Comparison], parts: list[cel.Formula]) -> list[Value]:
+    """The values of a match that these equalities name, also those of one part alone."""
     groups: list[set[Node]] = []
     for clause in clauses:
         ends = {(clause.left.variable, clause.left.sql), (clause.right.variable, clause.right.sql)}
@@ -80,17 +123,16 @@ def _values(clauses: list[cel.Comparison], parts: list[cel.Formula]) -> list[Val
         Value(
             tuple(sorted(group)),
             frozenset(i for i, part in enumerate(parts) if {v for v, _ in group} & cel.variables(part)),
+            frozenset(clause.type for clause in clauses if (clause.left.variable, clause.left.sql) in group),
         )
         for group in sorted(groups, key=sorted)
     ]
 
 
-def _tree(within: frozenset[int], values: list[Value], parts: list[cel.Formula]) -> str:
-    """The values and parts inside these parts, the greatest values outermost."""
-    left, shown = within, []
-    for value in sorted(values, key=lambda v: (-len(v.parts), min(v.parts))):
-        if value.parts <= left:
-            inside = [other for other in values if other is not value and other.parts <= value.parts]
-            shown.append(f"({value}: {_tree(value.parts, inside, parts)})")
-            left -= value.parts
-    return ", ".join([*shown, *(_name(parts[i]) for i in sorted(left))])
+def _shown(branch: Branch, parts: list[cel.Formula]) -> str:
+    """The tree in brackets, the values of a branch before what hangs below."""
+    shown = [_shown(inner, parts) for inner in branch.branches] + [_name(parts[i]) for i in branch.leaves]
+    text = ", ".join(shown)
+    for value in reversed(branch.values):
+        text = f"({value}: {text})"
+    return text

@@ -14,6 +14,7 @@ from planner.cel import Predicate
 from planner.choice import Choice, absence_outside, contains
 from planner.compose import Composer, masks, renumbered
 from planner.greedy import greedy_node, is_simple
+from planner.pcea import masks_of, parallel, pcea_of, picture
 from planner.query import Window
 from planner.registers import registers_of
 from runtime import nodes
@@ -60,9 +61,32 @@ class Watched(NamedTuple):
     window: Window | None
 
 
+def lower_pcea(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
+    """The program of a hierarchical ALL; or why it is none."""
+    if _competes(choice):
+        return "matches compete, are consumed or have windows inside"
+    pcea = pcea_of(choice.formula)
+    if isinstance(pcea, str):
+        return pcea
+    composer = Composer()
+    machine, own = parallel(pcea, composer), masks_of(pcea, composer)
+    tree = nodes.Flat(np.zeros((0, 4), np.int64), own[1:], (), ())
+    program = _composed(composer, tree, variables, projects=False, window=lower_window(choice.window), rule="pcea")
+    if any(not own[1 << i] & program.keep for i in range(len(pcea.atoms))):
+        return "an event without a variable"
+    numbers = {mask: i for i, mask in enumerate(program.masks)}
+    machine = replace(machine, label_of=np.array([numbers[mask & program.keep] for mask in own], np.int64))
+    automaton = relabel(picture(pcea), frozenset(variables))
+    return Lowered(replace(program, machine=machine), tuple(composer.guards), automaton, tuple(composer.terms))
+
+
+def _competes(choice: Choice) -> bool:
+    return choice.rule != "bound" or choice.greedy or choice.timed or choice.first or choice.clause != "ALL"
+
+
 def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
     """The program of a formula whose comparisons need a few registers only; or why it is none."""
-    if choice.rule != "bound" or choice.greedy or choice.timed or choice.first or choice.clause != "ALL":
+    if _competes(choice):
         return "matches compete, are consumed or have windows inside"
     if not is_simple(choice.formula):
         return "an operator that is more than a sequence, a loop or an OR"

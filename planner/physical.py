@@ -11,7 +11,7 @@ Four ways to partition the stream:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner import cel
 from planner.automaton import Automaton, Guard, own_type, show_guard
@@ -31,6 +31,7 @@ from runtime.program import WORD_BITS, Program, symbol_words
 # A slice is this many windows long, so that one row in so many is sent twice.
 SLICE_WINDOWS = 64
 LEAST_SLICE = 1 << 16  # positions in a slice at the least
+COMPETING = ("NXT", "LAST", "MAX")  # strategies that compare matches with each other
 MAX_SPAN = 100_000  # positions; a match that can span more is not worth cutting the order for
 
 
@@ -42,7 +43,8 @@ class PhysicalPlan:
     can neither be part of a match nor prevent one. `span`: the greatest number of positions that a match
     covers, if it is bounded. `type_column`: the TYPE column, if every guard demands one value of it, so that no
     other values need be told apart; `type_in_symbol`: the symbol of every row that is kept says that value, and sorts
-    like it. `reasons`: why it is so, for EXPLAIN.
+    like it. `later`: the strategy that acts in a second pass (runtime.rivals), on matches that are listed; ALL for none.
+    `reasons`: why it is so, for EXPLAIN.
     """
 
     query: Query
@@ -58,6 +60,7 @@ class PhysicalPlan:
     type_in_symbol: bool
     reasons: tuple[str, ...]
     terms: tuple[tuple[str, str], ...] = ()
+    later: str = "ALL"
 
     def __str__(self) -> str:
         lines = [f"layout: {self.layout}", f"rows dropped before the shuffle: {'yes' if self.drops else 'none'}"]
@@ -74,6 +77,9 @@ class PhysicalPlan:
 
 def plan(query: Query) -> PhysicalPlan:
     """Choose how to run a query. Raises PlanError if its automaton is too large."""
+    later = query.strategy if query.on_match and query.strategy in COMPETING else "ALL"
+    if later != "ALL":
+        query = replace(query, strategy="ALL")
     found, tree = keyed(query, _sees_other_keys(query)), hierarchy(query.formula)
     query = found.query
     made = lowered(
@@ -100,9 +106,16 @@ def plan(query: Query) -> PhysicalPlan:
         type_in_symbol=program.machine is None
         and drops
         and len({own_type(guard) for guard in events}) == len(events) <= WORD_BITS,
-        reasons=(*found.reasons, *filter(None, [tree]), why, why_drop, *_why_compared(made)),
+        reasons=(*found.reasons, *filter(None, [tree]), why, why_drop, *_why_compared(made), *_why_later(later)),
         terms=made.terms,
+        later=later,
     )
+
+
+def _why_later(later: str) -> tuple[str, ...]:
+    if later == "ALL":
+        return ()
+    return (f"all matches are listed, since WHERE asks about them as a whole; {later} chooses in a second pass: slow",)
 
 
 def _sees_other_keys(query: Query) -> str | None:
@@ -121,6 +134,8 @@ def _why_compared(made: Lowered) -> tuple[str, ...]:
     if not made.terms:
         return ()
     shown = ", ".join(sql for sql, _ in made.terms[:3]) + (", …" if len(made.terms) > 3 else "")
+    if made.program.rule == "pcea":
+        return (f"runs for each event of ALL go side by side, joined by {shown}: a logarithmic cost per event",)
     if made.program.rule == "registers":
         return (f"events are compared by {shown} in registers, {_cost(made.program.machine)}",)
     why = f": {made.why_general}" if made.why_general else ""

@@ -279,7 +279,7 @@ class CeaEngine:
         self._walk.top[0] = 0
         events, root, result = CHUNK_EVENTS, 0, ecs.LISTING_FULL
         while result != ecs.FINISHED:
-            listing = _new_listing(events, root)
+            listing = new_listing(events, root)
             while True:
                 result = ecs.enumerate_kernel(
                     self._arena, self._walk, self._roots, n_roots, self._width, self._strict, listing
@@ -304,10 +304,7 @@ class CeaEngine:
         if len(self._counts.number) < len(self._arena.row):
             self._counts = ecs.new_counts(len(self._arena.row))
         while at != n_roots:
-            stack = self._walk.stack_node
-            at = ecs.count_kernel(
-                self._arena, self._roots, at, n_roots, self._width, self._strict, stack, self._counts, total
-            )
+            at = self._count_part(at, n_roots, total)
             if at == ecs.OVERFLOW:
                 raise ExecutionError(
                     "COUNT_OVERFLOW", hint="Bound the pattern with WITHIN, or its loops by conditions."
@@ -315,6 +312,14 @@ class CeaEngine:
             if at != n_roots:
                 self._walk = ecs.grown_walk(self._walk)
         return int(total[0])
+
+    def _count_part(self, begin: int, n_roots: int, total: IntArray) -> int:
+        """Add the matches of roots to total[0]; the root at which the walk's stack was too short, n_roots, or OVERFLOW."""
+        stack = self._walk.stack_node
+        at: int = ecs.count_kernel(
+            self._arena, self._roots, begin, n_roots, self._width, self._strict, stack, self._counts, total
+        )
+        return at
 
     # ------------------------------------------------------------ snapshots
 
@@ -389,7 +394,8 @@ def next_positions(counts: AnyArray, n: int, keys: IntArray | None) -> IntArray:
     return positions
 
 
-def _new_listing(events: int, root: int) -> ecs.Listing:
+def new_listing(events: int, root: int) -> ecs.Listing:
+    """Room for a chunk of matches with so many events in all, from that root on."""
     return ecs.Listing(
         offsets=np.zeros(CHUNK_MATCHES + 1, np.int64),
         row=np.empty(events, np.int64),

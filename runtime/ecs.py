@@ -1,7 +1,8 @@
 """The enumerable compact set: all partial matches of all runs, in an arena of flat arrays.
 
 A node is an index. Node 0 is ⊥, the empty complex event. An *output* node (row, label, child) stands for every
-complex event of its child, extended by one event; a *union* node (left, right) for those of both. Children are made
+complex event of its child, extended by one event; a *union* node (left, right) for those of both; a *product* node
+(left, right) for each of the one with each of the other (runtime.products alone makes them). Children are made
 before their parents, so a parent's index is always greater. `start` is max-start of [PCEA] Section 5: the latest
 window clock at which a complex event of the node begins. Unions keep the greater start on the left, so whatever has
 left the window is cut off with one comparison.
@@ -10,9 +11,9 @@ Unions follow [CORE] (tECS): a node is *safe* if it is no union, or a union whos
 child is at most 2 unions deep on its left side. `union` takes safe nodes of equal start and gives a safe node; then
 no left spine is longer than 3, and the enumeration reaches the next output in time linear in that output.
 
-Roads not taken: the linked lists of [CEL] Section 9 (append mutates a list, so a window cannot cut it in O(1)), and
-the heap of [PCEA] Proposition 5.3 (persistent by path copying, a factor log w that a CEA does not need, since its
-states see starts in order).
+Roads not taken: the linked lists of [CEL] Section 9 (append mutates a list, so a window cannot cut it in O(1)), and,
+but for products, the heap of [PCEA] Proposition 5.3 (persistent by path copying, a factor log w that a CEA does not
+need, since its states see starts in order).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from numba import njit
 from runtime.arrays import AnyArray, grown
 
 BOTTOM = 0
-UNION = -1  # the label of a union node
+UNION = -1  # the label of a union node …
+PRODUCT = -2  # … and of a product
 RESERVED = -1  # row of ⊥ and of unions
 
 
@@ -33,9 +35,9 @@ class Arena(NamedTuple):
     """Flat arrays of nodes. `size[0]` is the number of nodes; `start` has the dtype of the window's clock."""
 
     row: AnyArray  # int64: the event that an output node adds
-    label: AnyArray  # int32: its label, or UNION
-    child: AnyArray  # int32: an output's child, a union's left
-    right: AnyArray  # int32: a union's right
+    label: AnyArray  # int32: its label, UNION or PRODUCT
+    child: AnyArray  # int32: an output's child, the left of others
+    right: AnyArray  # int32: the right of others
     start: AnyArray  # int64 or float64: max-start
     size: AnyArray  # int64[1]
 
@@ -117,7 +119,9 @@ def mark_kernel(arena, roots, n_roots, now, width, strict, forward):
             continue
         forward[arena.child[node]] = 1
         right = arena.right[node]
-        if arena.label[node] == UNION and inside(arena.start[right], now, width, strict):
+        if arena.label[node] == PRODUCT or (
+            arena.label[node] == UNION and inside(arena.start[right], now, width, strict)
+        ):
             forward[right] = 1
 
 
@@ -141,9 +145,9 @@ def slide_kernel(arena, now, width, strict, forward):
         arena.row[size] = arena.row[node]
         arena.label[size] = arena.label[node]
         arena.child[size] = forward[arena.child[node]]
-        arena.right[size] = forward[right] if arena.label[node] == UNION else 0
+        arena.right[size] = forward[right] if arena.label[node] < 0 else 0
         arena.start[size] = arena.start[node]
-        if arena.label[node] != UNION and arena.row[node] < least:
+        if arena.label[node] >= 0 and arena.row[node] < least:
             least = arena.row[node]
         forward[node] = size
         size += 1

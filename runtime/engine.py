@@ -15,6 +15,7 @@ from runtime.cea_engine import CeaEngine
 from runtime.consume_any import ConsumeAnyEngine
 from runtime.errors import InternalError
 from runtime.matches import Matches
+from runtime.pcea_engine import PceaEngine
 from runtime.program import Program, check_version
 from runtime.registers_engine import RegistersEngine
 from runtime.timed_engine import TimedEngine
@@ -74,6 +75,7 @@ ENGINES: dict[str, Callable[[Program], Engine]] = {
     "any": ConsumeAnyEngine,
     "bound": BoundEngine,
     "registers": RegistersEngine,
+    "pcea": PceaEngine,
 }
 
 

@@ -333,6 +333,42 @@ class Registers(Node):
     n_registers: int
 
 
+ROOT = -1  # where a part that is whole is the whole match
+
+
+@dataclass(frozen=True, eq=False)
+class Parallel(Node):
+    """A parallelized automaton ([PCEA] Section 3) of a hierarchical ALL (runtime.pcea; planner.pcea makes it).
+
+    Atom i takes an event with guard[i] whose terms own_of[i] … own_of[i + 1] of (own_left, own_right) are equal in
+    pairs, and none of them NULL. *Move* a takes an event as all the atoms of the bits `atoms[a]` at once, if the terms
+    together_of[a] … of (together_left, together_right) are equal. Its *steps* step_of[a] … go up the tree: a step needs
+    the parts part_of[s] … (`part`: of which place of the tree, found by the values of the terms key_of[p] … of `key`)
+    and, with those of the steps before, makes a run that waits at `place[s]` under the values of the terms into_of[s] …
+    of `into`, or a match: ROOT. A step that lacks a part ends the move. `label_of[m]`: the label, an index into
+    Program.labels, of an event that is all the atoms of the bits m. `depth`: terms in the longest key.
+    """
+
+    guard: IntArray
+    own_of: IntArray
+    own_left: IntArray
+    own_right: IntArray
+    atoms: IntArray
+    together_of: IntArray
+    together_left: IntArray
+    together_right: IntArray
+    step_of: IntArray
+    part_of: IntArray
+    part: IntArray
+    key_of: IntArray
+    key: IntArray
+    place: IntArray
+    into_of: IntArray
+    into: IntArray
+    label_of: IntArray
+    depth: int
+
+
 class Follow(NamedTuple):
     """What can come next: `contiguous` only at once; no match of an absence (index into vetoes) may lie between.
 

@@ -100,8 +100,9 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
         return
     builder = RowBuilder(task)
     rows = compacted(task, rows)
+    places = np.argsort(order) if task.rivals else None
     for matches in chain(engine.feed(symbols, clocks, positions, keys, order, mute), engine.flush()):
-        yield builder.batch(matches, rows)
+        yield builder.batch(matches, rows, places=places)
 
 
 def compacted(task: Task, rows: pa.Table) -> pa.Table:

@@ -11,23 +11,11 @@ import numpy as np
 from runtime import cea, ecs, nodes, ordered, registers
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.cea_engine import ALL_REPORT, FIRST_NODES, NO_KEYS, CeaEngine, next_positions
-from runtime.errors import ExecutionError, InternalError
+from runtime.errors import ExecutionError
 from runtime.program import FORMAT, Program
-from runtime.subsets import Row, SubsetTable
+from runtime.subsets import NoSubsets, SubsetTable
 
 FIRST_ENTRIES = 1 << 8
-
-
-class _NoStates:
-    """There are no subsets to make."""
-
-    members: list[Any] = []
-
-    def intern(self, members: Any, /) -> int:
-        raise InternalError("INTERNAL", detail="a state where there are registers")
-
-    def row(self, state: int, symbol: tuple[int, ...], /) -> Row:
-        raise InternalError("INTERNAL", detail="a state where there are registers")
 
 
 class RegistersEngine(CeaEngine):
@@ -45,7 +33,7 @@ class RegistersEngine(CeaEngine):
         self._pending: registers.Pending | None = None
 
     def _states_of(self, program: Program) -> SubsetTable:
-        return _NoStates()
+        return NoSubsets()
 
     # ------------------------------------------------------------ reading
 

@@ -63,11 +63,12 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     closing[order] = closed & ~_closed_before(task.reach, stream, times.before)
     dropped = _Dropped(task, stream)
     builder, payload = RowBuilder(own), partition.compacted(own, rows)
+    places = np.argsort(order) if own.rivals else None
     for matches in chain(fed, engine.flush()):
         known = _known(task, matches, held.n_old, closing)
         if known.n:
             dropped.note(known)
-            yield builder.batch(known, payload)
+            yield builder.batch(known, payload, places=places)
     gone = closed if task.windows == 1 else _closed(task.holds, stream, times.watermark)
     kept = ~gone if task.whole else ~gone & ~dropped.rows()
     return Left(rows.take(pa.array(order[kept])), ~closed[kept])

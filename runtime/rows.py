@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from runtime import rivals
 from runtime.arrays import AnyArray, IntArray
 from runtime.matches import Matches
 from runtime.order import combined
@@ -24,9 +25,13 @@ class RowBuilder:
         self._held: AnyArray = np.asarray(matrix.any(axis=1))
         self._bound = [matrix[:, program.variables.index(v.mark)] for v in task.variables]
         self._ranks = program.ranks()
+        self._rivals_from = rivals.first_number() if task.rivals else 0
 
-    def batch(self, matches: Matches, rows: pa.Table, base: int = 0) -> pa.RecordBatch:
-        """The rows of a chunk of matches. `rows` holds the input from row number `base` on."""
+    def batch(
+        self, matches: Matches, rows: pa.Table, base: int = 0, places: IntArray | None = None
+    ) -> pa.RecordBatch:
+        """The rows of a chunk of matches. `rows` holds the input from row number `base` on; `places`: where in the
+        stream each of them is, if not in their order."""
         task, names, columns = self._task, [], []
         index = matches.positions - base if base else matches.positions
         first, last = index[matches.offsets[:-1]], index[matches.offsets[1:] - 1]
@@ -46,6 +51,9 @@ class RowBuilder:
         if task.reached is not None:
             names.append(task.reached)
             columns.append(self._reached(matches))
+        if task.rivals:
+            names += rivals.COLUMNS
+            columns += rivals.columns(matches, self._held[matches.labels], places, self._rivals_from)
         for variable, bound in zip(task.variables, self._bound, strict=True):
             names.append(variable.name)
             columns.append(self._variable(variable, bound, matches, index, rows))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
 from runtime.errors import InternalError
 from runtime.program import Skip
 
@@ -36,14 +34,17 @@ class Match:
         return [p for p, names in zip(self.positions, self.names, strict=True) if variable in names]
 
 
-def nxt(match: Match) -> tuple[int, ...]:
+Support = tuple[int, ...]
+
+
+def nxt(support: Support) -> tuple[int, ...]:
     """Greater under NXT is greater: where two differ first, the one that has the earlier position."""
-    return tuple(-p for p in match.support)
+    return tuple(-p for p in support)
 
 
-def last(match: Match) -> tuple[int, ...]:
+def last(support: Support) -> tuple[int, ...]:
     """Greater under LAST is greater: where two differ last, the one that has the later position."""
-    return match.support[::-1]
+    return support[::-1]
 
 
 def skipped(matches: Iterable[Match], skip: Skip, variables: Iterable[str], dropped: int = -1) -> list[Match]:
@@ -62,8 +63,8 @@ def skipped(matches: Iterable[Match], skip: Skip, variables: Iterable[str], drop
             continue
         end = max(match.end for match in by_start[start])
         longest = [match for match in by_start[start] if match.end == end]
-        best = max(map(nxt, longest))
-        match = min((m for m in longest if nxt(m) == best), key=lambda m: [m.of(name) for name in names])
+        best = max(nxt(match.support) for match in longest)
+        match = min((m for m in longest if nxt(m.support) == best), key=lambda m: [m.of(name) for name in names])
         chosen.append(match)
         dropped = last_dropped(match, skip)
     return chosen
@@ -84,23 +85,24 @@ def chosen(matches: Iterable[Match], strategy: str) -> list[Match]:
     by_end: dict[int, list[Match]] = defaultdict(list)
     for match in matches:
         by_end[match.end].append(match)
-    choose = _CHOOSERS.get(strategy)
-    if choose is None:
-        raise InternalError("INTERNAL", detail=f"no strategy {strategy!r}")
-    return [match for end in sorted(by_end) for match in choose(by_end[end])]
+    found = []
+    for end in sorted(by_end):
+        rivals = by_end[end]
+        found += [rivals[i] for i in winners([match.support for match in rivals], strategy)]
+    return found
 
 
-def _greatest(order: Callable[[Match], Any]) -> Callable[[list[Match]], list[Match]]:
-    def choose(matches: list[Match]) -> list[Match]:
-        best = max(map(order, matches))
-        return [match for match in matches if order(match) == best]
-
-    return choose
-
-
-def _maximal(matches: list[Match]) -> list[Match]:
-    supports = {frozenset(match.support) for match in matches}
-    return [m for m in matches if not any(frozenset(m.support) < other for other in supports)]
-
-
-_CHOOSERS = {"ALL": list, "NXT": _greatest(nxt), "LAST": _greatest(last), "MAX": _maximal}
+def winners(supports: Sequence[Support], strategy: str) -> list[int]:
+    """Which of the matches that end at one event win, by their sup."""
+    match strategy:
+        case "ALL":
+            return list(range(len(supports)))
+        case "NXT" | "LAST":
+            keys = [(nxt if strategy == "NXT" else last)(support) for support in supports]
+            best = max(keys)
+            return [i for i, key in enumerate(keys) if key == best]
+        case "MAX":
+            sets = [frozenset(support) for support in supports]
+            distinct = set(sets)
+            return [i for i, own in enumerate(sets) if not any(own < other for other in distinct)]
+    raise InternalError("INTERNAL", detail=f"no strategy {strategy!r}")

@@ -48,7 +48,7 @@ class Task:
     so that gaps show what was dropped. `symbol_bits`: if not None, only so many low bits of the symbol column are
     the symbol; those above it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY).
     `status`, `reached`: the columns of WITH TIMEOUTS; `names`: for the latter, what the user calls each of
-    Program.variables.
+    Program.variables. `rivals`: with the columns by which matches compete in a second pass (runtime.rivals).
     """
 
     program: Program
@@ -72,3 +72,4 @@ class Task:
     reached: str | None = None
     names: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
+    rivals: bool = False

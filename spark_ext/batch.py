@@ -1,6 +1,7 @@
 """A physical plan as a DataFrame: everything around the engine is Catalyst's.
 
-sources → (drop) → columns and symbol → shuffle → mapInArrow(engine) → HAVING → RETURN → LIMIT
+sources → (drop) → columns and symbol → shuffle → mapInArrow(engine) → WHERE on whole matches (→ mapInArrow(strategy))
+→ HAVING → RETURN → LIMIT
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from planner.query import (
     variable_column,
 )  # fmt: skip
 from planner.sql import literal, quote
+from runtime import rivals
 from runtime.partition import COUNT_COLUMN
 from runtime.program import symbol_words
 from runtime.rows import EMPTY
@@ -54,7 +56,7 @@ from spark_ext.errors import SparkError
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
 from spark_ext.objections import analyzed, explained
 from spark_ext.schema import SparkCatalog
-from spark_ext.worker import match_partition, renamed
+from spark_ext.worker import chosen_matches, match_partition, renamed
 
 SLICE_COLUMN = "__cersql_slice"
 TYPE_COLUMN = "__cersql_type"
@@ -268,7 +270,8 @@ class Batch:
 
     def _wants(self, column: str) -> bool:
         """Does anything after the engine mention this column of a match?"""
-        texts = [output.sql.text for output in self.query.outputs] + [sql.text for sql in self.query.having]
+        query = self.query
+        texts = [sql.text for sql in (*(output.sql for output in query.outputs), *query.on_match, *query.having)]
         return not self.count_only and any(column in text for text in texts)
 
     def _wants_keys(self) -> bool:
@@ -296,7 +299,7 @@ class Batch:
             start=START_COLUMN if self._wants(START_COLUMN) else None,
             end=END_COLUMN if self._wants(END_COLUMN) else None,
             size=SIZE_COLUMN if self._wants(SIZE_COLUMN) else None,
-            limit=query.limit if not query.having else None,
+            limit=None if query.having or query.on_match else query.limit,
             presorted=presorted,
             count_only=self.count_only,
             slices=slices,
@@ -305,6 +308,7 @@ class Batch:
             status=STATUS_COLUMN if self._wants(STATUS_COLUMN) else None,
             reached=REACHED_COLUMN if self._wants(REACHED_COLUMN) else None,
             names=tuple({v.mark: v.name for v in query.variables}[mark] for mark in plan.program.variables),
+            rivals=plan.later != "ALL",
         )
 
     def _match_schema(self, task: Task) -> StructType:
@@ -315,6 +319,8 @@ class Batch:
         if task.size is not None:
             fields.append(StructField(task.size, IntegerType()))
         fields += [StructField(name, StringType()) for name in (task.status, task.reached) if name is not None]
+        if task.rivals:
+            fields += [StructField(rivals.END, LongType()), StructField(rivals.SUPPORT, ArrayType(LongType()))]
         for variable in task.variables:
             inner = [StructField(name, self.types[name]) for name in variable.fields]
             struct = StructType(inner or [StructField(EMPTY, ByteType())])
@@ -448,12 +454,26 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch)
     source = catalog.union_frame(query.sources)
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True):
         matches = kind(plan, catalog).frame()
+    with explained(query.text, matches, query.on_match, condition=True):
+        for condition in query.on_match:
+            matches = analyzed(matches.where(condition.text))
+    if plan.later != "ALL":
+        matches = _competing(plan, matches)
     with explained(query.text, matches, query.having, condition=True):
         for condition in query.having:
             matches = analyzed(matches.where(condition.text))
     with explained(query.text, matches, [output.sql for output in query.outputs]):
         rows = analyzed(matches.selectExpr(*(_named(output, query, catalog) for output in query.outputs)))
     return rows if query.limit is None else rows.limit(query.limit)
+
+
+def _competing(plan: PhysicalPlan, matches: DataFrame) -> DataFrame:
+    """The second pass, in the same tasks."""
+    fields = [field for field in matches.schema.fields if field.name not in rivals.COLUMNS]
+    if not fields:  # nothing else of a match is asked for
+        matches, fields = matches.selectExpr("*", f"0Y AS {EMPTY}"), [StructField(EMPTY, ByteType())]
+    names = tuple(field.name for field in fields)
+    return matches.mapInArrow(partial(chosen_matches, plan.later, plan.program.ends_late, names), StructType(fields))
 
 
 def _named(output: Output, query: Query, catalog: SparkCatalog) -> str:
@@ -463,9 +483,9 @@ def _named(output: Output, query: Query, catalog: SparkCatalog) -> str:
 
 
 def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
-    """The number of matches, one BIGINT, without making a row of any; None if HAVING or LIMIT needs them."""
+    """The number of matches, one BIGINT, without making a row of any; None if a condition or LIMIT needs them."""
     query = plan.query
-    if query.having or query.limit is not None:
+    if query.having or query.on_match or query.limit is not None:
         return None
     source = catalog.union_frame(query.sources)
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True):

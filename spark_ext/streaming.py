@@ -115,6 +115,9 @@ class Streaming(Batch):
         if kind not in ("timestamp", "timestamp_ntz"):
             hint = "Order by a TIMESTAMP column that has a watermark."
             raise SparkError("STREAM_ORDER", column=column, type=kind, hint=hint)
+        if self.plan.later != "ALL" and self.plan.program.ends_late:
+            hint = "Leave one of the three out."
+            raise SparkError("STREAM_LATER", strategy=self.plan.later, hint=hint)
         if query.limit is not None:
             hint = "Leave LIMIT out, and limit what reads the result."
             raise SparkError("STREAM_LIMIT", limit=query.limit, hint=hint)

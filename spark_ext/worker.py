@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from runtime.errors import CersqlError
 from runtime.partition import run
+from runtime.rivals import chosen
 from runtime.task import Task
 
 
@@ -28,3 +29,10 @@ def match_partition(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[p
     except CersqlError:
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # pyspark reads it while it reports, and then ends this process
         raise
+
+
+def chosen_matches(
+    strategy: str, late: bool, names: tuple[str, ...], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The matches that a strategy leaves, of those of one partition that fulfil the conditions."""
+    return chosen(strategy, late, names, batches)

@@ -23,7 +23,7 @@ def compared(condition: str, pattern: str = "A a ; B b") -> list[str]:
     while not isinstance(formula, cel.Sequence | cel.Iteration | cel.Event | cel.Absent | cel.Or):
         found.append(cel.show(formula).split("\n")[0].removeprefix("FILTER ").replace("`", ""))
         formula = formula.inner  # type: ignore[attr-defined]
-    return [*found[::-1], *(f"HAVING {len(query.having)}" for _ in query.having[:1])]
+    return [*found[::-1], *(f"ON MATCH {len(query.on_match)}" for _ in query.on_match[:1])]
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def compared(condition: str, pattern: str = "A a ; B b") -> list[str]:
         ("NOT b.ts - a.ts <= INTERVAL 5 MINUTES", ["b: (ts) > a: (ts) + (INTERVAL 5 MINUTES)"]),
         ("b.date - a.date <= INTERVAL 5 DAYS", ["b: (date) <= a: (date) + (INTERVAL 5 DAYS)"]),
         # what is no comparison of two events acts on whole matches
-        ("a.v + b.v > 3", ["HAVING 1"]),
-        ("a.name LIKE b.name", ["HAVING 1"]),
-        ("a.k - b.k & 3 > 1", ["HAVING 1"]),
-        ("b.date - a.date <= INTERVAL 5 HOURS", ["HAVING 1"]),
-        ("b.ts - a.ts <= INTERVAL 1 MONTH", ["HAVING 1"]),
-        ("a.v = 1 AND coalesce(a.v, b.v) = 1", ["a: v = 1", "HAVING 1"]),
+        ("a.v + b.v > 3", ["ON MATCH 1"]),
+        ("a.name LIKE b.name", ["ON MATCH 1"]),
+        ("a.k - b.k & 3 > 1", ["ON MATCH 1"]),
+        ("b.date - a.date <= INTERVAL 5 HOURS", ["ON MATCH 1"]),
+        ("b.ts - a.ts <= INTERVAL 1 MONTH", ["ON MATCH 1"]),
+        ("a.v = 1 AND coalesce(a.v, b.v) = 1", ["a: v = 1", "ON MATCH 1"]),
     ],
 )  # fmt: skip
 def test_comparisons(condition: str, expected: list[str]) -> None:
@@ -160,7 +160,7 @@ def test_part_by() -> None:
         ("A+ a WHERE COUNT(a) > 3 OR ‸INCREASING(a.v)", "NOT_SUPPORTED_YET", "beside COUNT(a)"),
         ("A+ a WHERE ‸a[i].v - a[i-1].v > 3", "NOT_SUPPORTED_YET", "sums of whole numbers"),
         ("((A a ; B b) FILTER ‸a.v + b.v > 3) ; C", "NOT_SUPPORTED_YET", "can stand in WHERE"),
-        ("A a ; B b WHERE ‸a.v + b.v > 3 SEMANTICS NXT", "NOT_SUPPORTED_YET", "matches compete"),
+        ("A a ; B b WHERE ‸a.v + b.v > 3 CONSUME BY ANY", "NOT_SUPPORTED_YET", "CONSUME BY"),
         ("(A a ; B b ; C) PART BY (‸a.k, b.k)", "PART_BY_COVERS", "there is none for C"),
         ("(A a ; B b) PART BY (a.k, b.‸zip)", "UNKNOWN_COLUMN", "zip is not a column of b"),
         ("(A a ; B b) PART BY (a.k, ‸1)", "NOT_SUPPORTED_YET", "PART BY (x.a, y.b)"),

@@ -171,34 +171,34 @@ def test_the_rule(condition: str, a: list[Row], b: list[Row]) -> None:
 # ---------------------------------------------------------------- conditions on the whole match
 
 
-def having(condition: str, pattern: str = "A+ a ; B+ b") -> str:
+def on_match(condition: str, pattern: str = "A+ a ; B+ b") -> str:
     """The conditions on the match, with the lists of events shortened."""
-    texts = [sql.text for sql in bound(where(condition, pattern)).having]
+    texts = [sql.text for sql in bound(where(condition, pattern)).on_match]
     return " & ".join(re.sub(r"`__cersql_(\w+?)`", r"\1", text) for text in texts)
 
 
 def test_aggregates_are_conditions_on_the_match() -> None:
-    assert having("COUNT(b) > 2") == "CAST(size(var1) AS BIGINT) > 2"
-    assert having("COUNT(*) > 2") == "CAST(size AS BIGINT) > 2"
-    assert having("a.v > 1 AND NOT (COUNT(b) > 2 OR FIRST(b.v) = 1)") == (
+    assert on_match("COUNT(b) > 2") == "CAST(size(var1) AS BIGINT) > 2"
+    assert on_match("COUNT(*) > 2") == "CAST(size AS BIGINT) > 2"
+    assert on_match("a.v > 1 AND NOT (COUNT(b) > 2 OR FIRST(b.v) = 1)") == (
         "NOT (CAST(size(var1) AS BIGINT) > 2 OR get(transform(var1, __e1 -> __e1.`v`), 0) = 1)"
     )
 
 
 def test_events_beside_an_aggregate_are_asked_one_by_one() -> None:
-    assert having("b.v > COUNT(a)") == "forall(var1, __e1 -> coalesce(__e1.`v` > CAST(size(var0) AS BIGINT), FALSE))"
-    assert having("a.v = b.v OR COUNT(*) > 9") == (
+    assert on_match("b.v > COUNT(a)") == "forall(var1, __e1 -> coalesce(__e1.`v` > CAST(size(var0) AS BIGINT), FALSE))"
+    assert on_match("a.v = b.v OR COUNT(*) > 9") == (
         "forall(var1, __e2 -> forall(var0, __e1 -> "
         "coalesce((__e1.`v` = __e2.`v`) OR (CAST(size AS BIGINT) > 9), FALSE)))"
     )
     # Two ORs: one speaks of each a and is a filter, one of the match.
-    assert having("(a.v = 1 AND COUNT(*) > 1) OR 1 = 0") == "(CAST(size AS BIGINT) > 1) OR (1 = 0)"
+    assert on_match("(a.v = 1 AND COUNT(*) > 1) OR 1 = 0") == "(CAST(size AS BIGINT) > 1) OR (1 = 0)"
 
 
 def test_a_condition_on_events_stays_a_filter() -> None:
     query = bound(where("a.v = 1 AND (b.v = 2 OR COUNT(a) = 1) AND b.w = 3", "A a ; B+ b"))
     assert filters(query.formula) == "(a ; b+) | a: v = 1 | b: w = 3"
-    assert len(query.having) == 1
+    assert len(query.on_match) == 1
 
 
 @pytest.mark.parametrize(

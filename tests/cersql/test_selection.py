@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from queries import bound, check_error
 
+from planner.physical import plan
 from planner.query import REACHED_COLUMN, STATUS_COLUMN, Query, Skip
 
 END = " ORDER BY ts RETURN *"
@@ -142,12 +143,22 @@ WHOLE = "FROM t PATTERN A a ; B+ b WHERE a.v > 1 AND ‸COUNT(b) > 1"
 
 
 @pytest.mark.parametrize(
-    "clause", ["SEMANTICS NXT", "CONSUME BY PARTITION", "AFTER MATCH SKIP PAST LAST ROW", "SEMANTICS MAX"]
+    "clause", ["CONSUME BY PARTITION", "AFTER MATCH SKIP PAST LAST ROW", "CONSUME BY ANY SEMANTICS NXT"]
 )
-def test_a_condition_on_the_whole_match_where_matches_compete(clause: str) -> None:
+def test_a_condition_on_the_whole_match_where_matches_are_consumed(clause: str) -> None:
     check_error(f"{WHOLE} ORDER BY ts {clause} RETURN *", "NOT_SUPPORTED_YET", "HAVING")
 
 
 def test_a_condition_on_the_whole_match_where_each_is_asked_for_itself() -> None:
     for clause in ("", "SEMANTICS STRICT", "SEMANTICS SKIP TILL NEXT MATCH"):
-        assert bound(f"{WHOLE.replace('‸', '')} ORDER BY ts {clause} RETURN *").having
+        found = plan(bound(f"{WHOLE.replace('‸', '')} ORDER BY ts {clause} RETURN *"))
+        assert found.query.on_match
+        assert (found.later, found.query.having) == ("ALL", ())
+
+
+def test_a_condition_on_the_whole_match_where_matches_compete() -> None:
+    for name in ("NXT", "LAST", "MAX"):
+        found = plan(bound(f"{WHOLE.replace('‸', '')} ORDER BY ts SEMANTICS {name} RETURN * HAVING a.v > 3"))
+        assert (found.later, found.query.strategy, found.program.choose) == (name, "ALL", "ALL")
+        assert f"{name} chooses in a second pass" in str(found)
+        assert len(found.query.on_match) == len(found.query.having) == 1
