@@ -18,14 +18,14 @@ PATTERN = """
 FROM second_pass PATTERN (A a ; B+ b ; C c) AS m
 WHERE a.v + SUM(b.v) > c.v AND a.v <> c.v ORDER BY ts {clauses} RETURN {returned}
 """
-KEYED = "PARTITION BY key WITHIN 6"
+KEYED = "PARTITION BY key WITHIN 12"
 
 
 @pytest.fixture(scope="module")
 def table(spark: Any) -> Any:
     chance = random.Random(11)
-    rows = [(ts, chance.randrange(3), chance.choice("AABBC"), chance.randrange(9)) for ts in range(60)]
-    rows += [(60, None, "A", 1), (61, None, "B", 3), (62, None, "C", 2), (63, 1, "C", None)]
+    rows = [(ts, chance.randrange(3), chance.choice("AABBC"), chance.randrange(9)) for ts in range(90)]
+    rows += [(90, None, "A", 1), (91, None, "B", 3), (92, None, "C", 2), (93, 1, "C", None)]
     frame = spark.createDataFrame(rows, "ts BIGINT, key INT, type STRING, v INT").repartition(3)
     frame.createOrReplaceTempView("second_pass")
     return frame
@@ -78,7 +78,7 @@ def test_the_clauses_around_it(spark: Any, table: Any) -> None:
 def test_beside_an_absence_after_the_match(spark: Any, table: Any) -> None:
     """Such matches become known in another order."""
     text = """FROM second_pass PATTERN SEQ(A a, B+ b, !C) WHERE a.v + SUM(b.v) > 9 PARTITION BY key ORDER BY ts
-    WITHIN 4 {clause} RETURN a.key AS key, a.ts AS a, b.ts AS b"""
+    WITHIN 9 {clause} RETURN a.key AS key, a.ts AS a, b.ts AS b"""
 
     def matches(clause: str) -> list[tuple[Any, Support]]:
         rows = cersql.sql(spark, text.format(clause=clause)).collect()
@@ -90,7 +90,7 @@ def test_beside_an_absence_after_the_match(spark: Any, table: Any) -> None:
 
 def test_on_a_stream(spark: Any, table: Any) -> None:
     timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")
-    clauses = "PARTITION BY key WITHIN 6 SECONDS SEMANTICS NXT"
+    clauses = "PARTITION BY key WITHIN 12 SECONDS SEMANTICS NXT"
     query = PATTERN.replace("FROM second_pass", "").format(clauses=clauses, returned="m.ts AS ts")
     replayed = cersql.replay(spark, timed, query, disorder=3.0)
     assert replayed.same, str(replayed)
