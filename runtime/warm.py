@@ -40,6 +40,8 @@ def compile_kernels(rule: str = "plain") -> None:
         _run(program)
     elif rule == "registers":
         _run(replace(program, rule=rule, machine=_two_in_order(), terms=("x",)))
+    elif rule == "pcea":
+        _run(replace(program, rule=rule, machine=_side_by_side(), terms=("x",)))
     elif rule != "bound":
         flat = nodes.Flat(program.transitions, (1 << nodes.FIRST_VARIABLE, 2 << nodes.FIRST_VARIABLE), (0,), (2,))
         windows = (Window("time", 10),)
@@ -82,11 +84,39 @@ def _two_in_order() -> nodes.Registers:
     )
 
 
+def _side_by_side() -> nodes.Parallel:
+    """ALL(A a, B b) WHERE a.x = b.x, but that no event is both."""
+
+    def ints(*values: int) -> IntArray:
+        return np.array(values, np.int64)
+
+    return nodes.Parallel(
+        guard=ints(0, 1),
+        own_of=ints(0, 1, 2),
+        own_left=ints(0, 0),
+        own_right=ints(0, 0),
+        atoms=ints(1, 2),
+        together_of=ints(0, 0, 0),
+        together_left=ints(),
+        together_right=ints(),
+        step_of=ints(0, 2, 4),
+        part_of=ints(0, 0, 1, 1, 2),
+        part=ints(1, 0),
+        key_of=ints(0, 1, 2),
+        key=ints(0, 0),
+        place=ints(0, nodes.ROOT, 1, nodes.ROOT),
+        into_of=ints(0, 1, 1, 2, 2),
+        into=ints(0, 0),
+        label_of=ints(0, 0, 1, 0),
+        depth=1,
+    )
+
+
 def _run(program: Program) -> None:
     engine = engine_for(program)
     symbols, times = np.array([1, 0, 2], np.int64), np.arange(3, dtype=np.int64)
     if program.terms:
-        symbols = np.stack([symbols, times], axis=1)
+        symbols = np.stack([symbols, np.zeros(3, np.int64) if program.rule == "pcea" else times], axis=1)
     list(engine.feed(symbols, times))
     engine.count(symbols, times + 3)
     engine.least_row()
