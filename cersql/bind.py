@@ -193,6 +193,6 @@ def _refuse_on_match(conditions: Iterable[OrOf]) -> None:
         for part, _ in clause:
             raise BindError(
                 "NOT_SUPPORTED_YET", span=part.span,
-                construct="A condition on the whole match in WHERE, beside CONSUME BY, AFTER MATCH SKIP or WITH TIMEOUTS,",
+                construct="In WHERE a condition on the whole match beside CONSUME BY, AFTER MATCH SKIP or TIMEOUTS",
                 hint="If it is to act on the matches that are left, write HAVING.",
             )  # fmt: skip

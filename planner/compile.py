@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from planner import cel
 from planner.automaton import Automaton, distinct_guards, relabel, trim
 from planner.cea import to_cea
-from planner.choice import COMPARES, absence_outside, choice, contains
+from planner.choice import absence_outside, choice, contains
 from planner.compose import is_flat, push_filters
 from planner.errors import PlanError
 from planner.lower import Lowered, Watched, lower, lower_composed, lower_pcea, lower_registers, with_timeouts
@@ -55,18 +55,19 @@ def lowered(
     """
     watched = None
     if timeouts:
-        if contains(formula, COMPARES):
+        if contains(formula, (cel.Across,)):
             hint = "Leave WITH TIMEOUTS out, or compare with constants only."
-            raise PlanError("TIMEOUTS", found="comparisons between events", hint=hint)
-        if strategy == "NEXT_MATCH" or consume == "ANY":
-            found = "SKIP TILL NEXT MATCH" if strategy == "NEXT_MATCH" else "CONSUME BY ANY"
-            raise PlanError("TIMEOUTS", found=found, hint="Leave one of the two out.")
-        watched = Watched(push_filters(absence_outside(formula)), window)
+            raise PlanError("TIMEOUTS", found="comparisons with what must not happen", hint=hint)
+        if consume == "ANY":
+            raise PlanError("TIMEOUTS", found="CONSUME BY ANY", hint="Leave one of the two out.")
+        watched = Watched(push_filters(absence_outside(formula)), window, strategy == "NEXT_MATCH")
     if strategy == "ALL" and consume == "NONE" and skip is None and is_flat(formula):
         automaton = automaton_of(formula, variables)
         made = Lowered(lower(automaton, window, variables), distinct_guards(automaton.transitions), automaton)
         return made if watched is None else with_timeouts(made, watched)
     chosen = choice(formula, window, strategy, consume, skip)
+    if chosen.rule == "bound" and watched is not None:
+        return lower_composed(chosen, variables, watched)._replace(why_general="WITH TIMEOUTS looks on")
     if chosen.rule == "bound":
         side_by_side = lower_pcea(chosen, variables)
         if isinstance(side_by_side, Lowered):
@@ -74,5 +75,5 @@ def lowered(
         made_or_why = lower_registers(chosen, variables)
         if isinstance(made_or_why, Lowered):
             return made_or_why
-        return lower_composed(chosen, variables, watched)._replace(why_general=made_or_why)
+        return lower_composed(chosen, variables)._replace(why_general=made_or_why)
     return lower_composed(chosen, variables, watched)

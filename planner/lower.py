@@ -11,9 +11,9 @@ import numpy as np
 from planner import cel
 from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
 from planner.cel import Predicate
-from planner.choice import Choice, absence_outside, contains
+from planner.choice import COMPARES, Choice, absence_outside, contains
 from planner.compose import Composer, masks, renumbered
-from planner.greedy import greedy_node, is_simple
+from planner.greedy import gathered, greedy_node, is_simple
 from planner.pcea import masks_of, parallel, pcea_of, picture
 from planner.query import Window
 from planner.registers import registers_of
@@ -55,10 +55,12 @@ class Lowered(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """WITH TIMEOUTS: the formula and window whose runs are watched, whatever is chosen among its matches."""
+    """WITH TIMEOUTS: the formula and window whose runs are watched, whatever is chosen among its matches; `greedy`: the
+    runs of SKIP TILL NEXT MATCH."""
 
     formula: cel.Formula
     window: Window | None
+    greedy: bool = False
 
 
 def lower_pcea(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
@@ -171,6 +173,7 @@ class Watch(NamedTuple):
     window: Window | None
     projects: bool
     ends_late: bool
+    rule: str
 
 
 def with_timeouts(made: Lowered, watched: Watched) -> Lowered:
@@ -188,7 +191,7 @@ def _with_timeouts(program: rt.Program, watch: Watch, composer: Composer) -> rt.
         program.variables,
         projects=watch.projects,
         window=lower_window(watch.window),
-        rule="timed",
+        rule=watch.rule,
         ends_late=watch.ends_late,
     )
     more = tuple(label for label in dict.fromkeys(made.labels) if label not in program.labels)
@@ -199,17 +202,24 @@ def watching(watched: Watched, composer: Composer) -> Watch:
     """One run for each start and state, NXT-best; a trailing absence has its window inside, and goes around that."""
     formula, window = absence_outside(watched.formula), watched.window
     projects = contains(formula, (cel.Project,))
+    if watched.greedy:
+        formula = gathered(formula)
+
+    def runs(part: cel.Formula) -> nodes.Node:
+        return nodes.First(_shown(greedy_node(part, composer) if watched.greedy else composer.node(part)), shows=True)
+
+    rule = "bound" if contains(formula, COMPARES) else "timed"
     if isinstance(formula, cel.NotAfter):
-        first = nodes.First(_shown(composer.node(formula.inner)), shows=True)
         vetoes = tuple(map(composer.node, formula.vetoes))
-        return Watch(nodes.NotAfter(first, vetoes, composer.window(formula.window)), None, projects, ends_late=True)
-    return Watch(nodes.First(_shown(composer.node(formula)), shows=True), window, projects, ends_late=False)
+        tree = nodes.NotAfter(runs(formula.inner), vetoes, composer.window(formula.window))
+        return Watch(tree, None, projects, ends_late=True, rule=rule)
+    return Watch(runs(formula), window, projects, ends_late=False, rule=rule)
 
 
 def _shown(node: nodes.Node) -> nodes.Node:
     """An absence before the whole match shows the matches that it vetoes."""
     match node:
-        case nodes.Bind() | nodes.Restrict() | nodes.Keep():
+        case nodes.Bind() | nodes.Restrict() | nodes.Keep() | nodes.Compare() | nodes.Agree():
             return replace(node, inner=_shown(node.inner))
         case nodes.NotBefore():
             return replace(node, shows=True)

@@ -43,7 +43,7 @@ class PhysicalPlan:
     can neither be part of a match nor prevent one. `span`: the greatest number of positions that a match
     covers, if it is bounded. `type_column`: the TYPE column, if every guard demands one value of it, so that no
     other values need be told apart; `type_in_symbol`: the symbol of every row that is kept says that value, and sorts
-    like it. `later`: the strategy that acts in a second pass (runtime.rivals), on matches that are listed; ALL for none.
+    like it. `later`: the strategy that acts in a second pass (runtime.rivals), on matches that are listed; ALL: none.
     `reasons`: why it is so, for EXPLAIN.
     """
 

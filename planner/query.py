@@ -106,11 +106,12 @@ class Query:
     """A bound query. All names are resolved; conditions are Spark SQL over the columns of the (union of the) sources.
 
     types: what each type name of the formula demands of a row. `reads`: the columns that the pattern reads, in schema
-    order (they break ties). `used`: for each of `variables`, the columns that RETURN, HAVING and `on_match` read. `marks`: the
-    variables that tell matches apart, and what labels hold. `window` bounds the whole match; `strategy` is ALL, STRICT,
-    NXT, LAST, MAX or NEXT_MATCH (SKIP TILL NEXT MATCH), and chooses among what fits the window; `consume` is NONE,
-    PARTITION or ANY. `timeouts`: also a row for each start whose window closed without a match. `keys`: the planner's
-    own, beside PARTITION BY; a row that has NULL in one is in no match. `links`: for which rows are copied.
+    order (they break ties). `used`: for each of `variables`, the columns that RETURN, HAVING and `on_match` read.
+    `marks`: the variables that tell matches apart, and what labels hold. `window` bounds the whole match;
+    `strategy` is ALL, STRICT, NXT, LAST, MAX or NEXT_MATCH (SKIP TILL NEXT MATCH), and chooses among what fits the
+    window; `consume` is NONE, PARTITION or ANY. `timeouts`: also a row for each start whose window closed without a
+    match. `keys`: the planner's own, beside PARTITION BY; a row that has NULL in one is in no match. `links`: for
+    which rows are copied.
     `watermark_us`: WATERMARK, for a stream. `on_match`: conditions on the whole match that hold before matches compete.
     """
 

@@ -179,6 +179,7 @@ class BoundEngine:
             at = self._position if self._holds else row
             for label, reached, accept in moves:
                 begun = Node(at, label, node, None, self._clock(self._now) if node is None else node.start)
+                self._took(begun)
                 if reached:
                     _put(live, reached, begun)
                 if accept:
@@ -189,6 +190,9 @@ class BoundEngine:
                 self._output(accepted, out, self._now)
             if program.consume:
                 self.drop_runs()
+
+    def _took(self, run: Node) -> None:
+        """A run has taken an event (runtime.bound_timeouts looks on)."""
 
     def _row(self, states: States, symbol: Symbol) -> tuple[States, list[tuple[int, States, bool]], bool]:
         """What a set of values does: skipping, its moves (label, values, accept), and does a match become known?"""

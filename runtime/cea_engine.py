@@ -314,7 +314,7 @@ class CeaEngine:
         return int(total[0])
 
     def _count_part(self, begin: int, n_roots: int, total: IntArray) -> int:
-        """Add the matches of roots to total[0]; the root at which the walk's stack was too short, n_roots, or OVERFLOW."""
+        """Add the matches of roots to total[0]; the root where the walk's stack was too short, n_roots, or OVERFLOW."""
         stack = self._walk.stack_node
         at: int = ecs.count_kernel(
             self._arena, self._roots, begin, n_roots, self._width, self._strict, stack, self._counts, total

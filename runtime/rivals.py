@@ -34,7 +34,10 @@ def columns(matches: Matches, held: AnyArray, places: IntArray | None, base: int
     at = matches.positions if places is None else places[matches.positions]
     ends = at[matches.offsets[1:] - 1]
     offsets = np.concatenate([[0], np.cumsum(held)])[matches.offsets].astype(np.int32)
-    return [pa.array(ends + base, pa.int64()), pa.ListArray.from_arrays(pa.array(offsets), pa.array(at[held], pa.int64()))]
+    return [
+        pa.array(ends + base, pa.int64()),
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(at[held], pa.int64())),
+    ]
 
 
 def chosen(

@@ -27,9 +27,7 @@ class RowBuilder:
         self._ranks = program.ranks()
         self._rivals_from = rivals.first_number() if task.rivals else 0
 
-    def batch(
-        self, matches: Matches, rows: pa.Table, base: int = 0, places: IntArray | None = None
-    ) -> pa.RecordBatch:
+    def batch(self, matches: Matches, rows: pa.Table, base: int = 0, places: IntArray | None = None) -> pa.RecordBatch:
         """The rows of a chunk of matches. `rows` holds the input from row number `base` on; `places`: where in the
         stream each of them is, if not in their order."""
         task, names, columns = self._task, [], []

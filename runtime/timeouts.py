@@ -3,7 +3,8 @@
 Definitions. A *start* is an event that some run of the pattern takes as its first. It times out if no match of the
 pattern inside the window, before any strategy, begins there (under a trailing absence: none that survived), and its
 window has closed; in batch the end of the partition closes every window. A start that CONSUME BY or AFTER MATCH SKIP
-dropped gives no row.
+dropped gives no row. SKIP TILL NEXT MATCH says what a run is: there a start times out if none of its runs, which take
+every event that they can, becomes a match.
 
 The row shows the furthest run of the start inside the window: each event has a rank, the least index, in the pattern's
 order of variables, of those that it marks; the rank of a run is that of its last event that bears a variable; the
@@ -14,14 +15,15 @@ the whole.
 The query's own program gives the matches. A second one, Program.timeouts, reads the same symbols: its runs are
 NXT-best for each start and state (nodes.First), and the kernel logs each of their moves. A run that First gives up is
 logged once more, and nothing is lost after that: the run that beats it has the same state, so that it can take all that
-the other could, and be greater. The log is compressed to one node for each start whenever the kernel stops.
+the other could, and be greater. The log is compressed to one node for each start whenever the kernel stops. Where
+events are compared, runtime.bound_timeouts watches in its place.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,7 +31,9 @@ from numba import njit
 
 from runtime import timed
 from runtime.arrays import AnyArray, IntArray
+from runtime.bound_timeouts import BoundWatch
 from runtime.ecs import BOTTOM, UNION, inside
+from runtime.key_events import Dropped, KeyEvents
 from runtime.matches import Matches
 from runtime.program import Program
 from runtime.select import Match, last_dropped
@@ -85,31 +89,6 @@ def spell(arena: Any, nodes: Any, ends: Any, rows: Any, labels: Any) -> None:
                 rows[at] = arena.row[node]
                 labels[at] = arena.label[node]
             node = arena.child[node]
-
-
-class KeyEvents:
-    """The events of one key: `positions`, ascending, and for each its row and time."""
-
-    def __init__(self, numbers: list[tuple[IntArray, IntArray]], times: list[AnyArray]) -> None:
-        self.positions = np.concatenate([positions for positions, _ in numbers])
-        self.rows = np.concatenate([rows for _, rows in numbers])
-        self.times = np.concatenate(times)
-
-    def rows_at(self, positions: IntArray) -> IntArray:
-        found: IntArray = self.rows[np.searchsorted(self.positions, positions)]
-        return found
-
-    def times_at(self, positions: IntArray) -> AnyArray:
-        found: AnyArray = self.times[np.searchsorted(self.positions, positions)]
-        return found
-
-    def positions_of(self, rows: IntArray) -> IntArray:
-        order = np.argsort(self.rows)
-        found: IntArray = self.positions[order[np.searchsorted(self.rows, rows, sorter=order)]]
-        return found
-
-
-Dropped = Callable[[int, IntArray, KeyEvents], AnyArray]
 
 
 class WatchEngine(TimedEngine):
@@ -227,7 +206,9 @@ class TimeoutsEngine:
 
     def __init__(self, program: Program, engine: Engine) -> None:
         self._program, self._engine = program, engine
-        self._watch = WatchEngine(program, self._dropped)
+        assert program.timeouts is not None
+        watch = BoundWatch if program.timeouts.rule == "bound" else WatchEngine
+        self._watch: WatchEngine | BoundWatch = watch(program, self._dropped)
         self._needs_matches = program.consume or program.skip is not None
         # By key, as rows: where matches ended (CONSUME BY), or the matches themselves (AFTER MATCH SKIP).
         self._ends: dict[int, set[int]] = defaultdict(set)

@@ -443,8 +443,8 @@ class Runs:
             return False
         return not self.meaning.occurs(follow.vetoes, last + 1, n - 1)
 
-    def matches(self) -> Iterator[list[Complex]]:
-        """The matches that end at 0, at 1, …"""
+    def taking(self) -> Iterator[set[Run]]:
+        """The runs that take event 0, event 1, …"""
         runs: set[Run] = set()
         for n in range(len(self.meaning.stream)):
             taken, kept = {self.take(q, n, None, frozenset()) for q in self.whole.first}, set()
@@ -458,6 +458,11 @@ class Runs:
             runs = kept | taken
             if self.meaning.limit is not None and len(runs) > self.meaning.limit:
                 raise TooLarge(f"more than {self.meaning.limit} runs")
+            yield taken
+
+    def matches(self) -> Iterator[list[Complex]]:
+        """The matches that end at 0, at 1, …"""
+        for n, taken in enumerate(self.taking()):
             found = {(run.start, n, run.mu) for run in taken if run.atom in self.whole.last}
             yield [c for c in found if all(any(self.meaning.surviving(absence, c)) for absence in self.absences)]
 
@@ -648,6 +653,10 @@ class Begun:
                 for c in self.of(inner, i, j):
                     if any(holds(predicate, variable, c[2], stream) for variable, predicate in sides_):
                         yield c
+            case cel.Compare(inner, sides_):
+                yield from (c for c in self.of(inner, i, j) if all_choices_hold(sides_, c[2], stream))
+            case cel.Agree(inner, terms):
+                yield from (c for c in self.of(inner, i, j) if agree(terms, c[2], stream))
             case _:
                 raise TypeError(f"partial runs are not defined here for {formula!r}")
 
@@ -670,7 +679,7 @@ def without_absences(formula: cel.Formula) -> cel.Formula:
     match formula:
         case cel.NotBefore(_, inner, _) | cel.NotAfter(inner, _, _):
             return without_absences(inner)
-        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project():
+        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project() | cel.Compare() | cel.Agree():
             return replace(formula, inner=without_absences(formula.inner))
     return formula
 
@@ -680,6 +689,19 @@ def reached(complex_event: Complex, order: Sequence[str]) -> int:
     shown = [(position, order.index(variable)) for variable, position in complex_event[2] if variable in order]
     last = max((position for position, _ in shown), default=None)
     return min((index for position, index in shown if position == last), default=-1)
+
+
+def all_runs(formula: cel.Formula, meaning: Meaning) -> Iterator[Complex]:
+    """The partial runs and what they end in, before absences around the whole are asked."""
+    begun, whole = Begun(meaning), without_absences(formula)
+    for j in range(len(meaning.stream)):
+        yield from begun.of(whole, 0, j) | meaning.of(whole, 0, j)
+
+
+def greedy_runs(formula: cel.Formula, meaning: Meaning) -> Iterator[Complex]:
+    """The same of skip till next match."""
+    for n, taken in enumerate(Runs(formula, meaning).taking()):
+        yield from ((run.start, n, run.mu) for run in taken)
 
 
 def timeouts(
@@ -695,17 +717,16 @@ def timeouts(
     """WITH TIMEOUTS over one stream that has ended: for each start that timed out the rank of its furthest run, and the
     runs that may be shown (which differ by their variables alone). The ends of these are not meant.
 
-    A start is where a run begins. It times out if no match, before any strategy, begins there. `order` has the
-    variables as they appear in the pattern.
+    A start is where a run begins. It times out if no match, before any strategy, begins there; skip till next match
+    has runs of its own. `order` has the variables as they appear in the pattern.
     """
     meaning = Meaning(stream, limit)
-    begun, whole = Begun(meaning), without_absences(formula)
+    greedy = strategy == "NEXT_MATCH"
     runs: dict[int, set[Complex]] = {}
-    for j in range(len(stream)):
-        for c in begun.of(whole, 0, j) | meaning.of(whole, 0, j):
-            if fits(window, c[0], c[1], stream):
-                runs.setdefault(c[0], set()).add(c)
-    matched = {c[0] for found in answers(formula, meaning, window) for c in found}
+    for c in greedy_runs(formula, meaning) if greedy else all_runs(formula, meaning):
+        if fits(window, c[0], c[1], stream):
+            runs.setdefault(c[0], set()).add(c)
+    matched = {c[0] for found in answers(formula, meaning, window, strategy if greedy else "ALL") for c in found}
     gone = matched | dropped(
         evaluate(formula, stream, window, limit, strategy, consume, skip), stream, window, skip, consume
     )

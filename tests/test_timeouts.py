@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 import harness
@@ -253,11 +254,40 @@ def test_many_starts_at_once() -> None:
     assert harness.count(skipping, harness.rows_of(skipping, text)) == 3000
 
 
+def test_runs_that_must_take_what_they_can() -> None:
+    """The A could be followed by the B and the second C, but its run has taken the first, too early to be followed."""
+    greedy, ba = Options("NEXT_MATCH"), seq(A, cel.Or(B, C), D)
+    assert timeouts(seq(A, B, C), "A B . C A B", options=greedy) == [("B", [4, 5])]
+    assert timeouts(seq(A, cel.Contiguous(B, C)), "A B . B C", options=greedy) == [("B", [0, 1])]
+    assert timeouts(seq(A, cel.Contiguous(B, C)), "A B . B C") == []
+    assert timeouts(ba, "A B C", options=greedy) == [("B", [0, 1])]
+    assert timeouts(cel.NotAfter(seq(A, B), (C,), time(2)), "A B C A B", time(2), greedy) == [("B", [0, 1])]
+
+
+def test_comparisons() -> None:
+    """A run goes no further than what its conditions allow."""
+
+    def at(kind: str, n: int, v: int | None) -> oracle.Event:
+        return oracle.Event(frozenset({kind}), n, 0, () if v is None else (("v", v),))
+
+    a, b = cel.Term("A", "v"), cel.Term("B", "v")
+    rising = cel.Compare(seq(A, B, C), (cel.Comparison(a, "<", b),))
+    events = [at("A", 0, 5), at("B", 1, 4), at("B", 2, 7), at("A", 3, 9), at("B", 4, 8), at("A", 5, None)]
+    shown = check(rising, events)[None]
+    assert [(start, name) for start, name, _ in shown] == [(0, "B"), (3, "A"), (5, "A")]
+    shown = check(rising, [*events, at("C", 6, 1)])[None]
+    assert [start for start, _, _ in shown] == [3, 5]
+
+
 def test_what_is_refused() -> None:
-    for options in (Options("NEXT_MATCH"), Options(consume="ANY")):
-        with pytest.raises(PlanError) as raised:
-            compiled(seq(A, B), None, options)
-        assert raised.value.condition == "TIMEOUTS"
+    with pytest.raises(PlanError) as raised:
+        compiled(seq(A, B), None, Options(consume="ANY"))
+    assert raised.value.condition == "TIMEOUTS"
+    compared = (cel.Comparison(cel.Term("A", "v"), "=", cel.Term("C", "v")),)
+    across = cel.Across(cel.Absent(A, (cel.Candidate(C, 0),), B), 0, (compared,))
+    with pytest.raises(PlanError) as raised:
+        compiled(across)
+    assert raised.value.condition == "TIMEOUTS"
 
 
 # ---------------------------------------------------------------- against the oracle
@@ -279,6 +309,36 @@ def asked(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
         mark = draw(st.sampled_from(order_of(formula))) if to in ("TO FIRST", "TO LAST") else None
         options = Options(skip=Skip(to, mark))
     return formula, window, options
+
+
+@st.composite
+def greedy(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
+    formula = draw(strategies.all_formulas(draw(st.integers(1, 3)), strategies.SIMPLE))
+    window = strategies.clause_of(formula) or draw(st.one_of(st.none(), strategies.small_windows()))
+    trailing = any(isinstance(part, cel.NotAfter) for part in strategies.subformulas(formula))
+    consume = "NONE" if trailing else draw(st.sampled_from(("NONE", "NONE", "PARTITION")))
+    return formula, window, Options("NEXT_MATCH", consume)
+
+
+@st.composite
+def comparing(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
+    """As `asked`, or `greedy`, with comparisons."""
+    formula, window, options = draw(st.one_of(asked(), asked(), greedy()))
+    clause = draw(strategies.clauses(sorted(cel.variables(formula)), draw(st.booleans())))
+    return cel.Compare(formula, clause), window, options
+
+
+@strategies.examples(60)
+@given(st.one_of(greedy(), comparing()), strategies.busy_streams(max_size=7), st.booleans(), st.integers(0, 2**16))
+def test_random_formulas_of_greedy_runs_and_with_comparisons(
+    asked: tuple[cel.Formula, cel.Window | None, Options], rows: list[Row], keyed: bool, seed: int
+) -> None:
+    formula, window, options = asked
+    rows = [replace(row, key=n % 2) for n, row in enumerate(rows)] if keyed else rows
+    try:
+        check(formula, [row.event() for row in rows], window, options, keyed, seed)
+    except oracle.TooLarge:
+        return
 
 
 @strategies.examples(150)

@@ -34,9 +34,7 @@ QUERIES = {
     "a.price < b.price, adjacent": ("A a : B b", "a.price < b.price"),
     "a.id = b.id, price rises": ("A a ; B b ; C c", "a.id = b.id AND a.price < b.price"),
     "ALL, a = b and b = c": ("ALL(A a, B b, C c)", "a.price = b.price AND b.volume = c.volume"),
-    "ALL, hierarchical": (
-        "ALL(A a, B b, C c)", "a.volume = b.volume AND b.volume = c.volume AND a.price = b.price"
-    ),
+    "ALL, hierarchical": ("ALL(A a, B b, C c)", "a.volume = b.volume AND b.volume = c.volume AND a.price = b.price"),
     "a.price <> b.price": ("A a ; B b ; C c", "a.price <> b.price"),
 }
 

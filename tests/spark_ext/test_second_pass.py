@@ -44,7 +44,9 @@ def chosen(matches: list[tuple[Any, Support]], strategy: str) -> list[tuple[Any,
     by_end: dict[tuple[Any, int], list[Support]] = defaultdict(list)
     for key, times in matches:
         by_end[key, times[-1]].append(times)
-    return sorted(((key, rivals[i]) for (key, _), rivals in by_end.items() for i in winners(rivals, strategy)), key=repr)
+    return sorted(
+        ((key, rivals[i]) for (key, _), rivals in by_end.items() for i in winners(rivals, strategy)), key=repr
+    )
 
 
 @pytest.mark.parametrize("clauses", [KEYED, "WITHIN 5", "WITHIN 6 EVENTS"], ids=["keys", "slices", "positions"])
