@@ -16,6 +16,9 @@ from planner.greedy import gathered
 from planner.query import Skip, Window
 
 COMPARES = (cel.Compare, cel.Agree, cel.Across)
+AROUND_ABSENCE = (
+    cel.As, cel.Filter, cel.FilterAny, cel.Compare, cel.Agree, cel.Across, cel.Project, cel.NotAfter,
+)  # fmt: skip
 REGISTERS = (cel.Within, cel.NotBefore, cel.NotAfter)
 
 
@@ -106,8 +109,7 @@ def _candidates(vetoes: tuple[cel.Formula, ...]) -> frozenset[int]:
 def check_across(formula: cel.Formula, strategy: str) -> None:
     """Comparisons between a negated part and what is around it, where they are built.
 
-    PlanError ACROSS: not before the match, where every event of the window could be one; nor where runs compete or are
-    compared in between, or the negated part is itself in a negated part.
+    PlanError ACROSS: not where runs compete or are compared in between, or the negated part is itself in one.
     """
     for part in cel.children(formula):
         check_across(part, strategy)
@@ -118,17 +120,31 @@ def check_across(formula: cel.Formula, strategy: str) -> None:
     todo = [formula.inner]
     while todo:
         part = todo.pop()
-        vetoes = part.vetoes if isinstance(part, cel.Absent | cel.NotAfter) else ()
+        vetoes = part.vetoes if isinstance(part, cel.Absent | cel.NotBefore | cel.NotAfter) else ()
         vetoes += (part.veto,) if isinstance(part, cel.Unless) else ()
         if formula.number in _candidates(vetoes):
             return
         if not isinstance(part, cel.Strategy | cel.And):
             todo += cel.positive(part)
-    raise _not_across("an absence before the match, AND, a nested strategy or another negated part")
+    raise _not_across("AND, a nested strategy or another negated part in between")
 
 
 def _not_across(found: str) -> PlanError:
     return PlanError("ACROSS", found=found, hint="Agreement on a column can be said by PARTITION BY instead.")
+
+
+def without_choice_before(formula: cel.Formula) -> cel.Formula:
+    """!NXT(ψ) before a match is !ψ: some match of ψ is the greatest wherever there is one. LAST and MAX likewise."""
+    if isinstance(formula, cel.NotBefore):
+        vetoes = []
+        for veto in formula.vetoes:
+            while isinstance(veto, cel.As) or (isinstance(veto, cel.Strategy) and veto.rule != "STRICT"):
+                veto = veto.inner
+            vetoes.append(veto)
+        return replace(formula, vetoes=tuple(vetoes), inner=without_choice_before(formula.inner))
+    if isinstance(formula, AROUND_ABSENCE):
+        return replace(formula, inner=without_choice_before(formula.inner))
+    return formula
 
 
 def check_vetoes_before(formula: cel.Formula) -> None:
@@ -138,7 +154,7 @@ def check_vetoes_before(formula: cel.Formula) -> None:
     """
     if isinstance(formula, cel.NotBefore):
         for veto in formula.vetoes:
-            found = first_of(veto, (cel.Start, cel.Strategy))
+            found = first_of(veto, (cel.Start,)) or _chooser_in(veto)
             if found is not None:
                 name = "START" if isinstance(found, cel.Start) else found.rule  # type: ignore[attr-defined]
                 raise PlanError(
@@ -146,6 +162,13 @@ def check_vetoes_before(formula: cel.Formula) -> None:
                 )
     for part in cel.children(formula):
         check_vetoes_before(part)
+
+
+def _chooser_in(formula: cel.Formula) -> cel.Strategy | None:
+    """A strategy that compares matches of one search. STRICT asks each for itself."""
+    if isinstance(formula, cel.Strategy) and formula.rule != "STRICT":
+        return formula
+    return next((found for part in cel.children(formula) if (found := _chooser_in(part)) is not None), None)
 
 
 def _within(formula: cel.Formula, window: Window | None) -> cel.Formula:

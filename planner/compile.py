@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from planner import cel
 from planner.automaton import Automaton, distinct_guards, relabel, trim
 from planner.cea import to_cea
-from planner.choice import absence_outside, choice, contains
+from planner.choice import absence_outside, choice, contains, without_choice_before
 from planner.compose import is_flat, push_filters
 from planner.errors import PlanError
 from planner.lower import Lowered, Watched, lower, lower_composed, lower_pcea, lower_registers, with_timeouts
@@ -53,7 +53,7 @@ def lowered(
     `timeouts`: with a second program that watches how far each start comes; `variables` are then in their order of
     appearance. PlanError TIMEOUTS where it is not built.
     """
-    watched = None
+    formula, watched = without_choice_before(formula), None
     if timeouts:
         if contains(formula, (cel.Across,)):
             hint = "Leave WITH TIMEOUTS out, or compare with constants only."

@@ -78,6 +78,7 @@ class BoundEngine:
         self._start: States | None = undominated(self._machine.initial())
         self._live: dict[States, Node] = {}
         self._clocks: dict[int, tuple[Clock, int]] = {}  # of registers: time and position
+        self._most_clocks = CHUNK
         self._now: tuple[Clock, int] = (0, -1)
         self._position = -1
         self._held: list[select.Match] = []
@@ -158,6 +159,8 @@ class BoundEngine:
 
     def _step(self, symbol: Symbol, row: int, out: _Output, mute: bool) -> None:
         program = self._program
+        if len(self._clocks) > self._most_clocks:
+            self._forget_clocks()
         live: dict[States, Node] = {}
         accepted: list[Node] = []
         start = None
@@ -222,6 +225,16 @@ class BoundEngine:
         self._clocks[self._position] = self._now
         return renamed(kept, {register: register for register in used} | {NOW: Reg(self._position)})
 
+    def _used(self) -> set[int]:
+        """The registers that a run mentions."""
+        return {register.number for states in (*self._live, self._start or ()) for register in registers(states)}
+
+    def _forget_clocks(self) -> None:
+        """Keep the clocks of registers in use. Amortized O(1)."""
+        used = self._used()
+        self._clocks = {number: self._clocks[number] for number in used}
+        self._most_clocks = 2 * len(used) + CHUNK
+
     def _clock(self, now: tuple[Clock, int]) -> Clock:
         window = self._program.window
         return now[1] if window is not None and window.kind == "events" else now[0]
@@ -264,7 +277,7 @@ class BoundEngine:
 
     def snapshot(self) -> bytes:
         """The state. Codes of terms must mean the same to whoever restores it."""
-        used = {register.number for states in (*self._live, self._start or ()) for register in registers(states)}
+        used = self._used()
         numbers, nodes = _numbered(self._live.values())
         return pickle.dumps(
             {

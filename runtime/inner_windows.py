@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime import nodes
-from runtime.machine import NOW, REPORT, Machine, Maker, Move, Reg, Symbol, Value
+from runtime.machine import NOW, REPORT, Machine, Maker, Move, Reg, Sighting, Symbol, Value
 from runtime.nodes import BEGIN, END
 from runtime.values import Watches, undominated
 
@@ -29,9 +29,11 @@ class WithinMachine(Machine):
 
 
 class NotBeforeMachine(Machine):
-    """Before the match begins: (inner value, for each veto its runs with their registers, {latest start of a veto}).
+    """Before the match begins: (inner value, for each veto its runs with their registers, {latest start of a veto},
+    {(latest start, sighting) of what others decide about}). Afterwards (inner value, None, {…}, {…}).
 
-    Afterwards (inner value, None, {…}). The match may end once the last veto before it has left the window.
+    The match may end once the last veto before it has left the window. The sightings that have not are handed on
+    with the move that ends the match, and with no other: what goes on meets fewer of them.
     """
 
     def __init__(self, node: nodes.NotBefore, make: Maker) -> None:
@@ -40,36 +42,48 @@ class NotBeforeMachine(Machine):
         self._waiting = tuple(undominated(veto.initial()) for veto in self._vetoes)
 
     def initial(self) -> list[Value]:
-        return [(value, self._waiting, frozenset()) for value in self._inner.initial()]
+        return [(value, self._waiting, frozenset(), frozenset()) for value in self._inner.initial()]
 
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
-        inner, watched, seen = value
-        last = frozenset(register for register in seen if not symbol.closed(register, self._window))
+        inner, watched, last, sighted = value
+        last = frozenset(register for register in last if not symbol.closed(register, self._window))
+        if sighted:
+            sighted = frozenset(s for s in sighted if not symbol.closed(s[0], self._window))
         moves = []
         for mask, target, accept, seen in self._inner.step(inner, symbol):
             if watched is not None and not mask & BEGIN:
-                moves.append(Move(mask, (target, *self._watch(watched, last, symbol)), False, seen))
-            else:
-                free = accept and not last
-                if target is not None or free or (accept and self._shows):
-                    moves.append(Move(mask, None if target is None else (target, None, last), free, seen))
+                moves.append(Move(mask, (target, *self._watch(watched, last, sighted, symbol)), False, seen))
+                continue
+            if target is not None:
+                moves.append(Move(mask, (target, None, last, sighted), False, seen))
+            if accept and (not last or self._shows):
+                moves.append(Move(mask, None, not last, seen | {sighting for _, sighting in sighted}))
         return moves
 
     def _watch(
-        self, watched: tuple[frozenset[Value], ...], last: frozenset[Reg], symbol: Symbol
-    ) -> tuple[tuple[frozenset[Value], ...], frozenset[Reg]]:
-        """Each veto's runs after this event, and the latest start of one that has ended."""
+        self,
+        watched: tuple[frozenset[Value], ...],
+        last: frozenset[Reg],
+        sighted: frozenset[tuple[Reg, Sighting]],
+        symbol: Symbol,
+    ) -> tuple[tuple[frozenset[Value], ...], frozenset[Reg], frozenset[tuple[Reg, Sighting]]]:
+        """Each veto's runs after this event, the latest start of one that has ended, and the sightings."""
         after, starts = [], set(last)
+        latest = {sighting: register for register, sighting in sighted}
         for veto, values in zip(self._vetoes, watched, strict=True):
             reached = set()
             for value in values:
-                for mask, target, accept, _ in veto.step(value, symbol):
+                for mask, target, accept, seen in veto.step(value, symbol):
+                    since = NOW if mask & BEGIN else value[1]
                     if target is not None:
                         reached.add(target)
                     if accept:
-                        starts.add(NOW if mask & BEGIN else value[1])
+                        starts.add(since)
+                    for sighting in seen:
+                        latest[sighting] = max(latest.get(sighting, since), since)
             after.append(undominated(reached))
-        return tuple(after), frozenset([max(starts)] if starts else [])
+        found = frozenset((register, sighting) for sighting, register in latest.items())
+        return tuple(after), frozenset([max(starts)] if starts else []), found
 
 
 class NotAfterMachine(Machine):

@@ -175,12 +175,14 @@ def acrosses(
     draw: st.DrawFn, left: Callable[[], cel.Formula], right: Callable[[], cel.Formula], veto: cel.Formula
 ) -> cel.Formula:
     """What must not happen between two parts, or while one happens, with conditions on it and them."""
-    number = draw(st.integers(0, 10**6))  # its own, wherever else in the formula there is one
-    candidate = cel.Candidate(renamed(veto), number)
+    candidate = cel.Candidate(renamed(veto), draw(st.integers(0, 10**6)))  # its own number, wherever else there is one
     if draw(st.integers(0, 3)):
-        made: cel.Formula = cel.Absent(left(), (candidate,), right())
-    else:
-        made = cel.Unless(left(), candidate)
+        return across(draw, cel.Absent(left(), (candidate,), right()), candidate)
+    return across(draw, cel.Unless(left(), candidate), candidate)
+
+
+def across(draw: st.DrawFn, made: cel.Formula, candidate: cel.Candidate) -> cel.Formula:
+    """The formula with conditions on its candidate and what is around that."""
     inside, outside = sorted(cel.variables(candidate)), sorted(cel.variables(made))
 
     def term(names: Sequence[str]) -> cel.Term:
@@ -190,7 +192,7 @@ def acrosses(
         (cel.Comparison(term(inside), draw(st.sampled_from(OPERATORS)), term(outside)),)
         for _ in range(draw(st.integers(1, 2)))
     )
-    return cel.Across(made, number, clauses)
+    return cel.Across(made, candidate.number, clauses)
 
 
 def renamed(formula: cel.Formula) -> cel.Formula:
@@ -298,12 +300,19 @@ def all_formulas(draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY
     vetoes = st.lists(parts(1, allowed, solid=True), min_size=1, max_size=2).map(tuple)
     around: list[Callable[[cel.Formula], cel.Formula]] = []
     if after:
-        around.append(lambda inner: cel.NotAfter(inner, draw(vetoes), window))
+        around.append(
+            lambda inner: absent_around(draw, lambda own: cel.NotAfter(inner, own, window), draw(vetoes), allowed)
+        )
     if before:
-        # START and strategies inside an absence before the match are an error (ABSENCE_BEFORE).
+        # START and most strategies inside an absence before the match are an error (ABSENCE_BEFORE).
         plain = [name for name in allowed if name not in ("start", "strategy")]
-        earlier = st.lists(parts(1, plain, solid=True), min_size=1, max_size=2).map(tuple)
-        around.append(lambda inner: cel.NotBefore(draw(earlier), inner, window))
+        one = parts(1, plain, solid=True)
+        if "strategy" in allowed:
+            one = st.one_of(one, one, st.builds(cel.Strategy, st.sampled_from(RULES), one))
+        earlier = st.lists(one, min_size=1, max_size=2).map(tuple)
+        around.append(
+            lambda inner: absent_around(draw, lambda own: cel.NotBefore(own, inner, window), draw(earlier), allowed)
+        )
     for wrap in draw(st.permutations(around)):
         made = wrap(made)
     outside = draw(st.sampled_from(("", "", "as", "filter", "project")))
@@ -314,6 +323,19 @@ def all_formulas(draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY
     elif outside == "project" and "project" in allowed:
         made = cel.Project(made, frozenset(draw(st.sets(st.sampled_from(sorted(cel.variables(made))), min_size=1))))
     return made
+
+
+def absent_around(
+    draw: st.DrawFn,
+    make: Callable[[tuple[cel.Formula, ...]], cel.Formula],
+    vetoes: tuple[cel.Formula, ...],
+    allowed: Sequence[str],
+) -> cel.Formula:
+    """The absences around the whole, the first perhaps compared with it."""
+    if "across" not in allowed or draw(st.booleans()):
+        return make(vetoes)
+    candidate = cel.Candidate(renamed(vetoes[0]), draw(st.integers(0, 10**6)))
+    return across(draw, make((candidate, *vetoes[1:])), candidate)
 
 
 def clause_of(formula: cel.Formula) -> cel.Window | None:
