@@ -167,7 +167,7 @@ def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_b
     """
     from cersql.statements import first_query
 
-    return plan_query(spark, text, first_query(text), order_by=order_by).compiled.explain(stage)
+    return plan_query(spark, text, first_query(text), order_by=order_by).explain(stage)
 
 
 def patterns(spark: SparkSession) -> Patterns:

@@ -134,7 +134,7 @@ class _Command:
             planned = self.plan(query)
             fewer, note = refined(planned, reading_of(self.sql, query), self.sql, values)
             if explained is not None:
-                explained.append(f"{planned.compiled.explain()}\n{note}")
+                explained.append(f"{planned.explain()}\n{note}")
             df = planned.frame() if fewer is None else fewer
             view = views.private_view(self.spark, df, lasting=found.lasting)
             pieces += [self.sql[at : query.start], f"SELECT * FROM {view}"]
@@ -146,7 +146,7 @@ class _Command:
         parts: list[str] = []
         if isinstance(found.inner, Whole):
             planned = self.plan(found.inner.query)
-            parts.append(planned.compiled.explain())
+            parts.append(planned.explain())
             statement = f"SELECT * FROM {views.private_view(self.spark, planned.frame(), lasting=False)}"
         else:
             statement = self.embedded(found.inner, parts)[found.rest.start :]

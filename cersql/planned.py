@@ -88,6 +88,15 @@ class Planned:
     compiled: Compiled
     catalog: SparkCatalog
 
+    def explain(self, stage: str | None = None) -> str:
+        """As Compiled.explain; of a stream also what is held, for how long, and where."""
+        from spark_ext.streaming import is_stream, told
+
+        text = self.compiled.explain(stage)
+        if stage not in (None, "physical") or not is_stream(self.compiled.query, self.catalog):
+            return text
+        return "\n".join([text, *told(self.compiled.plan, self.catalog)])
+
     def frame(self) -> DataFrame:
         return self._result(self.catalog)
 

@@ -61,7 +61,7 @@ def refine(spark: SparkSession, sql: str, arguments: Values) -> str | DataFrame 
         elif not views.reads_alike(spark, definition.planned.catalog.spark):
             reading = replace(reading, obstacle="its session reads literals otherwise (time zone, ANSI mode, escapes)")
         df, note = refined(definition.planned, reading, sql, values)
-        notes.append(f"{definition.planned.compiled.explain()}\n{note}")
+        notes.append(f"{definition.planned.explain()}\n{note}")
         if df is not None:
             alias = "" if reading.aliased else f" AS {quote(reading.view)}"
             places.append((reading.name, views.private_view(spark, df, lasting=False) + alias))

@@ -7,8 +7,8 @@ is decided by the rows of its window before it is known:
 - without one, a pattern in which no run can wait after its first event spans so many rows at most (`A : B : C`), or as
   many as its runs live (`A : B:+`).
 
-What looks further back is refused: START and a strategy inside the pattern ask where the search began, which was at the
-beginning of the stream, and an absence before the match beside consumption or skipping asks about events that the
+What looks further back is refused: START and a strategy that the pattern begins with ask where the search began, which
+was at the beginning of the stream (behind an event of the match it begins there, in the window), and an absence before the match beside consumption or skipping asks about events that the
 state no longer holds.
 """
 
@@ -80,21 +80,28 @@ def _whole_window(formula: cel.Formula) -> cel.Window | None:
 
 def _looks_back(query: Query) -> str | None:
     """What in the query depends on more than the rows of a match's window."""
-    if contains(query.formula, (cel.Start,)):
-        return "START asks where the stream began"
-    strategy = _strategy(query.formula)
-    if strategy is not None:
-        return f"{strategy}( ) inside the pattern chooses among all matches since the stream began"
+    match _searching(query.formula):
+        case cel.Start():
+            return "START asks where the stream began"
+        case cel.Strategy(rule):
+            return f"{rule}( ) inside the pattern chooses among all matches since the stream began"
     if (query.consume != "NONE" or query.skip is not None) and contains(query.formula, (cel.NotBefore,)):
         clause = "AFTER MATCH SKIP" if query.skip is not None else "CONSUME BY"
         return f"{clause} beside an absence before the match asks about events whose window has passed"
     return None
 
 
-def _strategy(formula: cel.Formula) -> str | None:
-    if isinstance(formula, cel.Strategy):
-        return formula.rule
-    return next((found for part in cel.children(formula) if (found := _strategy(part)) is not None), None)
+def _searching(formula: cel.Formula) -> cel.Start | cel.Strategy | None:
+    """The START, or the strategy that compares matches, whose search begins with the stream. What is absent is searched
+    for from an event of the match or of its window on."""
+    match formula:
+        case cel.Start():
+            return formula
+        case cel.Strategy(rule) if rule != "STRICT":
+            return formula
+        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
+            return _searching(left) or (_searching(right) if cel.may_be_empty(left) else None)
+    return next((found for part in cel.positive(formula) if (found := _searching(part)) is not None), None)
 
 
 def _why_unbounded(plan: PhysicalPlan) -> tuple[str, str]:

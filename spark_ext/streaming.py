@@ -29,9 +29,10 @@ from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from planner.physical import PhysicalPlan
-from planner.query import Link, Query
+from planner.query import Link, Query, Window
 from planner.sql import quote
 from planner.streaming import ALLOW_SETTING, Holding, holding, meaning
+from runtime.errors import CersqlError
 from runtime.stream_task import Reach, StreamTask
 from spark_ext.batch import Batch, mapped, parallelism
 from spark_ext.errors import SparkError
@@ -161,6 +162,29 @@ class Streaming(Batch):
         text = " ".join(self.query.text.split())
         shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} …"
         return f"{shown} in {self.buckets} buckets of {self.slabs} slabs"
+
+
+def told(plan: PhysicalPlan, catalog: SparkCatalog) -> list[str]:
+    """What EXPLAIN says of a stream; where it cannot be one, why."""
+    try:
+        made = Streaming(plan, catalog)
+    except CersqlError as error:
+        return [f"stream: refused, [{error.condition}] {error.message}"]
+    held = made.holding
+    match held.reach:
+        case None:
+            span = "for ever"
+        case Window("time", size):
+            span = f"for {size * held.windows} microseconds"
+        case Window("events", size):
+            span = f"until {size * held.windows} more of their key have come"
+        case _:
+            span = "while a run that they began lives"
+    known = "the window of a match has passed" if held.late else "the watermark has passed the last event of a match"
+    where = "one bucket, in one task, since there is neither PARTITION BY nor an equality of all events"
+    if made.keys:
+        where = f"keys are hashed to {made.buckets} buckets of {made.slabs} slabs"
+    return [f"stream: {where}", f"  rows wait for the watermark, then are held {span}", f"  given out when {known}"]
 
 
 def buckets(spark: SparkSession) -> int:

@@ -190,6 +190,10 @@ QUERIES: dict[str, tuple[cel.Formula, Options]] = {
     "contiguous": (cel.Contiguous(A, B), PLAIN),
     "absence between": (cel.Absent(A, (B,), C), PLAIN),
     "strategy": (SEQUENCE, Options("NXT")),
+    "a strategy behind an event": (cel.Sequence(A, cel.Strategy("NXT", cel.Sequence(B, C))), PLAIN),
+    "START behind an event": (cel.Sequence(A, cel.Start(cel.Sequence(B, C))), PLAIN),
+    "STRICT first": (cel.Sequence(cel.Strategy("STRICT", cel.Sequence(A, B)), C), PLAIN),
+    "a strategy in what must not happen": (cel.Absent(A, (cel.Strategy("LAST", cel.Sequence(B, B)),), C), PLAIN),
     "greatest": (SEQUENCE, Options("MAX")),
     "next match": (SEQUENCE, Options("NEXT_MATCH")),
     "consumed": (SEQUENCE, Options(consume="PARTITION")),
@@ -344,7 +348,8 @@ def test_a_return_of_fewer_columns_goes_on() -> None:
         (cel.Contiguous(A, cel.Sequence(B, C)), PLAIN, "after B, it can wait for ever"),
         (cel.Unless(A, B), PLAIN, "it can wait for ever"),
         (cel.Start(A), PLAIN, "START"),
-        (cel.Sequence(A, cel.Strategy("NXT", SEQUENCE)), PLAIN, "NXT"),
+        (cel.Strategy("NXT", SEQUENCE), PLAIN, "NXT"),
+        (cel.Sequence(cel.Repeat(A, 0, 1), cel.Strategy("MAX", SEQUENCE)), PLAIN, "MAX"),
     ],
 )
 def test_what_cannot_be_bounded_is_refused(formula: cel.Formula, options: Options, says: str) -> None:

@@ -51,6 +51,26 @@ def run(df: DataFrame, name: str, folder: Path) -> list[Any]:
     return df.sparkSession.table(name).collect()
 
 
+def test_explain_says_what_a_stream_holds(session: SparkSession, tmp_path: Path) -> None:
+    stream(session, tmp_path).createOrReplaceTempView("explained")
+
+    def shown(query: str) -> str:
+        return cersql.explain(session, f"FROM explained {query}", "physical").partition("stream: ")[2]
+
+    keyed = shown(PATTERN)
+    assert keyed.startswith("keys are hashed to 2 buckets of 4 slabs\n")
+    assert "then are held for 30000000 microseconds" in keyed
+    assert "when the watermark has passed the last event of a match" in keyed
+    late = shown("PATTERN SEQ(A a, !B) ORDER BY ts WITHIN 4 EVENTS RETURN *")
+    assert late.startswith("one bucket, in one task")
+    assert "until 4 more of their key have come" in late
+    assert "when the window of a match has passed" in late
+    assert shown("PATTERN A a ; B b ORDER BY ts RETURN *").startswith("refused, [STREAM_UNBOUNDED] On a stream ")
+    assert "stream: " not in cersql.explain(session, f"FROM events {PATTERN}")
+    plan = session.sql(f"EXPLAIN FROM explained {PATTERN}").first()[0]
+    assert "keys are hashed to 2 buckets" in plan
+
+
 QUERIES = {
     "all columns": PATTERN,
     "no keys": (
