@@ -97,9 +97,14 @@ def refined(
 _WHY_NONE = "no term of the WHERE beside it compares a column of its PARTITION BY with literals alone"
 
 
+_NO_PLAN = "Error occurred during query planning"  # what Spark says of all that begins with a stream
+
+
 def explanation(spark: SparkSession, parts: list[str], statement: str, arguments: Arguments | None) -> DataFrame:
     """What EXPLAIN gives: our parts, then Spark's plan, in one text."""
     values = marker_values(statement, (), arguments)
     filled = fill(statement, [(Span(start, end), value) for start, (value, end) in sorted(values.items())])
     plan = spark.sql(_SEEN + filled.text).collect()[0][0]
+    if plan.startswith(_NO_PLAN) and any("\nstream: " in part for part in parts):
+        plan = "Spark plans a stream when it is started (writeStream, or START PATTERN STREAM)."
     return views.table(spark, ["plan"], [["\n\n".join([*parts, plan])]])

@@ -8,8 +8,8 @@ is decided by the rows of its window before it is known:
   many as its runs live (`A : B:+`).
 
 What looks further back is refused: START and a strategy that the pattern begins with ask where the search began, which
-was at the beginning of the stream (behind an event of the match it begins there, in the window), and an absence before the match beside consumption or skipping asks about events that the
-state no longer holds.
+was at the beginning of the stream (behind an event of the match it begins there, in the window), and an absence before
+the match beside consumption or skipping asks about events that the state no longer holds.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ class Bucket:
         if head.meaning != task.meaning:
             raise ExecutionError(
                 "STREAM_CHANGED", old=head.described, new=task.described,
-                hint="Start it with a new checkpoint. RETURN, HAVING and the names of variables may change. Where only the "
+                hint="Start it with a new checkpoint. RETURN, HAVING and the names of variables may change; where only "
                 "numbers differ, SET cersql.stream.buckets and cersql.stream.slabs to what they were.",
             )  # fmt: skip
         return head

@@ -69,6 +69,7 @@ def test_explain_says_what_a_stream_holds(session: SparkSession, tmp_path: Path)
     assert "stream: " not in cersql.explain(session, f"FROM events {PATTERN}")
     plan = session.sql(f"EXPLAIN FROM explained {PATTERN}").first()[0]
     assert "keys are hashed to 2 buckets" in plan
+    assert plan.endswith("Spark plans a stream when it is started (writeStream, or START PATTERN STREAM).")
 
 
 QUERIES = {
