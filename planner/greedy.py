@@ -62,6 +62,29 @@ def is_simple(formula: cel.Formula) -> bool:
     return isinstance(formula, SIMPLE) and all(map(is_simple, cel.children(formula)))
 
 
+def strictly(formula: cel.Formula) -> cel.Formula | None:
+    """STRICT(φ) as φ with `:` in place of `;`, where φ is simple; None where it is not, or has an ALL."""
+    match formula:
+        case cel.Event():
+            return formula
+        case cel.Sequence(left, right) | cel.Contiguous(left, right):
+            a, b = strictly(left), strictly(right)
+            return cel.Contiguous(a, b) if a and b else None
+        case cel.Or(left, right):
+            a, b = strictly(left), strictly(right)
+            return cel.Or(a, b) if a and b else None
+        case cel.Iteration(inner) | cel.ContiguousIteration(inner):
+            made = strictly(inner)
+            return cel.ContiguousIteration(made) if made else None
+        case cel.Repeat(inner):
+            made = strictly(inner)
+            return replace(formula, inner=made, contiguous=True) if made else None
+        case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Compare(inner) | cel.Agree(inner):
+            made = strictly(inner)
+            return replace(formula, inner=made) if made else None
+    return None
+
+
 MOST_IN_ANY_ORDER = 4  # events in an ALL that is written out: 149 positions
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from planner import cel
 from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
 from planner.cel import Predicate
-from planner.choice import COMPARES, Choice, absence_outside, contains
+from planner.choice import COMPARES, REGISTERS, Choice, absence_outside, contains
 from planner.compose import Composer, masks, renumbered
-from planner.greedy import gathered, greedy_node, is_simple
+from planner.greedy import gathered, greedy_node, is_simple, strictly
 from planner.pcea import masks_of, parallel, pcea_of, picture
 from planner.query import Window
 from planner.registers import registers_of
@@ -65,7 +65,7 @@ class Watched(NamedTuple):
 
 def lower_pcea(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
     """The program of a hierarchical ALL; or why it is none."""
-    if _competes(choice):
+    if _competes(choice) or choice.greedy or choice.consume != "NONE":
         return "matches compete, are consumed or have windows inside"
     pcea = pcea_of(choice.formula)
     if isinstance(pcea, str):
@@ -83,24 +83,29 @@ def lower_pcea(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
 
 
 def _competes(choice: Choice) -> bool:
-    return choice.rule != "bound" or choice.greedy or choice.timed or choice.first or choice.clause != "ALL"
+    inside = contains(choice.formula, REGISTERS)
+    return choice.rule != "bound" or choice.first or inside or choice.clause != "ALL" or choice.late != "ALL"
 
 
 def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
     """The program of a formula whose comparisons need a few registers only; or why it is none."""
-    if _competes(choice):
-        return "matches compete, are consumed or have windows inside"
-    if not is_simple(choice.formula):
+    if _competes(choice) or choice.consume == "ANY":
+        return "matches compete or have windows inside"
+    formula = choice.formula
+    if isinstance(formula, cel.Strategy) and formula.rule == "STRICT":
+        formula = strictly(formula.inner) or formula
+    if not is_simple(formula):
         return "an operator that is more than a sequence, a loop or an OR"
     composer = Composer()
-    greedy = greedy_node(choice.formula, composer)
+    greedy = greedy_node(formula, composer)
     assert isinstance(greedy, nodes.Greedy)
     program = _composed(
-        composer, greedy, variables, projects=False, window=lower_window(choice.window), rule="registers"
-    )
+        composer, greedy, variables, projects=False, window=lower_window(choice.window), rule="registers",
+        consume=choice.consume != "NONE",
+    )  # fmt: skip
     assert isinstance(program.machine, nodes.Greedy)
     labels = {mask: i for i, mask in enumerate(program.masks)}
-    made = registers_of(program.machine, program.keep, labels)
+    made = registers_of(program.machine, program.keep, labels, choice.greedy)
     if isinstance(made, str):
         return made
     guards = (*composer.guards, *composer.filters)

@@ -229,8 +229,8 @@ def _near(contiguous: list[bool]) -> int:
     return nodes.ONLY_NEAR if contiguous and all(contiguous) else int(any(contiguous))
 
 
-def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Registers | str:
-    """The node for runtime.registers, or what keeps the pattern from being run so.
+def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], must_take: bool) -> nodes.Registers | str:
+    """The node for runtime.registers, or what keeps the pattern from being run so. `must_take`: its runs are greedy.
 
     `labels`: the number of the label for each mask, of which `keep` are the bits that tell matches apart.
     """
@@ -249,7 +249,8 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Reg
     flat = [edge for q in range(n) for edge in edges[q]]
     ops = [op for _, _, own in flat for op in own]
     index = _indexes(flat, n)
-    ordered = _ordered([edges[q] for q in range(n)], needed, index)
+    # Of an ordered index a union of runs is taken, and none can be taken out.
+    ordered = {} if must_take else _ordered([edges[q] for q in range(n)], needed, index)
     numbers = {p: x for x, p in enumerate(ordered)}
     ranges = [
         ordered[source][1][q, i] if source in ordered else (nodes.EVERY, 0)
@@ -281,4 +282,5 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int]) -> nodes.Reg
         op_register=ints(register for _, register, _ in ops),
         op_term=ints(term for _, _, term in ops),
         n_registers=builder.n_registers,
+        greedy=must_take,
     )

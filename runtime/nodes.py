@@ -308,7 +308,8 @@ class Registers(Node):
     indexed, or NOBODY; `wanted[e]`: the term that an edge wants it to be equal to, or NOBODY. `ordered_of[p]`: the
     number of the ordered index (runtime.ordered) of the runs at p, by register `sorted_by[p]`, or NOBODY. An edge from
     there takes the runs whose register passes `range_kind[e]` with the term `range_term[e]`, or all: EVERY.
-    `holds[p]`: how many registers mean something at p.
+    `holds[p]`: how many registers mean something at p. `greedy`: a run must take what it can, and is then not there
+    any more (SKIP TILL NEXT MATCH).
     """
 
     guard: IntArray
@@ -331,6 +332,7 @@ class Registers(Node):
     op_register: IntArray
     op_term: IntArray
     n_registers: int
+    greedy: bool = False
 
 
 ROOT = -1  # where a part that is whole is the whole match

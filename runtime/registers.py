@@ -8,6 +8,9 @@ with those that have its value, which an index finds ([CHAIN] Algorithm 2): a co
 follows a position asks `<`, `>`, `<>` and the like of one register and forgets it, the entries lie in an ordered index
 (runtime.ordered): log² of their number per event.
 
+Under SKIP TILL NEXT MATCH (`greedy`) a run that takes an event leaves the position where it was. CONSUME BY drops all runs
+when a match ends.
+
 The automaton must be unambiguous: from a position, or the beginning, no two next positions bear the same label. Then
 every match is found on one way, and each is listed once without any subset construction.
 """
@@ -67,6 +70,8 @@ class Entries(NamedTuple):
     chain_previous: AnyArray
     bucket: AnyArray  # int32[power of two]
     index_of: AnyArray  # int64[positions]: the register by which entries are indexed, or NOBODY
+    took: AnyArray  # int64[entries]: the serial number of the event that a run of the entry took last
+    taken: AnyArray  # int32[entries]: the entries of which that is the event being read
     counts: AnyArray  # int64[7]
 
 
@@ -118,6 +123,8 @@ def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.d
         chain_previous=np.full(capacity, NOBODY, np.int32),
         bucket=np.full(2 * capacity, NOBODY, np.int32),
         index_of=index_of,
+        took=np.full(capacity, NOBODY, np.int64),
+        taken=np.zeros(capacity, np.int32),
         counts=np.zeros(7, np.int64),
     )
     entries.next[-1] = NOBODY
@@ -340,7 +347,7 @@ def found(entries, q, pending, k):
 @kernel
 def step_kernel(
     arena, automaton, entries, ordered, pending, roots, begin,
-    symbols, words, positions, rows, clocks, keys, mute, width, strict,
+    symbols, words, positions, rows, clocks, keys, mute, width, strict, greedy, consume,
 ):  # fmt: skip
     """Read events from `begin` on. Returns (why it stopped, the event to go on with); an event that lacked room has had
     no effect."""
@@ -356,7 +363,7 @@ def step_kernel(
         if symbol == 0 and words == 1:
             continue
         counts[SERIAL] += 1
-        serial, n = counts[SERIAL], 0
+        serial, n, n_taken = counts[SERIAL], 0, 0
         for q in range(n_positions):
             bit = automaton.guard[q]
             if bit >= 0 and not (symbols[i, bit // 62] >> (bit % 62)) & 1:
@@ -422,6 +429,10 @@ def step_kernel(
                             pending.registers[n, r] = entries.registers[e, r]
                         if apply(automaton, edge, symbols, i, words, pending.registers, n):
                             n = gather(arena, pending, n, q, serial, entries.node[e], entries.start[e])
+                            if greedy and entries.took[e] != serial:
+                                entries.took[e] = serial
+                                entries.taken[n_taken] = e
+                                n_taken += 1
                     e = following
         if n == 0:
             continue
@@ -433,9 +444,13 @@ def step_kernel(
             return NEEDS_ENTRIES, i
         if lacks_room(ordered, n):
             return NEEDS_ORDERED, i
+        for k in range(n_taken):
+            release(entries, entries.taken[k])
+        ended = False
         for k in range(n):
             q = pending.at[k]
             node = extend(arena, rows[i], automaton.label[q], pending.child[k], pending.start[k])
+            ended = ended or automaton.last[q]
             if automaton.last[q] and (len(mute) == 0 or not mute[i]):
                 root = counts[N_ROOTS]
                 roots.node[root], roots.clock[root], roots.key[root] = node, now, counts[KEY]
@@ -469,6 +484,9 @@ def step_kernel(
                 entries.previous[entries.head[q]] = e
             entries.head[q] = e
             place(entries, e)
+        if consume and ended:
+            forget_all(entries)
+            clear(ordered)
     return DONE, len(clocks)
 
 

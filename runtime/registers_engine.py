@@ -27,7 +27,7 @@ class RegistersEngine(CeaEngine):
         assert isinstance(machine, nodes.Registers)
         self._n_registers = machine.n_registers
         self._automaton = registers.Automaton(**{name: getattr(machine, name) for name in registers.Automaton._fields})
-        self._index_of = machine.index_of
+        self._index_of, self._greedy = machine.index_of, machine.greedy
         self._entries: registers.Entries | None = None
         self._ordered: ordered.Ordered | None = None
         self._pending: registers.Pending | None = None
@@ -64,6 +64,7 @@ class RegistersEngine(CeaEngine):
             result, at = registers.step_kernel(
                 arena, self._automaton, entries, sorted_, pending, self._roots, at,
                 symbols, words, positions, rows, clocks, keys, mute, self._width, self._strict,
+                self._greedy, self._program.consume,
             )  # fmt: skip
             self._live.counts[cea.N_ROOTS] = entries.counts[registers.N_ROOTS]
             self._live.counts[cea.LAST_POSITION] = entries.counts[registers.LAST_POSITION]
