@@ -17,7 +17,7 @@ from planner.greedy import gathered, greedy_node, is_simple, strictly
 from planner.pcea import masks_of, parallel, pcea_of, picture
 from planner.query import Window
 from planner.registers import registers_of
-from runtime import nodes
+from runtime import nodes, picking
 from runtime import program as rt
 
 
@@ -65,7 +65,7 @@ class Watched(NamedTuple):
 
 def lower_pcea(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
     """The program of a hierarchical ALL; or why it is none."""
-    if _competes(choice) or choice.greedy or choice.consume != "NONE":
+    if choice.rule != "bound" or choice.timed or choice.greedy or choice.clause != "ALL":
         return "matches compete, are consumed or have windows inside"
     pcea = pcea_of(choice.formula)
     if isinstance(pcea, str):
@@ -82,16 +82,17 @@ def lower_pcea(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
     return Lowered(replace(program, machine=machine), tuple(composer.guards), automaton, tuple(composer.terms))
 
 
-def _competes(choice: Choice) -> bool:
-    inside = contains(choice.formula, REGISTERS)
-    return choice.rule != "bound" or choice.first or inside or choice.clause != "ALL" or choice.late != "ALL"
-
-
 def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
     """The program of a formula whose comparisons need a few registers only; or why it is none."""
-    if _competes(choice) or choice.consume == "ANY":
-        return "matches compete or have windows inside"
-    formula = choice.formula
+    formula, window = choice.formula, choice.window
+    if choice.clause in picking.RULES:
+        match formula:
+            case cel.Within(inner, own):
+                formula, window = inner, own
+    if choice.rule != "bound" or choice.first or choice.late != "ALL" or choice.clause not in ("ALL", *picking.RULES):
+        return "matches are skipped, compete by MAX, or are consumed in all keys"
+    if contains(formula, REGISTERS):
+        return "a window inside the pattern, or an absence around it"
     if isinstance(formula, cel.Strategy) and formula.rule == "STRICT":
         formula = strictly(formula.inner) or formula
     if not is_simple(formula):
@@ -100,8 +101,8 @@ def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str
     greedy = greedy_node(formula, composer)
     assert isinstance(greedy, nodes.Greedy)
     program = _composed(
-        composer, greedy, variables, projects=False, window=lower_window(choice.window), rule="registers",
-        consume=choice.consume != "NONE",
+        composer, greedy, variables, projects=False, window=lower_window(window), rule="registers",
+        consume=choice.consume != "NONE", pick=choice.clause,
     )  # fmt: skip
     assert isinstance(program.machine, nodes.Greedy)
     labels = {mask: i for i, mask in enumerate(program.masks)}

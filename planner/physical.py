@@ -137,7 +137,9 @@ def _why_compared(made: Lowered) -> tuple[str, ...]:
     if made.program.rule == "pcea":
         return (f"runs for each event of ALL go side by side, joined by {shown}: a logarithmic cost per event",)
     if made.program.rule == "registers":
-        return (f"events are compared by {shown} in registers, {_cost(made.program.machine)}",)
+        picks = f"; where a match ends, {made.program.pick} looks at all that its window holds"
+        picked = picks if made.program.pick != "ALL" else ""
+        return (f"events are compared by {shown} in registers, {_cost(made.program.machine)}{picked}",)
     why = f": {made.why_general}" if made.why_general else ""
     cost = "slow, at a cost by the values that wait in the window"
     return (f"events are compared by {shown} in the general engine{why}; {cost}",)

@@ -22,7 +22,7 @@ from runtime.machine import NOW, REPORT, Reg, Symbol, Value
 from runtime.machines import machine_of
 from runtime.matches import Matches
 from runtime.program import FORMAT, NULL_CODE, Program, Window
-from runtime.values import registers, renamed, undominated
+from runtime.values import registers, undominated, with_now
 
 CHUNK = 4096  # matches in one batch
 Clock = int | float
@@ -214,16 +214,16 @@ class BoundEngine:
         moves = [(self._label[mask], self._named(values), accept) for mask, (values, accept) in sorted(reached.items())]
         if ends_unmarked:
             moves.append((self._label[0], frozenset(), True))
-        return self._named(skipped), moves, report
+        # Most events change nothing, and what has a name needs none.
+        return states if skipped == states else self._named(skipped), moves, report
 
     def _named(self, values: Iterable[Value]) -> States:
         """The values, with this event's position for the register that was set by it."""
         kept = undominated(values)
-        used = registers(kept)
-        if NOW not in used:
-            return kept
-        self._clocks[self._position] = self._now
-        return renamed(kept, {register: register for register in used} | {NOW: Reg(self._position)})
+        named: States = with_now(kept, Reg(self._position))
+        if named is not kept:
+            self._clocks[self._position] = self._now
+        return named
 
     def _used(self) -> set[int]:
         """The registers that a run mentions."""

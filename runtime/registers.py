@@ -8,8 +8,8 @@ with those that have its value, which an index finds ([CHAIN] Algorithm 2): a co
 follows a position asks `<`, `>`, `<>` and the like of one register and forgets it, the entries lie in an ordered index
 (runtime.ordered): log² of their number per event.
 
-Under SKIP TILL NEXT MATCH (`greedy`) a run that takes an event leaves the position where it was. CONSUME BY drops all runs
-when a match ends.
+Under SKIP TILL NEXT MATCH (`greedy`) a run that takes an event leaves the position where it was. CONSUME BY drops all
+runs when a match ends.
 
 The automaton must be unambiguous: from a position, or the beginning, no two next positions bear the same label. Then
 every match is found on one way, and each is listed once without any subset construction.

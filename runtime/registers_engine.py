@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import cea, ecs, nodes, ordered, registers
+from runtime import cea, ecs, nodes, ordered, picking, registers
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.cea_engine import ALL_REPORT, FIRST_NODES, NO_KEYS, CeaEngine, next_positions
 from runtime.errors import ExecutionError
@@ -69,7 +69,11 @@ class RegistersEngine(CeaEngine):
             self._live.counts[cea.N_ROOTS] = entries.counts[registers.N_ROOTS]
             self._live.counts[cea.LAST_POSITION] = entries.counts[registers.LAST_POSITION]
             self._live.counts[cea.KEY] = entries.counts[registers.KEY]
+            size = int(arena.size[0])
+            if self._program.pick != "ALL":
+                arena = self._arena = self._picked(arena)
             yield
+            self._drop_copies(size)
             self._live.counts[cea.N_ROOTS] = entries.counts[registers.N_ROOTS] = 0
             if result == registers.DONE:
                 self._last_clock = clocks[-1]
@@ -85,6 +89,36 @@ class RegistersEngine(CeaEngine):
             elif at == self._stuck:
                 self._roots = self._new_roots(2 * len(self._roots.node))
             self._stuck = at if result == registers.NEEDS_ROOTS else -1
+
+    def _picked(self, arena: ecs.Arena) -> ecs.Arena:
+        """Only the roots that win; the arena, larger perhaps, with what these are behind its nodes."""
+        counts, rule = self._live.counts, picking.RULES[self._program.pick]
+        n, begin, kept, result = int(counts[cea.N_ROOTS]), 0, 0, picking.NEEDS_NODES if self._picks is None else -1
+        while result != picking.PICKED:
+            if result == picking.NEEDS_NODES and self._picks is not None:
+                arena = ecs.grown_arena(arena, 2 * len(arena.row))
+            if self._picks is None or len(self._picks.best) < len(arena.row):
+                stack = 1 << 12 if self._picks is None else len(self._picks.stack)
+                copies = None if self._picks is None else self._picks.original
+                self._picks = picking.new_picks(len(arena.row), stack)
+                if copies is not None:
+                    self._picks.original[: len(copies)] = copies
+            if result == picking.NEEDS_STACK:
+                self._picks = self._picks._replace(stack=np.zeros(2 * len(self._picks.stack), np.int32))
+            result, begin, kept = picking.pick_kernel(
+                arena, self._picks, self._roots, begin, n, kept, self._width, self._strict, rule
+            )
+        counts[cea.N_ROOTS] = kept
+        return arena
+
+    def _drop_copies(self, size: int) -> None:
+        """The nodes of what was picked, which nothing else knows."""
+        if self._picks is not None and self._arena is not None:
+            used = int(self._arena.size[0])
+            self._picks.original[size:used] = np.arange(size, used)
+            self._arena.size[0] = size
+
+    _picks: picking.Picks | None = None
 
     def _more_entries(self, entries: registers.Entries, now: Any) -> registers.Entries:
         """Without those that have left the window; with more room, if more than half of them have not."""

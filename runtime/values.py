@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from runtime.machine import NONE_SEEN, Machine, Reg, Sighting, Symbol, Value
+from runtime.machine import NONE_SEEN, NOW, Machine, Reg, Sighting, Symbol, Value
 
 
 def registers(value: Value) -> set[Reg]:
@@ -32,6 +32,24 @@ def renamed(value: Value, names: dict[Reg, Reg]) -> Value:
     return value
 
 
+def with_now(value: Value, now: Reg) -> Value:
+    """The value with `now` for NOW; itself, where that is not in it."""
+    kind = type(value)
+    if kind is int or kind is str or kind is bool or value is None:
+        return value
+    if kind is Reg:
+        return now if value == NOW else value
+    if kind is frozenset:
+        made = [with_now(part, now) for part in value]
+        return frozenset(made) if any(a is not b for a, b in zip(made, value, strict=True)) else value
+    if isinstance(value, tuple):
+        made = [with_now(part, now) for part in value]
+        if all(a is b for a, b in zip(made, value, strict=True)):
+            return value
+        return tuple(made) if kind is tuple else kind(*made)
+    return value
+
+
 def _shape(value: Value, found: list[int]) -> Hashable:
     """The value without its registers, which are appended to `found`; sets stay as they are."""
     if isinstance(value, Reg):
@@ -44,6 +62,9 @@ def _shape(value: Value, found: list[int]) -> Hashable:
 
 def undominated(values: Iterable[Value]) -> frozenset[Value]:
     """Without values that another one equals but for later registers."""
+    values = frozenset(values)
+    if len(values) < 2:
+        return values
     by_shape: dict[Hashable, list[tuple[list[int], Value]]] = defaultdict(list)
     for value in values:
         vector: list[int] = []
@@ -58,6 +79,9 @@ def undominated(values: Iterable[Value]) -> frozenset[Value]:
 
 def without(values: Iterable[Value], rivals: Iterable[Value]) -> frozenset[Value]:
     """The values that no rival equals or dominates."""
+    values, rivals = frozenset(values), frozenset(rivals)
+    if not values or not rivals:
+        return values
     held: dict[Hashable, list[list[int]]] = defaultdict(list)
     for rival in rivals:
         vector: list[int] = []

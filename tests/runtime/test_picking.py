@@ -1,0 +1,79 @@
+"""NXT and LAST beside comparisons, picked from the compact set: as the general engine chooses, on streams long enough
+for arenas to grow and to be compacted."""
+
+from __future__ import annotations
+
+import harness
+import numpy as np
+import pytest
+
+from planner import cel
+from planner.choice import choice
+from planner.lower import lower_composed
+from planner.query import Window
+from runtime import cea_engine
+from runtime.arrays import AnyArray
+from runtime.engine import engine_for
+from runtime.program import Program
+
+A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
+EITHER = cel.Event("B", frozenset({"x"}))
+
+
+def rising(inner: cel.Formula, first: str, second: str, of: tuple[str, str] = ("each", "each")) -> cel.Formula:
+    terms = (cel.Term(first, "v", of[0]), cel.Term(second, "v", of[1]))
+    return cel.Compare(inner, (cel.Comparison(terms[0], "<", terms[1]),))
+
+
+FORMULAS = {
+    "pair": rising(cel.Sequence(A, B), "a", "b"),
+    "chain": rising(rising(cel.Sequence(cel.Sequence(A, B), C), "a", "b"), "b", "c"),
+    "loop": rising(cel.Sequence(A, cel.Sequence(cel.Iteration(B), C)), "b", "b", ("earlier", "later")),
+    "two labels for one event": rising(cel.Sequence(cel.Sequence(A, cel.Or(B, EITHER)), C), "a", "c"),
+    "adjacent": rising(cel.Contiguous(cel.Event(None, frozenset({"a"})), cel.Event(None, frozenset({"b"}))), "a", "b"),
+}
+
+
+def run(program: Program, kinds: AnyArray, values: AnyArray, keys: AnyArray | None, cuts: list[int]) -> list[object]:
+    n = len(kinds)
+    symbols = np.zeros((n, 1 + len(program.terms)), np.int64)
+    for bit, guard in enumerate(program.guards):
+        held = np.all([kinds == name for name in guard], axis=0) if guard else np.ones(n, np.bool_)
+        symbols[:, 0] |= held.astype(np.int64) << bit
+    symbols[:, 1:] = values[:, None]
+    times = np.arange(n, dtype=np.int64)
+    engine, found = engine_for(program), []
+    for begin, end in zip([0, *cuts], [*cuts, n], strict=True):
+        own = None if keys is None else keys[begin:end]
+        for m in engine.feed(symbols[begin:end], times[begin:end], positions=times[begin:end], keys=own):
+            for k in range(m.n):
+                held = slice(m.offsets[k], m.offsets[k + 1])
+                labels = tuple(tuple(sorted(program.labels[label])) for label in m.labels[held].tolist())
+                found.append((int(m.key[k]), tuple(m.positions[held].tolist()), labels))
+        if end in cuts:
+            data, engine = engine.snapshot(), engine_for(program)
+            engine.restore(data)
+    assert len(set(found)) == len(found), "a match is listed twice"
+    assert engine_for(program).count(symbols, times, positions=times, keys=keys) == len(found)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("rule", ["NXT", "LAST"])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cea_engine, "FIRST_NODES", 64)
+    random = np.random.default_rng(len(name))
+    n = 400
+    kinds, values = np.array(list("ABC"))[random.integers(0, 3, n)], random.integers(0, 9, n)
+    keys = np.repeat(np.arange(4), n // 4)
+    total = 0
+    for window, own_keys, consume in ((Window("time", 9), None, "NONE"), (Window("events", 7), keys, "PARTITION")):
+        options = harness.Options(rule, consume)
+        program = harness.compiled(FORMULAS[name], window, options)
+        general = lower_composed(choice(FORMULAS[name], window, rule, consume, None), program.variables).program
+        assert (program.rule, program.pick, general.rule) == ("registers", rule, "bound")
+        expected = run(general, kinds, values, own_keys, [])
+        total += len(expected)
+        for cuts in ([], [50, 51, 130, 333]):
+            assert run(program, kinds, values, own_keys, cuts) == expected
+    assert total > 20
