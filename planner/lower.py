@@ -15,8 +15,8 @@ from planner.choice import COMPARES, REGISTERS, Choice, absence_outside, contain
 from planner.compose import Composer, masks, renumbered
 from planner.greedy import gathered, greedy_node, is_simple, strictly
 from planner.pcea import masks_of, parallel, pcea_of, picture
-from planner.query import Window
-from planner.registers import registers_of
+from planner.query import Skip, Window
+from planner.registers import Runs, registers_of
 from runtime import nodes, picking
 from runtime import program as rt
 
@@ -85,28 +85,28 @@ def lower_pcea(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
 def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
     """The program of a formula whose comparisons need a few registers only; or why it is none."""
     formula, window = choice.formula, choice.window
-    if choice.clause in picking.RULES:
+    if choice.clause in picking.RULES or choice.skip is not None:
         match formula:
             case cel.Within(inner, own):
                 formula, window = inner, own
-    if choice.rule != "bound" or choice.first or choice.late != "ALL" or choice.clause not in ("ALL", *picking.RULES):
-        return "matches are skipped, compete by MAX, or are consumed in all keys"
+    if choice.rule != "bound" or choice.late != "ALL" or choice.clause not in ("ALL", *picking.RULES):
+        return "matches compete by MAX, or are consumed in all keys"
     if contains(formula, REGISTERS):
         return "a window inside the pattern, or an absence around it"
     if isinstance(formula, cel.Strategy) and formula.rule == "STRICT":
         formula = strictly(formula.inner) or formula
     if not is_simple(formula):
         return "an operator that is more than a sequence, a loop or an OR"
-    composer = Composer()
+    composer, rule = Composer(), "registers" if choice.skip is None else "skipping"
     greedy = greedy_node(formula, composer)
     assert isinstance(greedy, nodes.Greedy)
     program = _composed(
-        composer, greedy, variables, projects=False, window=lower_window(window), rule="registers",
-        consume=choice.consume != "NONE", pick=choice.clause,
+        composer, greedy, variables, projects=False, window=lower_window(window), rule=rule,
+        consume=choice.consume != "NONE", pick=choice.clause, skip=lower_skip(choice.skip),
     )  # fmt: skip
     assert isinstance(program.machine, nodes.Greedy)
     labels = {mask: i for i, mask in enumerate(program.masks)}
-    made = registers_of(program.machine, program.keep, labels, choice.greedy)
+    made = registers_of(program.machine, program.keep, labels, Runs(choice.greedy, choice.skip is not None))
     if isinstance(made, str):
         return made
     guards = (*composer.guards, *composer.filters)
@@ -132,7 +132,7 @@ def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched 
         window=lower_window(choice.window),
         rule=choice.rule,
         consume=choice.consume != "NONE",
-        skip=None if choice.skip is None else rt.Skip(choice.skip.to, choice.skip.mark),
+        skip=lower_skip(choice.skip),
         choose=choice.late,
         ends_late=choice.ends_late,
     )
@@ -230,6 +230,10 @@ def _shown(node: nodes.Node) -> nodes.Node:
         case nodes.NotBefore():
             return replace(node, shows=True)
     return node
+
+
+def lower_skip(skip: Skip | None) -> rt.Skip | None:
+    return None if skip is None else rt.Skip(skip.to, skip.mark)
 
 
 def lower_window(window: Window | None) -> rt.Window | None:

@@ -136,7 +136,7 @@ def _why_compared(made: Lowered) -> tuple[str, ...]:
     shown = ", ".join(sql for sql, _ in made.terms[:3]) + (", …" if len(made.terms) > 3 else "")
     if made.program.rule == "pcea":
         return (f"runs for each event of ALL go side by side, joined by {shown}: a logarithmic cost per event",)
-    if made.program.rule == "registers":
+    if made.program.rule in ("registers", "skipping"):
         picks = f"; where a match ends, {made.program.pick} looks at all that its window holds"
         picked = picks if made.program.pick != "ALL" else ""
         return (f"events are compared by {shown} in registers, {_cost(made.program.machine)}{picked}",)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -229,8 +230,15 @@ def _near(contiguous: list[bool]) -> int:
     return nodes.ONLY_NEAR if contiguous and all(contiguous) else int(any(contiguous))
 
 
-def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], must_take: bool) -> nodes.Registers | str:
-    """The node for runtime.registers, or what keeps the pattern from being run so. `must_take`: its runs are greedy.
+class Runs(NamedTuple):
+    """How runs behave: `greedy` ones must take what they can, those `apart` are some for each start."""
+
+    greedy: bool = False
+    apart: bool = False
+
+
+def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) -> nodes.Registers | str:
+    """The node for runtime.registers, or what keeps the pattern from being run so.
 
     `labels`: the number of the label for each mask, of which `keep` are the bits that tell matches apart.
     """
@@ -250,7 +258,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], must_take: b
     ops = [op for _, _, own in flat for op in own]
     index = _indexes(flat, n)
     # Of an ordered index a union of runs is taken, and none can be taken out.
-    ordered = {} if must_take else _ordered([edges[q] for q in range(n)], needed, index)
+    ordered = {} if runs.greedy or runs.apart else _ordered([edges[q] for q in range(n)], needed, index)
     numbers = {p: x for x, p in enumerate(ordered)}
     ranges = [
         ordered[source][1][q, i] if source in ordered else (nodes.EVERY, 0)
@@ -281,6 +289,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], must_take: b
         op_kind=ints(kind for kind, _, _ in ops),
         op_register=ints(register for _, register, _ in ops),
         op_term=ints(term for _, _, term in ops),
-        n_registers=builder.n_registers,
-        greedy=must_take,
+        n_registers=builder.n_registers + runs.apart,
+        greedy=runs.greedy,
+        apart=runs.apart,
     )

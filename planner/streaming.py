@@ -23,7 +23,7 @@ from planner.automaton import Automaton
 from planner.choice import contains
 from planner.compose import is_flat
 from planner.errors import PlanError
-from planner.physical import PhysicalPlan, longest_path
+from planner.physical import COMPETING, PhysicalPlan, longest_path
 from planner.query import Query
 
 ALLOW_SETTING = "cersql.stream.allowUnbounded"
@@ -33,7 +33,8 @@ ALLOW_SETTING = "cersql.stream.allowUnbounded"
 class Holding:
     """`reach`: how far after its first event a match can go (kind 'runs': while runs live); None: for ever. `late`: a
     match is known only when its window has passed. `whole`: what was dropped or consumed is looked at, too. `windows`:
-    for so many of them rows are held: two where a match waits for one, and asks what was in the one before."""
+    for so many of them rows are held: two where a match waits for one, and asks what was in the one before, or competes
+    with what began there."""
 
     reach: cel.Window | None
     late: bool
@@ -50,7 +51,10 @@ def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
     if reach is None and not allow_unbounded:
         what, hint = _why_unbounded(plan)
         raise PlanError("STREAM_UNBOUNDED", what=what, hint=f"{hint} Or allow it by SET {ALLOW_SETTING} = true.")
-    windows = 2 if (late or query.timeouts) and contains(query.formula, (cel.NotBefore,)) else 1
+    before = (late or query.timeouts) and contains(query.formula, (cel.NotBefore,))
+    # A match that becomes known with its start's window may lose to one that began before, and ended with it.
+    rivals = late and query.strategy in COMPETING
+    windows = 2 if before or rivals else 1
     return Holding(reach, late, whole, windows)
 
 

@@ -18,6 +18,7 @@ from runtime.matches import Matches
 from runtime.pcea_engine import PceaEngine
 from runtime.program import Program, check_version
 from runtime.registers_engine import RegistersEngine
+from runtime.skipping_engine import SkippingEngine
 from runtime.timed_engine import TimedEngine
 from runtime.timeouts import TimeoutsEngine
 
@@ -75,6 +76,7 @@ ENGINES: dict[str, Callable[[Program], Engine]] = {
     "any": ConsumeAnyEngine,
     "bound": BoundEngine,
     "registers": RegistersEngine,
+    "skipping": SkippingEngine,
     "pcea": PceaEngine,
 }
 

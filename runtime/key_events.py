@@ -15,7 +15,7 @@ class KeyEvents:
     def __init__(self, numbers: list[tuple[IntArray, IntArray]], times: list[AnyArray]) -> None:
         self.positions = np.concatenate([positions for positions, _ in numbers])
         self.rows = np.concatenate([rows for _, rows in numbers])
-        self.times = np.concatenate(times)
+        self.times = np.concatenate(times) if times else np.zeros(0)
 
     def rows_at(self, positions: IntArray) -> IntArray:
         found: IntArray = self.rows[np.searchsorted(self.positions, positions)]

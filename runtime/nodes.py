@@ -309,7 +309,7 @@ class Registers(Node):
     number of the ordered index (runtime.ordered) of the runs at p, by register `sorted_by[p]`, or NOBODY. An edge from
     there takes the runs whose register passes `range_kind[e]` with the term `range_term[e]`, or all: EVERY.
     `holds[p]`: how many registers mean something at p. `greedy`: a run must take what it can, and is then not there
-    any more (SKIP TILL NEXT MATCH).
+    any more (SKIP TILL NEXT MATCH). `apart`: the last register is where a run began (AFTER MATCH SKIP).
     """
 
     guard: IntArray
@@ -333,6 +333,7 @@ class Registers(Node):
     op_term: IntArray
     n_registers: int
     greedy: bool = False
+    apart: bool = False
 
 
 ROOT = -1  # where a part that is whole is the whole match

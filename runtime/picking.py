@@ -51,11 +51,15 @@ def event_of(arena, node):
     return node
 
 
+NO_COPIES = np.zeros(0, np.int32)
+
+
 @njit(cache=True)
 def compared(arena, original, a, b, rule):
     """1 if the events of a win against those of b, -1 if they lose, 0 if they are the same.
 
-    Events are met from the last to the first. Nodes are numbered in the order of the stream.
+    Events are met from the last to the first. Nodes are numbered in the order of the stream; where there are copies of
+    some, `original` says of which.
     """
     found = 0
     while True:
@@ -65,7 +69,10 @@ def compared(arena, original, a, b, rule):
         if a != BOTTOM and b != BOTTOM and arena.row[a] == arena.row[b]:
             a, b = arena.child[a], arena.child[b]
             continue
-        mine = b == BOTTOM or (a != BOTTOM and original[a] > original[b])
+        if len(original) > 0:
+            mine = b == BOTTOM or (a != BOTTOM and original[a] > original[b])
+        else:
+            mine = a > b
         found = 1 if mine else -1
         if rule == LAST:
             return found

@@ -65,6 +65,7 @@ class Program:
     `keep` the bits of a mask that tell matches apart, and only the first `n_event_guards` guards can make an event part
     of a match or of a veto. `choose`: the strategy that is left to the end of the partition, ALL for none;
     `pick`: that by which the matches of one end are chosen from as they come (NXT or LAST, of rule 'registers').
+    'skipping': as 'registers', with `skip`.
     'bound': as these, with comparisons of events; behind the words of a symbol come the codes of `terms`, NULL_CODE for
     NULL, whose order is that of the values where they are compared (the names are for people and tests).
     `timeouts`: the program that watches, over the same symbols, how far each start comes (runtime.timeouts); all its

@@ -9,7 +9,8 @@ follows a position asks `<`, `>`, `<>` and the like of one register and forgets 
 (runtime.ordered): log² of their number per event.
 
 Under SKIP TILL NEXT MATCH (`greedy`) a run that takes an event leaves the position where it was. CONSUME BY drops all
-runs when a match ends.
+runs when a match ends. For AFTER MATCH SKIP every start has runs of its own (`apart`): the last register holds where a
+run began, and of two that are one entry only the NXT-greater goes on, since all that can follow is the same.
 
 The automaton must be unambiguous: from a position, or the beginning, no two next positions bear the same label. Then
 every match is found on one way, and each is listed once without any subset construction.
@@ -42,6 +43,7 @@ from runtime.nodes import (
     SET,
 )
 from runtime.ordered import clear, lacks_room, passing, push, room
+from runtime.picking import NO_COPIES, NXT, compared
 from runtime.program import NULL_CODE
 
 # What a register can hold besides codes. Codes of terms are greater (runtime.terms).
@@ -305,7 +307,16 @@ def same(a, i, b, j):
 
 
 @njit(cache=True)
-def gather(arena, pending, n, q, serial, child, start):
+def greater(arena, a, b):
+    """The NXT-greater of two runs of one start, or both where they have the same events."""
+    order = compared(arena, NO_COPIES, a, b, NXT)
+    if order == 0:
+        return link(arena, a, b) if a != b else a
+    return a if order > 0 else b
+
+
+@njit(cache=True)
+def gather(arena, pending, n, q, serial, child, start, apart):
     """Pending number n, just made, as one with an equal one if there is; the number of pending ones after that."""
     size = len(pending.table)
     slot = hashed(q, np.int64(0), pending.registers, n, size)
@@ -315,6 +326,9 @@ def gather(arena, pending, n, q, serial, child, start):
         # ⊥ has no start of its own, so it is in no union: what begins here is united when it has become a node.
         if alike and (child == BOTTOM) == (pending.child[other] == BOTTOM):
             if child == BOTTOM:
+                return n
+            if apart:
+                pending.child[other] = greater(arena, child, pending.child[other])
                 return n
             if pending.start[other] >= start:
                 pending.child[other] = link(arena, pending.child[other], child)
@@ -347,10 +361,10 @@ def found(entries, q, pending, k):
 @kernel
 def step_kernel(
     arena, automaton, entries, ordered, pending, roots, begin,
-    symbols, words, positions, rows, clocks, keys, mute, width, strict, greedy, consume,
+    symbols, words, positions, rows, clocks, keys, mute, width, strict, greedy, consume, apart,
 ):  # fmt: skip
-    """Read events from `begin` on. Returns (why it stopped, the event to go on with); an event that lacked room has had
-    no effect."""
+    """Read events from `begin` on; where runs are `apart`, all of one key, and roots bear their beginnings. Returns
+    (why it stopped, the event to go on with); an event that lacked room has had no effect."""
     counts = entries.counts
     n_positions = len(automaton.guard)
     for i in range(begin, len(clocks)):
@@ -375,8 +389,10 @@ def step_kernel(
                         return NEEDS_PENDING, i
                     for r in range(pending.registers.shape[1]):
                         pending.registers[n, r] = EMPTY
+                    if apart:
+                        pending.registers[n, -1] = position
                     if apply(automaton, edge, symbols, i, words, pending.registers, n):
-                        n = gather(arena, pending, n, q, serial, BOTTOM, now)
+                        n = gather(arena, pending, n, q, serial, BOTTOM, now, apart)
                     continue
                 if automaton.ordered_of[p] != NOBODY:
                     if 2 * (n + 1) >= len(pending.at):
@@ -391,7 +407,7 @@ def step_kernel(
                     if known and apply(automaton, edge, symbols, i, words, pending.registers, n):
                         node = passing(arena, ordered, automaton.ordered_of[p], kind, value, now, width, strict)
                         if node != BOTTOM:
-                            n = gather(arena, pending, n, q, serial, node, arena.start[node])
+                            n = gather(arena, pending, n, q, serial, node, arena.start[node], apart)
                 # By the index: the entries with this event's value, then those that wait for none yet.
                 term = automaton.wanted[edge]
                 indexed = term != NOBODY
@@ -428,7 +444,7 @@ def step_kernel(
                         for r in range(pending.registers.shape[1]):
                             pending.registers[n, r] = entries.registers[e, r]
                         if apply(automaton, edge, symbols, i, words, pending.registers, n):
-                            n = gather(arena, pending, n, q, serial, entries.node[e], entries.start[e])
+                            n = gather(arena, pending, n, q, serial, entries.node[e], entries.start[e], apart)
                             if greedy and entries.took[e] != serial:
                                 entries.took[e] = serial
                                 entries.taken[n_taken] = e
@@ -453,7 +469,8 @@ def step_kernel(
             ended = ended or automaton.last[q]
             if automaton.last[q] and (len(mute) == 0 or not mute[i]):
                 root = counts[N_ROOTS]
-                roots.node[root], roots.clock[root], roots.key[root] = node, now, counts[KEY]
+                roots.node[root], roots.clock[root] = node, now
+                roots.key[root] = pending.registers[k, -1] if apart else counts[KEY]
                 counts[N_ROOTS] = root + 1
             if not automaton.goes_on[q]:
                 continue
@@ -465,7 +482,9 @@ def step_kernel(
             # Behind a position with a contiguous follower it matters which event was the last.
             e = NOBODY if automaton.near[q] else found(entries, q, pending, k)
             if e != NOBODY:
-                if entries.start[e] > pending.start[k]:
+                if apart:
+                    entries.node[e] = greater(arena, node, entries.node[e])
+                elif entries.start[e] > pending.start[k]:
                     entries.node[e] = link(arena, entries.node[e], node)
                 else:
                     entries.node[e] = link(arena, node, entries.node[e])

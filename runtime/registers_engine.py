@@ -27,7 +27,7 @@ class RegistersEngine(CeaEngine):
         assert isinstance(machine, nodes.Registers)
         self._n_registers = machine.n_registers
         self._automaton = registers.Automaton(**{name: getattr(machine, name) for name in registers.Automaton._fields})
-        self._index_of, self._greedy = machine.index_of, machine.greedy
+        self._index_of, self._greedy, self._apart = machine.index_of, machine.greedy, machine.apart
         self._entries: registers.Entries | None = None
         self._ordered: ordered.Ordered | None = None
         self._pending: registers.Pending | None = None
@@ -64,11 +64,13 @@ class RegistersEngine(CeaEngine):
             result, at = registers.step_kernel(
                 arena, self._automaton, entries, sorted_, pending, self._roots, at,
                 symbols, words, positions, rows, clocks, keys, mute, self._width, self._strict,
-                self._greedy, self._program.consume,
+                self._greedy, self._program.consume, self._apart,
             )  # fmt: skip
             self._live.counts[cea.N_ROOTS] = entries.counts[registers.N_ROOTS]
             self._live.counts[cea.LAST_POSITION] = entries.counts[registers.LAST_POSITION]
             self._live.counts[cea.KEY] = entries.counts[registers.KEY]
+            if at:
+                self._last_clock = clocks[at - 1]
             size = int(arena.size[0])
             if self._program.pick != "ALL":
                 arena = self._arena = self._picked(arena)
@@ -76,7 +78,6 @@ class RegistersEngine(CeaEngine):
             self._drop_copies(size)
             self._live.counts[cea.N_ROOTS] = entries.counts[registers.N_ROOTS] = 0
             if result == registers.DONE:
-                self._last_clock = clocks[-1]
                 return
             if result == registers.NEEDS_NODES:
                 arena = self._make_room(clocks[at], at)
@@ -168,14 +169,30 @@ class RegistersEngine(CeaEngine):
         ordered.sweep_ordered(self._arena, self._ordered, now, self._width, self._strict)
         held = np.flatnonzero(self._entries.at >= 0)
         items = [(x, slice(0, int(end))) for x, end in enumerate(self._ordered.ends[:, ordered.END])]
-        roots = np.concatenate([self._entries.node[held], *(self._ordered.node[item] for item in items)])
+        nodes_held = [self._entries.node[held], *(self._ordered.node[item] for item in items), self._kept_nodes()]
+        roots = np.concatenate(nodes_held)
         forward = np.zeros(int(self._arena.size[0]), np.int32)
-        ecs.mark_kernel(self._arena, roots, len(roots), now, self._width, self._strict, forward)
+        # Apart, a run is inside the window as a whole or not at all; and what is kept is not asked.
+        width = self._ever if self._apart else self._width
+        ecs.mark_kernel(self._arena, roots, len(roots), now, width, self._strict, forward)
         least = ecs.slide_kernel(self._arena, now, self._width, self._strict, forward)
         self._entries.node[held] = forward[self._entries.node[held]]
         for item in items:
             self._ordered.node[item] = forward[self._ordered.node[item]]
+        self._renumber(forward)
         return int(least)
+
+    def _kept_nodes(self) -> AnyArray:
+        """What else must stay in the arena …"""
+        return np.zeros(0, np.int32)
+
+    def _renumber(self, forward: AnyArray) -> None:
+        """… and its new numbers."""
+
+    @property
+    def _ever(self) -> Any:
+        """The width of a window that nothing leaves."""
+        return np.float64(np.inf) if self._clock == np.float64 else np.int64(np.iinfo(np.int64).max)
 
     # ------------------------------------------------------------ snapshots
 

@@ -38,8 +38,8 @@ def compile_kernels(rule: str = "plain") -> None:
     )
     if rule in ("plain", "composed"):
         _run(program)
-    elif rule == "registers":
-        _run(replace(program, rule=rule, machine=_two_in_order(), terms=("x",)))
+    elif rule in ("registers", "skipping"):
+        _run(replace(program, rule="registers", machine=_two_in_order(), terms=("x",)))
     elif rule == "pcea":
         _run(replace(program, rule=rule, machine=_side_by_side(), terms=("x",)))
     elif rule != "bound":

@@ -225,6 +225,15 @@ def test_every_policy(name: str, window: cel.Window) -> None:
         assert any(sum(check(task, long_stream(seed), seed).values()) for seed in (0, 1))
 
 
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("strategy", ["NXT", "LAST", "MAX"])
+def test_rivals_that_began_before(window: cel.Window, strategy: str) -> None:
+    """A match that is known only now has lost to one that was known a window ago."""
+    formula = cel.NotAfter(cel.Iteration(A), (A,), window)
+    for seed in range(3):
+        check(stream_task(formula, window, Options(strategy), allow=False), long_stream(seed), seed)
+
+
 @pytest.mark.parametrize("window", [WINDOWS["time"], WINDOWS["strict"]], ids=["time", "strict"])
 @pytest.mark.parametrize("options", [PLAIN, Options(consume="PARTITION"), Options(skip=Skip("PAST LAST ROW"))])
 def test_timeouts(window: cel.Window, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""NXT and LAST beside comparisons, picked from the compact set: as the general engine chooses, on streams long enough
+"""NXT, LAST and AFTER MATCH SKIP beside comparisons, by kernels: as the general engine chooses, on streams long enough
 for arenas to grow and to be compacted."""
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import pytest
 from planner import cel
 from planner.choice import choice
 from planner.lower import lower_composed
-from planner.query import Window
-from runtime import cea_engine
+from planner.query import Skip, Window
+from runtime import cea_engine, skipping_engine
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import Program
@@ -30,6 +30,7 @@ FORMULAS = {
     "chain": rising(rising(cel.Sequence(cel.Sequence(A, B), C), "a", "b"), "b", "c"),
     "loop": rising(cel.Sequence(A, cel.Sequence(cel.Iteration(B), C)), "b", "b", ("earlier", "later")),
     "two labels for one event": rising(cel.Sequence(cel.Sequence(A, cel.Or(B, EITHER)), C), "a", "c"),
+    "adjacent loop": rising(cel.ContiguousIteration(cel.Event(None, frozenset({"b"}))), "b", "b", ("earlier", "later")),
     "adjacent": rising(cel.Contiguous(cel.Event(None, frozenset({"a"})), cel.Event(None, frozenset({"b"}))), "a", "b"),
 }
 
@@ -42,19 +43,24 @@ def run(program: Program, kinds: AnyArray, values: AnyArray, keys: AnyArray | No
         symbols[:, 0] |= held.astype(np.int64) << bit
     symbols[:, 1:] = values[:, None]
     times = np.arange(n, dtype=np.int64)
-    engine, found = engine_for(program), []
+    engine, batches = engine_for(program), []
     for begin, end in zip([0, *cuts], [*cuts, n], strict=True):
         own = None if keys is None else keys[begin:end]
-        for m in engine.feed(symbols[begin:end], times[begin:end], positions=times[begin:end], keys=own):
-            for k in range(m.n):
-                held = slice(m.offsets[k], m.offsets[k + 1])
-                labels = tuple(tuple(sorted(program.labels[label])) for label in m.labels[held].tolist())
-                found.append((int(m.key[k]), tuple(m.positions[held].tolist()), labels))
+        batches += engine.feed(symbols[begin:end], times[begin:end], positions=times[begin:end], keys=own)
         if end in cuts:
+            engine.least_row()
             data, engine = engine.snapshot(), engine_for(program)
             engine.restore(data)
+    found = []
+    for m in [*batches, *engine.flush()]:
+        for k in range(m.n):
+            part = slice(m.offsets[k], m.offsets[k + 1])
+            labels = tuple(tuple(sorted(program.labels[label])) for label in m.labels[part].tolist())
+            found.append((int(m.key[k]), tuple(m.positions[part].tolist()), labels))
     assert len(set(found)) == len(found), "a match is listed twice"
-    assert engine_for(program).count(symbols, times, positions=times, keys=keys) == len(found)
+    counting = engine_for(program)
+    counted = counting.count(symbols, times, positions=times, keys=keys)
+    assert counted + sum(m.n for m in counting.flush()) == len(found)
     return sorted(found)
 
 
@@ -72,6 +78,28 @@ def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyP
         program = harness.compiled(FORMULAS[name], window, options)
         general = lower_composed(choice(FORMULAS[name], window, rule, consume, None), program.variables).program
         assert (program.rule, program.pick, general.rule) == ("registers", rule, "bound")
+        expected = run(general, kinds, values, own_keys, [])
+        total += len(expected)
+        for cuts in ([], [50, 51, 130, 333]):
+            assert run(program, kinds, values, own_keys, cuts) == expected
+    assert total > 20
+
+
+@pytest.mark.parametrize("skip", [Skip("PAST LAST ROW"), Skip("TO NEXT ROW"), Skip("TO LAST", "b")], ids=lambda s: s.to)
+@pytest.mark.parametrize("name", FORMULAS)
+def test_skipping_as_the_general_engine(name: str, skip: Skip, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cea_engine, "FIRST_NODES", 64)
+    monkeypatch.setattr(skipping_engine, "MOST_HELD", 3)
+    random = np.random.default_rng(len(name))
+    n = 400
+    kinds, values = np.array(list("ABC"))[random.integers(0, 3, n)], random.integers(0, 9, n)
+    keys = np.repeat(np.arange(4), n // 4)
+    total = 0
+    for window, own_keys in ((Window("time", 9), None), (Window("events", 7), keys)):
+        options = harness.Options(skip=skip)
+        program = harness.compiled(FORMULAS[name], window, options)
+        general = lower_composed(choice(FORMULAS[name], window, "ALL", "NONE", skip), program.variables).program
+        assert (program.rule, general.rule) == ("skipping", "bound")
         expected = run(general, kinds, values, own_keys, [])
         total += len(expected)
         for cuts in ([], [50, 51, 130, 333]):
