@@ -70,8 +70,8 @@ QUERIES = {
 }  # fmt: skip
 
 
-# What others do, too: an absence after the match is in "linked", no keys are in what is unbounded, and test_bucket.py has
-# windows of events.
+# What others do, too: an absence after the match is in "linked", no keys are in what is unbounded, and test_bucket.py
+# has windows of events.
 MORE = {"absence after", "timeouts, events", "no keys"}
 
 
