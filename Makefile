@@ -27,7 +27,7 @@ help:
 demo: java $(VENV)/.installed
 	@$(BIN)/cersql demo
 
-test: java $(VENV)/.installed-dev
+test: java $(VENV)/spark.jsa
 	$(PYTEST) -m "not exhaustive" -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.installed-dev
@@ -40,7 +40,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-exhaustive: $(VENV)/.installed-dev
+exhaustive: java $(VENV)/spark.jsa
 	$(PYTEST) -m exhaustive -n $(JOBS)
 
 bench: java $(VENV)/.installed-dev
@@ -70,6 +70,12 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing cersql and its development tools into $(VENV) (once) ..."
 	@$(PIP) install -e ".[dev]"
 	@touch $@ $(VENV)/.installed
+
+# The classes of Spark as the JVMs of the tests map them: without it the tests are the same, and take longer.
+$(VENV)/spark.jsa: $(VENV)/.installed-dev
+	@echo "Writing Spark's classes into an archive (once) ..."
+	@rm -f $@
+	@$(BIN)/python tests/jvm_archive.py $@ > /dev/null 2>&1 || true
 
 # Spark 4 runs on Java 17 or newer.
 java:

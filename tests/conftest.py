@@ -20,13 +20,17 @@ settings.register_profile("thorough", parent=settings.get_profile("dev"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 # For every JVM that a test starts, in whatever process: most of its code runs once. Nothing is printed about it.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+ARCHIVE = Path(__file__).parents[1] / ".venv" / "spark.jsa"  # of classes, ready to be mapped; see jvm_archive.py
+MAPPED = f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else ""  # else a JVM prints a misfit
+os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS + MAPPED)
 
 # The files that take longest, longest first: what is left for the end is short, and all workers end at one time.
 LONGEST = """
-test_thrift test_corpus_spark test_connect test_types test_comparisons_spark test_layouts test_concurrency test_examples
-test_differential_spark test_notebook test_refining test_functions test_differential_all_spark test_spark_sql
-test_commands test_session test_real_data test_laws test_comparisons test_order test_next_match test_exhaustive
+test_thrift test_streaming test_types test_connect test_corpus_spark test_concurrency test_pattern_streams
+test_comparisons_spark test_layouts test_functions test_notebook test_refining test_differential_spark test_examples
+test_session test_differential_all_spark test_returns test_commands test_spark_sql
+test_real_data test_laws test_comparisons test_order test_next_match test_exhaustive
 test_timeouts test_differential
 """.split()
 
@@ -94,11 +98,14 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str, str], None]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One small local SparkSession for the whole run."""
+    """One small local SparkSession for the whole run: two tasks for a job, one after the other in one Python worker.
+
+    A second worker would import and load all that the first has loaded, and the cores are busy with other tests.
+    """
     from pyspark.sql import SparkSession
 
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master("local[1]")
         .appName("cersql-tests")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")

@@ -1,6 +1,6 @@
 """The cases of tests/cases through spark.sql: the same matches, each once.
 
-tests/test_corpus.py runs all of them without Spark; here every third is enough, and `make exhaustive` runs the others.
+tests/test_corpus.py runs all of them without Spark; here every sixth is enough, and `make exhaustive` runs the others.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def found(spark: SparkSession, request: pytest.FixtureRequest) -> dict[str, list
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, id=case.id, marks=[OTHERS] if n % 3 else []) for n, case in enumerate(CASES)]
+    "case", [pytest.param(case, id=case.id, marks=[OTHERS] if n % 6 else []) for n, case in enumerate(CASES)]
 )
 def test_case(case: Case, found: dict[str, list[sparks.Bound]]) -> None:
     if case.id not in found:

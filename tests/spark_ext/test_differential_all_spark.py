@@ -90,7 +90,13 @@ def run(session: SparkSession, rows: list[plain.Row], drawn: list[tuple[Trial, p
         assert have == want, plain.difference(trial, have, want, rows)
 
 
-@pytest.mark.parametrize("number", range(max(1, plain.ROUNDS // 2)))
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(n, marks=[pytest.mark.exhaustive] if n >= max(1, plain.USUAL - 1) else [])
+        for n in range(max(1, plain.ROUNDS // 2))
+    ],
+)
 def test_spark_and_oracle_agree_on_all_operators(session: SparkSession, number: int) -> None:
     rows = plain.draw_rows(random.Random(1000 + number))
     drawn: list[tuple[Trial, plain.Expected]] = []

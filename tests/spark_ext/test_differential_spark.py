@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 import sparks
-from differential import KEYS, QUERIES, ROUNDS, SCHEMA, difference, draw, draw_rows, frame, shown
+from differential import KEYS, QUERIES, ROUNDS, SCHEMA, USUAL, difference, draw, draw_rows, frame, shown
 from pyspark.sql import SparkSession
 
 
@@ -16,7 +16,9 @@ def session(spark: SparkSession) -> SparkSession:
     return sparks.taught(spark)
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=[pytest.mark.exhaustive] if n >= USUAL else []) for n in range(ROUNDS)]
+)
 def test_spark_and_oracle_agree(session: SparkSession, seed: int) -> None:
     chance = random.Random(seed)
     rows = draw_rows(chance)

@@ -60,7 +60,7 @@ def session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def source(session: SparkSession, folder: Path, files: int = 2) -> None:
+def source(session: SparkSession, folder: Path, files: int = 1) -> None:
     df = session.range(300).selectExpr(
         "id", "timestamp_seconds(1000 + id DIV 2) AS ts", "id % 5 AS k",
         "substr('ABX', CAST(1 + id % 3 AS INT), 1) AS type",
@@ -139,7 +139,7 @@ KILLED = """
     from spark_ext import arrivals
 
     folder, after = Path(sys.argv[1]), int(sys.argv[2])
-    spark = (SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
+    spark = (SparkSession.builder.master("local[1]").config("spark.sql.shuffle.partitions", "1")
              .config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
              .config("cersql.stream.buckets", "2").getOrCreate())
     spark.sparkContext.setLogLevel("OFF")
@@ -162,7 +162,7 @@ KILLED = """
 @pytest.mark.slow
 def test_kill_minus_nine(session: SparkSession, tmp_path: Path) -> None:
     """Killed in the middle of a batch, and started again: nothing lost, nothing twice."""
-    source(session, tmp_path / "rows", files=3)
+    source(session, tmp_path / "rows", files=2)
     pattern = f"{PATTERN} RETURN k, a.id AS a, b.id AS b"
     script = tmp_path / "run.py"
     script.write_text(textwrap.dedent(KILLED))

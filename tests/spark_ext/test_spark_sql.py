@@ -72,7 +72,7 @@ def test_the_list_is_all_read() -> None:
     assert 200 < len(STATEMENTS) <= 260
 
 
-@profile(max_examples=50)
+@profile(max_examples=20)
 @given(
     words=st.lists(st.sampled_from(FRAGMENTS), max_size=12),
     first=st.sampled_from(["SELECT", "FROM t", "CREATE VIEW", ""]),
@@ -85,7 +85,7 @@ def test_words_in_any_order(parsers: tuple[Any, Any, Any], words: list[str], fir
     assert hooked == plain
 
 
-@profile(max_examples=25)
+@profile(max_examples=12)
 @given(data=st.data())
 def test_statements_in_other_clothes(parsers: tuple[Any, Any, Any], data: st.DataObject) -> None:
     """Comments, case, semicolons and parentheses around them, and some word in them lost or twice."""

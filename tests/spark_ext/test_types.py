@@ -49,12 +49,15 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def payload_rows(session: SparkSession) -> DataFrame:
-    """Three rows with a column of every type: two values and NULL."""
+@pytest.fixture(scope="module")
+def payload(session: SparkSession) -> DataFrame:
+    """Three rows with a column of every type: two values and NULL. In memory, so that plans over it are short."""
     first, second = ([f"{pair[i]} AS {quoted(name)}" for name, pair in PAYLOADS.items()] for i in (0, 1))
     nulls = [f"NULL AS {quoted(name)}" for name in PAYLOADS]
     selects = [f"SELECT {n} AS id, {', '.join(items)}" for n, items in enumerate((first, second, nulls))]
-    return session.sql(" UNION ALL ".join(selects))
+    rows = session.sql(" UNION ALL ".join(selects)).localCheckpoint()
+    rows.createTempView("payload")
+    return rows
 
 
 def same_rows(left: DataFrame, right: DataFrame) -> None:
@@ -66,30 +69,27 @@ def same_rows(left: DataFrame, right: DataFrame) -> None:
 
 
 @pytest.mark.parametrize("sort", ["worker", "spark"])
-def test_every_type_passes_unchanged(session: SparkSession, sort: str) -> None:
-    payload_rows(session).createOrReplaceTempView("payload")
+def test_every_type_passes_unchanged(session: SparkSession, payload: DataFrame, sort: str) -> None:
     text = "FROM payload PATTERN a : b+ DEFINE a AS id = 0, b AS id > 0 ORDER BY id RETURN *"
     with sparks.settings(session, cersql__sort=sort):
         df = session.sql(text)
     whole = df.where("size(b) = 2")
     same_rows(
         whole.selectExpr("a.*").unionAll(whole.selectExpr("explode(b) AS b").selectExpr("b.*")),
-        session.table("payload").orderBy("id"),
+        payload.orderBy("id"),
     )
     assert [row.n for row in df.selectExpr("size(b) AS n").collect()].count(1) == 1
 
 
-def test_single_events_and_attributes_of_every_type(session: SparkSession) -> None:
-    payload_rows(session).createOrReplaceTempView("payload")
+def test_single_events_and_attributes_of_every_type(session: SparkSession, payload: DataFrame) -> None:
     items = ", ".join(f"a.{quoted(name)}" for name in PAYLOADS)
     df = session.sql(f"FROM payload PATTERN a DEFINE a AS TRUE ORDER BY id WITHIN 5 RETURN a.id, {items}")
-    same_rows(df, session.table("payload"))
+    same_rows(df, payload)
 
 
-def test_every_type_as_a_key(session: SparkSession) -> None:
+def test_every_type_as_a_key(session: SparkSession, payload: DataFrame) -> None:
     """Each value, NULL too, is one group of two events."""
-    rows = payload_rows(session)
-    rows.unionAll(rows).withColumn("seq", fn.monotonically_increasing_id()).createOrReplaceTempView("twice")
+    payload.unionAll(payload).withColumn("seq", fn.monotonically_increasing_id()).createOrReplaceTempView("twice")
     names = [name for name in PAYLOADS if name not in NO_KEYS]
     frames = [
         session.sql(
@@ -99,26 +99,23 @@ def test_every_type_as_a_key(session: SparkSession) -> None:
         for name in names
     ]
     for name, df, found in zip(names, frames, sparks.together(frames), strict=True):
-        assert df.schema[0].dataType == rows.schema[name].dataType, name
+        assert df.schema[0].dataType == payload.schema[name].dataType, name
         same = {row["a"] == row["b"] for row in found}
         assert len(found) == (15 if name == "null" else 3), name
         assert same == ({True, False} if name == "null" else {True}), name
 
 
 @pytest.mark.parametrize("name", sorted(NO_KEYS))
-def test_what_cannot_be_a_key_is_an_error(session: SparkSession, name: str) -> None:
-    payload_rows(session).createOrReplaceTempView("payload")
+def test_what_cannot_be_a_key_is_an_error(session: SparkSession, payload: DataFrame, name: str) -> None:
     for clause in (f"PARTITION BY {quoted(name)} ORDER BY id", f"ORDER BY {quoted(name)}"):
         with pytest.raises((AnalysisException, cersql.CersqlError)) as caught:
             session.sql(f"FROM payload PATTERN a DEFINE a AS TRUE {clause} RETURN *").collect()
         assert "Traceback" not in str(caught.value)
 
 
-def test_every_type_in_order_by(session: SparkSession) -> None:
+def test_every_type_in_order_by(session: SparkSession, payload: DataFrame) -> None:
     """The order in which events are bound is Spark's."""
-    rows = payload_rows(session)
-    rows.createOrReplaceTempView("payload")
-    frames, expected = [], []
+    frames = []
     names = [name for name in PAYLOADS if name not in NO_KEYS | {"null"}]
     for name in names:
         source = f"(SELECT id, {quoted(name)} FROM payload WHERE {quoted(name)} IS NOT NULL) AS events"
@@ -128,31 +125,32 @@ def test_every_type_in_order_by(session: SparkSession) -> None:
                 "RETURN a.id AS a, b.id AS b"
             )
         )
-        expected.append(rows.where(f"{quoted(name)} IS NOT NULL").orderBy(quoted(name)).select("id"))
-    for name, found, order in zip(names, sparks.together(frames), sparks.together(expected), strict=True):
-        assert [(row["a"], row["b"]) for row in found] == [(order[0]["id"], order[1]["id"])], name
+    less = ", ".join(f"a.{quoted(name)} < b.{quoted(name)}" for name in names)
+    (first_is_less,) = session.sql(f"SELECT {less} FROM payload a JOIN payload b ON a.id = 0 AND b.id = 1").collect()
+    for name, found, less in zip(names, sparks.together(frames), first_is_less, strict=True):
+        assert [(row["a"], row["b"]) for row in found] == [(0, 1) if less else (1, 0)], name
 
 
-def test_odd_names(session: SparkSession) -> None:
-    """Of columns, keys, variables, sources and views."""
+@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_odd_names(session: SparkSession, turn: int) -> None:
+    """Of columns, keys, sources and views, or of variables: by turns."""
     columns = ", ".join(f"id + {n} AS {quoted(name)}" for n, name in enumerate(ODD_NAMES))
     session.sql(f"SELECT id, {columns} FROM range(4)").createOrReplaceTempView("`odd ``names`")
-    frames = []
-    for name in ODD_NAMES:
-        q, source = quoted(name), quoted("odd `names")
-        frames += [
-            session.sql(
-                f"FROM {source} AS {q} PATTERN {q} AS v WHERE v.{q} >= 0 PARTITION BY {q} ORDER BY {q} RETURN *"
-            ),
-            session.sql(
-                f"FROM {source} AS e PATTERN e AS {q} WHERE {q}.id >= 2 ORDER BY {q} RETURN *, {q}.{q} AS again"
-            ),
-        ]
-    found = sparks.together(frames)
+    source, texts = quoted("odd `names"), []
     for n, name in enumerate(ODD_NAMES):
-        assert sorted(row[name] for row in found[2 * n]) == [n, n + 1, n + 2, n + 3], name
-        assert sorted(row["again"] for row in found[2 * n + 1]) == [n + 2, n + 3], name
-        assert {row[name]["id"] for row in found[2 * n + 1]} == {2, 3}, name
+        q = quoted(name)
+        texts.append(
+            f"FROM {source} AS {q} PATTERN {q} AS v WHERE v.{q} >= 0 PARTITION BY {q} ORDER BY {q} RETURN *"
+            if n % 2 == turn
+            else f"FROM {source} AS e PATTERN e AS {q} WHERE {q}.id >= 2 ORDER BY {q} RETURN *, {q}.{q} AS again"
+        )
+    for n, found in enumerate(sparks.together([session.sql(text) for text in texts])):
+        name = ODD_NAMES[n]
+        if n % 2 == turn:
+            assert sorted(row[name] for row in found) == [n, n + 1, n + 2, n + 3], name
+        else:
+            assert sorted(row["again"] for row in found) == [n + 2, n + 3], name
+            assert {row[name]["id"] for row in found} == {2, 3}, name
 
 
 def test_names_that_differ_in_case_only(session: SparkSession) -> None:
