@@ -1,6 +1,6 @@
 """Greedy node → nodes.Registers: patterns whose comparisons need a few registers, run by a kernel.
 
-The positions and edges are those of planner.greedy, read without its rule that a run must take what it can. What a
+The positions and edges are those of planner.greedy; its rule that a run must take what it can is `Runs.greedy`. What a
 clause asks of later events is held in a register for each of its sides; a register is forgotten as soon as no way leads
 to an event that is compared with it, so that runs which have nothing left to compare are one.
 
