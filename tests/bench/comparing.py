@@ -1,17 +1,19 @@
-"""Comparisons of events: events per second by the window, in the engine alone, and beside plain Spark SQL.
+"""Comparisons of events: relevant events per second, in the engine alone, and beside plain Spark SQL.
 
-    python tests/bench/comparing.py [--repeat 3] [--spark]
+    python tests/bench/comparing.py [--repeat 3] [--curves | --spark]
 
-The stream of workload.py in memory, one core; nothing is listed. The curve over the window shows what an event costs by
-the bindings that wait: equality by an index should not depend on it, inequalities grow with it. With --spark the same
-answers are counted end to end, by cersql, by a self-join in Spark SQL and by a Python loop in applyInPandas.
+The stream of workload.py in memory, one core; nothing is listed, and events of no type of the pattern are left out,
+as Spark leaves them out. The curve over the window shows what an event costs by what waits: equality by an index
+should not depend on it, other comparisons grow with it. With --curves also by the number of keys, of values that are
+bound, and by how often a comparison holds. With --spark the same answers are counted end to end, by cersql, by a
+self-join in Spark SQL and by a Python loop in applyInPandas.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -39,30 +41,70 @@ QUERIES = {
 }
 
 
-def measured(name: str, table: Any, repeat: int) -> None:
+class Stream(NamedTuple):
+    """Columns of the events: kinds, and what is compared."""
+
+    kinds: Any
+    price: Any
+    volume: Any
+
+
+def prepared(name: str, events: Stream, window: int) -> tuple[Any, Any, Any]:
+    """The program, and the symbols and positions of the relevant events."""
     pattern, condition = QUERIES[name]
-    kinds, price = np.array(table["type"].to_pylist()), np.asarray(table["price"])
-    volume = np.asarray(table["volume"])
+    text = f"FROM events PATTERN {pattern} WHERE {condition} ORDER BY ts WITHIN {window} EVENTS RETURN a.id"
+    program = cersql.compile(text, {"events": SCHEMA}).program
+    symbols = np.zeros((len(events.kinds), 1 + len(program.terms)), np.int64)
+    for bit, guard in enumerate(program.guards):
+        own = [part for part in guard if len(part) <= 3]
+        symbols[:, 0] |= np.all([events.kinds == kind for kind in own], axis=0).astype(np.int64) << bit
+    for k, term in enumerate(program.terms):
+        price = events.price * 1.1 if "1.1" in term else events.price
+        symbols[:, 1 + k] = events.volume if "volume" in term else float_codes(price)
+    kept = np.flatnonzero(symbols[:, 0])
+    return program, symbols[kept] if symbols.shape[1] > 1 else symbols[kept, 0], kept.astype(np.int64)
+
+
+def rate(program: Any, symbols: Any, positions: Any, keys: Any, repeat: int) -> float:
+    """Millions of relevant events a second."""
+    mute = np.ones(len(positions), np.bool_)
+
+    def once() -> None:
+        engine_for(program).count(symbols, positions, positions=positions, keys=keys, mute=mute)
+
+    once()
+    return len(positions) / median([seconds(once) for _ in range(repeat)]) / 1e6
+
+
+def measured(name: str, events: Stream, repeat: int) -> None:
     for window in WINDOWS:
-        text = f"FROM events PATTERN {pattern} WHERE {condition} ORDER BY ts WITHIN {window} EVENTS RETURN a.id"
-        program = cersql.compile(text, {"events": SCHEMA}).program
-        symbols = np.zeros((len(kinds), 1 + len(program.terms)), np.int64)
-        for bit, guard in enumerate(program.guards):
-            own = [part for part in guard if len(part) <= 3]
-            symbols[:, 0] |= np.all([kinds == kind for kind in own], axis=0).astype(np.int64) << bit
-        for k, term in enumerate(program.terms):
-            symbols[:, 1 + k] = (
-                volume if "volume" in term[0] else float_codes(price * 1.1 if "1.1" in term[0] else price)
-            )
-        n = int(min(len(kinds), max(20_000, MOST / window / 100)))
-        rows, mute = np.arange(n, dtype=np.int64), np.ones(n, np.bool_)
+        program, symbols, positions = prepared(name, events, window)
+        n = int(min(len(positions), max(20_000, MOST / window / 100)))
+        shown = rate(program, symbols[:n], positions[:n], None, repeat)
+        print(f"{name:28} {program.rule:10} {window:>8} {shown:10.3f}", flush=True)
 
-        def once(program: Any = program, part: Any = symbols[:n], rows: Any = rows, mute: Any = mute) -> None:
-            engine_for(program).count(part if part.shape[1] > 1 else part[:, 0], rows, mute=mute)
 
-        once()
-        took = median([seconds(once) for _ in range(repeat)])
-        print(f"{name:28} {program.rule:10} {window:>8} {n / took / 1e6:10.3f}")
+def curves(events: Stream, repeat: int) -> None:
+    """By keys, by values that are bound, and by how often a comparison holds; a window of 1,000 events."""
+    random, n = np.random.default_rng(3), len(events.kinds)
+    for name in ("a.price = b.price", "a.price < b.price", "ALL, hierarchical"):
+        for n_keys in (1, 100, 10_000, 100_000):
+            keys = np.sort(random.integers(0, n_keys, n))
+            program, symbols, positions = prepared(name, events, 1_000)
+            shown = rate(program, symbols, positions, keys[positions], repeat)
+            print(f"{name:28} {'keys':12} {n_keys:>8} {shown:10.3f}", flush=True)
+    for distinct in (1, 10, 100, 1_000, 10_000):
+        few = events._replace(price=random.integers(0, distinct, n) / distinct)
+        for name in ("b.price > 1.1 * a.price", "INCREASING(b.price)"):
+            program, symbols, positions = prepared(name, few, 1_000)
+            shown = rate(program, symbols[:200_000], positions[:200_000], None, repeat)
+            print(f"{name:28} {'bound values':12} {distinct:>8} {shown:10.3f}", flush=True)
+    for holds in (0.001, 0.01, 0.1, 0.5, 0.99):
+        # a.price is uniform in (0, 1), b.price `holds`: so often is the first the less.
+        price = np.where(events.kinds == "B", holds, random.uniform(0, 1, n))
+        program, symbols, positions = prepared("a.price < b.price", events._replace(price=price), 1_000)
+        shown = rate(program, symbols, positions, None, repeat)
+        print(f"{'a.price < b.price':28} {'holds':12} {holds:>8} {shown:10.3f}", flush=True)
 
 
 def spark_side(folder: Path, repeat: int) -> None:
@@ -114,15 +156,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--spark", action="store_true")
+    parser.add_argument("--curves", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path(".bench"))
     arguments = parser.parse_args()
     if arguments.spark:
         spark_side(arguments.folder, arguments.repeat)
         return
     table = pq.read_table(stream(arguments.folder, 1), columns=["type", "price", "volume"])
+    kinds, price = np.array(table["type"].to_pylist()), np.asarray(table["price"])
+    events = Stream(kinds, price, np.asarray(table["volume"]))
+    if arguments.curves:
+        print(f"{'query':28} {'by':12} {'':>8} {'M events/s':>10}")
+        curves(events, arguments.repeat)
+        return
     print(f"{'query':28} {'engine':10} {'window':>8} {'M events/s':>10}")
     for name in QUERIES:
-        measured(name, table, arguments.repeat)
+        measured(name, events, arguments.repeat)
 
 
 if __name__ == "__main__":
