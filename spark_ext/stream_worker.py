@@ -1,10 +1,14 @@
-"""What Spark pickles and sends to the workers of a streaming query, by reference; see spark_ext.streaming."""
+"""What Spark pickles and sends to the workers of a streaming query, by reference; see spark_ext.streaming.
+
+Spark also imports this in a process of its own while it plans the first micro-batch, only to ask for the state's
+variables; what compiles is imported where it runs.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,11 +20,12 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from runtime.bucket import Bucket
 from runtime.errors import CersqlError
 from runtime.order import as_clock
-from runtime.partition import pieces
 from runtime.stream_task import NEVER, StreamTask
+
+if TYPE_CHECKING:
+    from runtime.bucket import Bucket
 
 BUCKET, ROWS = "bucket", "rows"
 MATCHES, N_MATCHES, N_LATE = "matches", "n_matches", "n_late"  # what the operator gives: a pack, and what to count
@@ -30,6 +35,8 @@ _PACKED = pa.schema([(BUCKET, pa.int32()), (ROWS, pa.binary())])
 
 def pack(slab: str, per_bucket: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows → one row for each bucket, with all of the bucket's rows as an Arrow stream."""
+    from runtime.partition import pieces
+
     for rows in pieces(batches, PACK_ROWS):
         yield _packed(slab, per_bucket, rows)
 
@@ -108,6 +115,8 @@ class MatchBucket(StatefulProcessor):
         pass
 
     def _run(self, tables: Iterable[pa.Table], timers: TimerValues) -> Iterator[pd.DataFrame]:
+        from runtime.bucket import Bucket
+
         watermark = timers.getCurrentWatermarkInMs()
         try:
             bucket = Bucket(self._task, SparkStore(self._values))
