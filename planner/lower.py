@@ -85,11 +85,11 @@ def lower_pcea(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
 def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
     """The program of a formula whose comparisons need a few registers only; or why it is none."""
     formula, window = choice.formula, choice.window
-    if choice.clause in rt.PICKED or choice.skip is not None:
+    if choice.clause in rt.PICKING or choice.skip is not None:
         match formula:
             case cel.Within(inner, own):
                 formula, window = inner, own
-    if choice.rule != "bound" or choice.late != "ALL" or choice.clause not in ("ALL", *rt.PICKED):
+    if choice.rule != "bound" or choice.late != "ALL" or choice.clause not in ("ALL", *rt.PICKING):
         return "matches compete by MAX, or are consumed in all keys"
     if contains(formula, REGISTERS):
         return "a window inside the pattern, or an absence around it"

@@ -17,10 +17,10 @@ from numba import njit
 from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, UNION, extend, inside, link
 from runtime.jit import kernel
-from runtime.program import PICKED
+from runtime.program import PICKING
 
 NXT, LAST = 0, 1
-RULES = dict(zip(PICKED, (NXT, LAST), strict=True))
+RULES = dict(zip(PICKING, (NXT, LAST), strict=True))
 PICKED, NEEDS_NODES, NEEDS_STACK = 0, 1, 2
 
 

@@ -20,7 +20,7 @@ SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 
 NULL_CODE = -(1 << 63)  # the code of a NULL among those of terms
-PICKED = ("NXT", "LAST")  # strategies of Program.pick
+PICKING = ("NXT", "LAST")  # strategies of Program.pick
 WORD_BITS = 62  # guards per symbol word: a non-negative int64, with a bit to spare
 
 
