@@ -134,7 +134,8 @@ def _where(fragment: str, offset: int, text: str) -> int | None:
     # Spark cuts fragments wrongly after characters that Java counts twice; offsets count them as we do.
     if text.startswith(fragment, offset) or any(letter > "\uffff" for letter in text):
         return offset
-    places = [found.start() for found in re.finditer(re.escape(fragment), text)]
+    words = re.finditer(rf"(?<!\w){re.escape(fragment)}(?!\w)", text)
+    places = [found.start() for found in words] or [found.start() for found in re.finditer(re.escape(fragment), text)]
     if not places:
         return None
     query = first_query(text)
