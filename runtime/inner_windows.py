@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from runtime import nodes
 from runtime.machine import NOW, REPORT, Machine, Maker, Move, Reg, Sighting, Symbol, Value
 from runtime.nodes import BEGIN, END
 from runtime.values import Watches, undominated
+
+Sightings = tuple[frozenset[tuple[Reg, Sighting]], Reg]
 
 
 class WithinMachine(Machine):
@@ -30,7 +34,10 @@ class WithinMachine(Machine):
 
 class NotBeforeMachine(Machine):
     """Before the match begins: (inner value, for each veto its runs with their registers, {latest start of a veto},
-    {(latest start, sighting) of what others decide about}). Afterwards (inner value, None, {…}, {…}).
+    sightings of what others decide about). Afterwards (inner value, None, {…}, sightings).
+
+    Sightings are None or ({(latest start, sighting)}, the least of these starts): what has left the window is looked
+    for only when that has, so that most events leave the set as it is, however large.
 
     The match may end once the last veto before it has left the window. The sightings that have not are handed on
     with the move that ends the match, and with no other: what goes on meets fewer of them.
@@ -42,13 +49,13 @@ class NotBeforeMachine(Machine):
         self._waiting = tuple(undominated(veto.initial()) for veto in self._vetoes)
 
     def initial(self) -> list[Value]:
-        return [(value, self._waiting, frozenset(), frozenset()) for value in self._inner.initial()]
+        return [(value, self._waiting, frozenset(), None) for value in self._inner.initial()]
 
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
         inner, watched, last, sighted = value
         last = frozenset(register for register in last if not symbol.closed(register, self._window))
-        if sighted:
-            sighted = frozenset(s for s in sighted if not symbol.closed(s[0], self._window))
+        if sighted is not None and symbol.closed(sighted[1], self._window):
+            sighted = _sightings(s for s in sighted[0] if not symbol.closed(s[0], self._window))
         moves = []
         for mask, target, accept, seen in self._inner.step(inner, symbol):
             if watched is not None and not mask & BEGIN:
@@ -57,19 +64,20 @@ class NotBeforeMachine(Machine):
             if target is not None:
                 moves.append(Move(mask, (target, None, last, sighted), False, seen))
             if accept and (not last or self._shows):
-                moves.append(Move(mask, None, not last, seen | {sighting for _, sighting in sighted}))
+                seen = seen if sighted is None else seen | {sighting for _, sighting in sighted[0]}
+                moves.append(Move(mask, None, not last, seen))
         return moves
 
     def _watch(
         self,
         watched: tuple[frozenset[Value], ...],
         last: frozenset[Reg],
-        sighted: frozenset[tuple[Reg, Sighting]],
+        sighted: Sightings | None,
         symbol: Symbol,
-    ) -> tuple[tuple[frozenset[Value], ...], frozenset[Reg], frozenset[tuple[Reg, Sighting]]]:
+    ) -> tuple[tuple[frozenset[Value], ...], frozenset[Reg], Sightings | None]:
         """Each veto's runs after this event, the latest start of one that has ended, and the sightings."""
         after, starts = [], set(last)
-        latest = {sighting: register for register, sighting in sighted}
+        new: dict[Sighting, Reg] = {}
         for veto, values in zip(self._vetoes, watched, strict=True):
             reached = set()
             for value in values:
@@ -80,10 +88,19 @@ class NotBeforeMachine(Machine):
                     if accept:
                         starts.add(since)
                     for sighting in seen:
-                        latest[sighting] = max(latest.get(sighting, since), since)
+                        new[sighting] = max(new.get(sighting, since), since)
             after.append(undominated(reached))
-        found = frozenset((register, sighting) for sighting, register in latest.items())
-        return tuple(after), frozenset([max(starts)] if starts else []), found
+        if new:
+            held = () if sighted is None else sighted[0]
+            latest = {sighting: register for register, sighting in held}
+            latest |= {sighting: max(latest.get(sighting, since), since) for sighting, since in new.items()}
+            sighted = _sightings((register, sighting) for sighting, register in latest.items())
+        return tuple(after), frozenset([max(starts)] if starts else []), sighted
+
+
+def _sightings(held: Iterable[tuple[Reg, Sighting]]) -> Sightings | None:
+    found = frozenset(held)
+    return (found, min(register for register, _ in found)) if found else None
 
 
 class NotAfterMachine(Machine):
