@@ -96,7 +96,7 @@ class BoundEngine:
         mute: AnyArray | None = None,
     ) -> Iterator[Matches]:
         """See Engine.feed; symbols is int64[n, words + terms]."""
-        out = _Output(self._program)
+        out = Output(self._program)
         words = self._program.words
         table = (symbols if symbols.ndim == 2 else symbols[:, None]).tolist()
         n = len(table)
@@ -134,7 +134,7 @@ class BoundEngine:
 
     def flush(self) -> Iterator[Matches]:
         """See Engine.flush."""
-        out = _Output(self._program)
+        out = Output(self._program)
         self._end_key(out)
         self._begin_key()
         yield from out.rest()
@@ -157,7 +157,7 @@ class BoundEngine:
     def has_closed(self, register: Reg, window: int) -> bool:
         return not _inside(self._program.inner_windows[window], self._clocks[register.number], self._now)
 
-    def _step(self, symbol: Symbol, row: int, out: _Output, mute: bool) -> None:
+    def _step(self, symbol: Symbol, row: int, out: Output, mute: bool) -> None:
         program = self._program
         if len(self._clocks) > self._most_clocks:
             self._forget_clocks()
@@ -248,7 +248,7 @@ class BoundEngine:
 
     # ------------------------------------------------------------ output
 
-    def _output(self, nodes: Iterable[Node], out: _Output, now: tuple[Clock, int] | None) -> None:
+    def _output(self, nodes: Iterable[Node], out: Output, now: tuple[Clock, int] | None) -> None:
         """The matches of nodes: given out, or held back until the key ends. `now`: inside the window of that moment."""
         fits = None if now is None or self._program.window is None else self._fits
         for node in nodes:
@@ -259,7 +259,7 @@ class BoundEngine:
                 names = tuple(self._program.labels[label] for label in labels)
                 self._held.append(select.Match(rows, labels, names))
 
-    def _end_key(self, out: _Output) -> None:
+    def _end_key(self, out: Output) -> None:
         """The stream of a key has ended."""
         for states, node in self._live.items():
             if any(self._machine.at_end(value) for value in states):
@@ -366,7 +366,7 @@ def _of(nodes: list[Node], number: int) -> Node | None:
     return None if number < 0 else nodes[number]
 
 
-class _Output:
+class Output:
     """Matches on their way out, in batches of bounded size."""
 
     def __init__(self, program: Program) -> None:

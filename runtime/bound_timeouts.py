@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from runtime.arrays import AnyArray, IntArray
-from runtime.bound import UNION, BoundEngine, Clock, Node, _Output
+from runtime.bound import UNION, BoundEngine, Clock, Node, Output
 from runtime.key_events import Dropped, KeyEvents
 from runtime.machine import Symbol
 from runtime.matches import Matches
@@ -60,7 +60,7 @@ class BoundWatch(BoundEngine):
 
     # ------------------------------------------------------------ looking on
 
-    def _step(self, symbol: Symbol, row: int, out: _Output, mute: bool) -> None:
+    def _step(self, symbol: Symbol, row: int, out: Output, mute: bool) -> None:
         if symbol is not self._quiet:
             self._events.append((self._position, row, self._now[0]))
         super()._step(symbol, row, out, mute)
@@ -79,13 +79,13 @@ class BoundWatch(BoundEngine):
     def _support(self, run: Node) -> list[int]:
         return [-position for position, label in _events(run) if self._ranks[label] >= 0]
 
-    def _output(self, nodes: Iterable[Node], out: _Output, now: tuple[Clock, int] | None) -> None:
+    def _output(self, nodes: Iterable[Node], out: Output, now: tuple[Clock, int] | None) -> None:
         """A match begins at the starts of these."""
         for node in nodes:
             if now is None or self._fits(node.start):
                 self._best[_start(node)] = None
 
-    def _end_key(self, out: _Output) -> None:
+    def _end_key(self, out: Output) -> None:
         for states, node in self._live.items():
             if any(self._machine.at_end(value) for value in states):
                 self._output([node], out, None)

@@ -372,11 +372,14 @@ class CeaEngine:
         self._fit_live()
         self._arena = None
         if state["arena"] is not None:
-            columns = state["arena"]
-            arena = self._ready(columns[-1])
-            capacity = max(FIRST_NODES, 2 * len(columns[0]))
-            self._arena = ecs.Arena._make([*(grown(column, capacity) for column in columns), arena.size])
-            self._arena.size[0] = len(columns[0])
+            self._restore_arena(state["arena"])
+
+    def _restore_arena(self, columns: list[AnyArray]) -> None:
+        """The arena of a snapshot, with room for as many nodes again."""
+        arena = self._ready(columns[-1])
+        capacity = max(FIRST_NODES, 2 * len(columns[0]))
+        self._arena = ecs.Arena._make([*(grown(column, capacity) for column in columns), arena.size])
+        self._arena.size[0] = len(columns[0])
 
 
 def next_positions(counts: AnyArray, n: int, keys: IntArray | None) -> IntArray:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from runtime import cea, ecs, nodes, pcea, products
-from runtime.arrays import AnyArray, IntArray, grown
-from runtime.cea_engine import ALL_REPORT, CHUNK_EVENTS, FIRST_NODES, NO_KEYS, CeaEngine, new_listing, next_positions
+from runtime.arrays import AnyArray, IntArray
+from runtime.cea_engine import ALL_REPORT, CHUNK_EVENTS, NO_KEYS, CeaEngine, new_listing, next_positions
 from runtime.errors import ExecutionError
 from runtime.matches import Matches
 from runtime.program import FORMAT, Program
@@ -177,10 +177,7 @@ class PceaEngine(CeaEngine):
         if columns is None:
             self._places = pcea.new_places(FIRST_PLACES, self._depth)
             return
-        arena = self._ready(columns[-1])
-        capacity = max(FIRST_NODES, 2 * len(columns[0]))
-        self._arena = ecs.Arena._make([*(grown(column, capacity) for column in columns), arena.size])
-        self._arena.size[0] = len(columns[0])
+        self._restore_arena(columns)
         n = len(state["places"]["node"])
         flat = pcea.new_places(n, self._depth)
         for name, column in state["places"].items():

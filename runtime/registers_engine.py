@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from runtime import cea, ecs, nodes, ordered, picking, registers
-from runtime.arrays import AnyArray, IntArray, grown
-from runtime.cea_engine import ALL_REPORT, FIRST_NODES, NO_KEYS, CeaEngine, next_positions
+from runtime.arrays import AnyArray, IntArray
+from runtime.cea_engine import ALL_REPORT, NO_KEYS, CeaEngine, next_positions
 from runtime.errors import ExecutionError
 from runtime.program import FORMAT, Program
 from runtime.subsets import NoSubsets, SubsetTable
@@ -231,10 +231,7 @@ class RegistersEngine(CeaEngine):
         if state["entries"] is None:
             return
         columns = state["arena"]
-        arena = self._ready(columns[-1])
-        capacity = max(FIRST_NODES, 2 * len(columns[0]))
-        self._arena = ecs.Arena._make([*(grown(column, capacity) for column in columns), arena.size])
-        self._arena.size[0] = len(columns[0])
+        self._restore_arena(columns)
         entries, sorted_, _ = self._room(columns[-1].dtype)
         while sorted_.value.shape[1] < state["ordered"]["value"].shape[1]:
             sorted_ = ordered.grown_ordered(sorted_)

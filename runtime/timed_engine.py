@@ -16,7 +16,7 @@ import numpy as np
 
 from runtime import cea, ecs, select, timed
 from runtime.arrays import AnyArray, IntArray, grown
-from runtime.cea_engine import ALL_REPORT, FIRST_NODES, FIRST_ROOTS, NO_KEYS, CeaEngine, next_positions
+from runtime.cea_engine import ALL_REPORT, FIRST_ROOTS, NO_KEYS, CeaEngine, next_positions
 from runtime.composed import FRESH, Composed, ComposedRow, Target
 from runtime.errors import ExecutionError
 from runtime.matches import Matches
@@ -564,7 +564,4 @@ class TimedEngine(CeaEngine):
         self._last_clock = state["clock"]
         self._best, self._held, self._numbers = state["held"]
         columns = state["arena"]
-        arena = self._ready(columns[-1])
-        capacity = max(FIRST_NODES, 2 * len(columns[0]))
-        self._arena = ecs.Arena._make([*(grown(column, capacity) for column in columns), arena.size])
-        self._arena.size[0] = len(columns[0])
+        self._restore_arena(columns)
