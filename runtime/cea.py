@@ -17,11 +17,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, extend, inside, link, union
-from runtime.jit import kernel
+from runtime.jit import inlined, kernel
 
 LIST_LENGTH = 16  # entries of a union list; a longer one is united at its end, which only costs delay
 
@@ -85,7 +84,7 @@ def grown_live(live: Live, n_states: int) -> Live:
     return bigger
 
 
-@njit(cache=True, inline="always")
+@inlined
 def merge(arena, live, side, k):
     """One node for a whole union list; safe, since the list's first entry is no union."""
     length = live.length[side, k]
@@ -95,7 +94,7 @@ def merge(arena, live, side, k):
     return node
 
 
-@njit(cache=True, inline="always")
+@inlined
 def insert(arena, live, side, k, node):
     """Put a safe node, whose start is not after the list's first, into a union list at its place."""
     length = live.length[side, k]
@@ -123,7 +122,7 @@ def insert(arena, live, side, k, node):
     live.length[side, k] = length + 1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def find_or_add(live, side, n_new, state):
     """The slot of a state on the new side; n_new itself means that it was not there."""
     if live.stamp[state] == live.counts[SERIAL]:
@@ -135,7 +134,7 @@ def find_or_add(live, side, n_new, state):
     return n_new
 
 
-@njit(cache=True, inline="always")
+@inlined
 def add_node(arena, live, side, n_new, state, node):
     """ADD of the algorithm for one output node. Returns the number of states on the new side."""
     k = find_or_add(live, side, n_new, state)
@@ -147,7 +146,7 @@ def add_node(arena, live, side, n_new, state, node):
     return n_new
 
 
-@njit(cache=True, inline="always")
+@inlined
 def add_list(arena, live, side, n_new, state, old_side, old_k, merged):
     """ADD for a list that is skipped on: moved as it is to a new state, else inserted, `merged` into one node (-1: not
     done yet)."""
@@ -164,7 +163,7 @@ def add_list(arena, live, side, n_new, state, old_side, old_k, merged):
     return n_new
 
 
-@njit(cache=True, inline="always")
+@kernel
 def prune(arena, live, side, k, now, width, strict):
     """Drop the entries of a list that have left the window. Returns what is left of it."""
     length = live.length[side, k]
@@ -174,7 +173,7 @@ def prune(arena, live, side, k, now, width, strict):
     return length
 
 
-@njit(cache=True, inline="always")
+@inlined
 def lacks(arena, table, live, roots, klass):
     """What is missing before an event of this class can be read: a row, nodes, roots, or (DONE) nothing."""
     counts = live.counts
@@ -203,7 +202,7 @@ def lacks(arena, table, live, roots, klass):
     return DONE
 
 
-@njit(cache=True, inline="always")
+@inlined
 def is_quiet(table, live, klass):
     """Would an event of this class change nothing? False where that is not known yet."""
     start = live.counts[START_STATE]
@@ -219,7 +218,7 @@ def is_quiet(table, live, klass):
     return True
 
 
-@njit(cache=True, inline="always")
+@inlined
 def add_root(roots, n_roots, node, now, key):
     """Remember the matches of a node for the enumeration."""
     roots.node[n_roots] = node
@@ -228,7 +227,7 @@ def add_root(roots, n_roots, node, now, key):
     return n_roots + 1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def fire(arena, table, live, roots, klass, row_id, now, width, strict, key, report):
     """One event: all moves of all live states and of the start. `report`: list the matches that end here."""
     old = live.counts[SIDE]

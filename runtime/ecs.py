@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from runtime.arrays import AnyArray, grown
+from runtime.jit import inlined, kernel
 
 BOTTOM = 0
 UNION = -1  # the label of a union node …
@@ -59,7 +59,7 @@ def grown_arena(arena: Arena, capacity: int) -> Arena:
     return Arena._make([*(grown(column, capacity) for column in arena[:-1]), arena.size])
 
 
-@njit(cache=True, inline="always")
+@kernel
 def inside(start, now, width, strict):
     """Does a match that began at clock `start` and ends at `now` fit the window? Overflow and NaN count as outside."""
     distance = now - start
@@ -68,7 +68,7 @@ def inside(start, now, width, strict):
     return distance >= 0 and distance <= width
 
 
-@njit(cache=True, inline="always")
+@kernel
 def extend(arena, row, label, child, start):
     """A new output node."""
     node = arena.size[0]
@@ -81,7 +81,7 @@ def extend(arena, row, label, child, start):
     return node
 
 
-@njit(cache=True, inline="always")
+@inlined
 def link(arena, left, right):
     """A new union node; the caller knows that start[left] >= start[right]."""
     node = arena.size[0]
@@ -94,7 +94,7 @@ def link(arena, left, right):
     return node
 
 
-@njit(cache=True, inline="always")
+@inlined
 def union(arena, first, second):
     """The union of two safe nodes of equal start, itself safe. O(1), at most three new nodes. [CORE]."""
     if arena.label[first] != UNION:
@@ -109,7 +109,7 @@ def union(arena, first, second):
     return link(arena, arena.child[first], tail)
 
 
-@njit(cache=True)
+@kernel
 def mark_kernel(arena, roots, n_roots, now, width, strict, forward):
     """Set forward[node] = 1 for every node that a root still reaches inside the window. O(nodes)."""
     for k in range(n_roots):
@@ -125,7 +125,7 @@ def mark_kernel(arena, roots, n_roots, now, width, strict, forward):
             forward[right] = 1
 
 
-@njit(cache=True)
+@kernel
 def slide_kernel(arena, now, width, strict, forward):
     """Move the marked nodes together, in order; forward[node] becomes its new index. Returns the least row kept.
 
@@ -211,7 +211,7 @@ class Listing(NamedTuple):
 FINISHED, LISTING_FULL, WALK_FULL = 0, 1, 2
 
 
-@njit(cache=True)
+@kernel
 def enumerate_kernel(arena, walk, roots, n_roots, width, strict, listing):
     """List the matches of the roots. Output-linear delay; returns FINISHED, LISTING_FULL or WALK_FULL.
 
@@ -283,7 +283,7 @@ def new_counts(capacity: int) -> Counts:
     return Counts(np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), np.zeros(1, np.int64))
 
 
-@njit(cache=True)
+@kernel
 def count_kernel(arena, roots, begin, n_roots, width, strict, stack, counts, total):
     """Add the number of matches of the roots to total[0].
 
@@ -303,7 +303,7 @@ def count_kernel(arena, roots, begin, n_roots, width, strict, stack, counts, tot
     return n_roots
 
 
-@njit(cache=True)
+@kernel
 def walk_count(arena, root, now, width, strict, stack):
     """The number of matches of a small set, or -1 if it is not small."""
     count, top, steps = 0, 1, 0
@@ -325,7 +325,7 @@ def walk_count(arena, root, now, width, strict, stack):
     return count
 
 
-@njit(cache=True)
+@kernel
 def node_count(arena, root, now, width, strict, stack, counts):
     """The number of matches of a set, children first; -1 if it does not fit int64, -2 if the stack is too short."""
     serial = counts.serial[0]

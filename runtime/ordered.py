@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, inside, link
+from runtime.jit import inlined, kernel
 from runtime.nodes import EVERY, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, UNEQUAL
 
 BLOCKS = 64  # more than there can be: each is twice as long as the next
@@ -64,7 +64,7 @@ def grown_ordered(ordered: Ordered) -> Ordered:
     return bigger
 
 
-@njit(cache=True, inline="always")
+@inlined
 def held(ordered):
     """How many items there are, with those that have left the window but not yet their block."""
     n = 0
@@ -74,7 +74,7 @@ def held(ordered):
     return n
 
 
-@njit(cache=True, inline="always")
+@inlined
 def lacks_room(ordered, n):
     """Can one of the indexes not take n more items?"""
     lacking = False
@@ -83,13 +83,13 @@ def lacks_room(ordered, n):
     return lacking
 
 
-@njit(cache=True)
+@kernel
 def clear(ordered):
     """Drop all."""
     ordered.ends[:] = 0
 
 
-@njit(cache=True, inline="always")
+@inlined
 def push(arena, ordered, x, value, node, now, width, strict):
     """Add an item; the caller has seen to the room. Amortized O(log n)."""
     end, b = ordered.ends[x, END], ordered.ends[x, N_BLOCKS]
@@ -102,7 +102,7 @@ def push(arena, ordered, x, value, node, now, width, strict):
     ordered.ends[x, N_BLOCKS], ordered.ends[x, END] = b + 1, end
 
 
-@njit(cache=True)
+@kernel
 def merge(arena, ordered, x, b, end, now, width, strict):
     """Blocks b - 1 and b, the last, as one, without what has left the window. Returns where it ends."""
     values, nodes = ordered.value[x], ordered.node[x]
@@ -125,7 +125,7 @@ def merge(arena, ordered, x, b, end, now, width, strict):
     return begin + n
 
 
-@njit(cache=True)
+@kernel
 def sweep_ordered(arena, ordered, now, width, strict):
     """Drop what has left the window, make all trees anew when they are needed, and move the items to the front."""
     for x in range(len(ordered.ends)):
@@ -141,7 +141,7 @@ def sweep_ordered(arena, ordered, now, width, strict):
         ordered.ends[x, END] = n
 
 
-@njit(cache=True)
+@kernel
 def make_tree(arena, ordered, x, b, end):
     """The unions over block b: node k has the children 2k and 2k + 1, where those from n on are the items."""
     begin = ordered.begin[x, b]
@@ -155,7 +155,7 @@ def make_tree(arena, ordered, x, b, end):
     ordered.made[x, b] = 1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def below(values, begin, end, value, equal):
     """How many of the sorted values begin … end are less than `value`, or with `equal` at most that."""
     low, high = begin, end
@@ -168,7 +168,7 @@ def below(values, begin, end, value, equal):
     return low - begin
 
 
-@njit(cache=True, inline="always")
+@inlined
 def bounds(values, begin, end, kind, value):
     """The part of a block (from, to) whose items pass a check with the event's value; UNEQUAL: all but that part."""
     low, high = 0, end - begin
@@ -186,7 +186,7 @@ def bounds(values, begin, end, kind, value):
     return low, high
 
 
-@njit(cache=True, inline="always")
+@inlined
 def joined(arena, node, more, now, width, strict):
     """The union of two sets, of which BOTTOM is none; what has left the window stays outside."""
     if not inside(arena.start[more], now, width, strict):
@@ -198,7 +198,7 @@ def joined(arena, node, more, now, width, strict):
     return link(arena, node, more)
 
 
-@njit(cache=True)
+@kernel
 def part(arena, ordered, x, b, end, low, high, node, now, width, strict):
     """`node` and items low … high of block b. O(log n)."""
     begin = ordered.begin[x, b]
@@ -218,7 +218,7 @@ def part(arena, ordered, x, b, end, low, high, node, now, width, strict):
     return node
 
 
-@njit(cache=True)
+@kernel
 def passing(arena, ordered, x, kind, value, now, width, strict):
     """The set of all items whose value passes the check of this kind with the event's; BOTTOM if there are none.
 
@@ -246,7 +246,7 @@ def passing(arena, ordered, x, kind, value, now, width, strict):
     return node
 
 
-@njit(cache=True, inline="always")
+@inlined
 def room(ordered, edges):
     """The most nodes that `edges` calls of `passing` make: two a level of each tree, 40 trees at the most, each half
     as long as the one before; twice for `<>`."""

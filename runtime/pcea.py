@@ -16,12 +16,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from runtime.arrays import AnyArray
 from runtime.cea import KEY, LAST_POSITION, N_ROOTS
 from runtime.ecs import BOTTOM, extend, inside
-from runtime.jit import kernel
+from runtime.jit import inlined, kernel
 from runtime.nodes import ROOT
 from runtime.products import heap_of, inserted, product
 from runtime.program import NULL_CODE
@@ -83,7 +82,7 @@ def new_places(capacity: int, depth: int) -> Places:
     )
 
 
-@njit(cache=True, inline="always")
+@inlined
 def code_of(place, symbols, row, words, terms, begin, end):
     """The hash of a place and the event's values of terms[begin:end]."""
     code = np.uint64(place + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -93,7 +92,7 @@ def code_of(place, symbols, row, words, terms, begin, end):
     return code
 
 
-@njit(cache=True, inline="always")
+@inlined
 def slot_of(places, code, place, symbols, row, words, terms, begin, end):
     """Where the place with these values is, or could be put."""
     size = len(places.place)
@@ -108,7 +107,7 @@ def slot_of(places, code, place, symbols, row, words, terms, begin, end):
     return slot
 
 
-@njit(cache=True, inline="always")
+@inlined
 def put(places, slot, code, place, symbols, row, words, terms, begin, end):
     """Fill a free slot; its node is ⊥."""
     for t in range(begin, end):
@@ -118,11 +117,12 @@ def put(places, slot, code, place, symbols, row, words, terms, begin, end):
     places.counts[N_FILLED] += 1
 
 
-@njit(cache=True)
+@kernel
 def moved(arena, places, to, now, width, strict):
     """Put what of `places` is inside the window into an empty table. O(slots)."""
     size, n = len(to.place), 0
-    to.counts[:] = places.counts
+    for k in range(len(to.counts)):
+        to.counts[k] = places.counts[k]
     for old in range(len(places.place)):
         if places.generation[old] != places.counts[GENERATION]:
             continue
@@ -139,7 +139,7 @@ def moved(arena, places, to, now, width, strict):
     to.counts[N_FILLED] = n
 
 
-@njit(cache=True, inline="always")
+@inlined
 def equal_terms(symbols, row, words, left, right, begin, end):
     """Are these terms of an event equal in pairs, and none of them NULL?"""
     for t in range(begin, end):
@@ -149,7 +149,7 @@ def equal_terms(symbols, row, words, left, right, begin, end):
     return True
 
 
-@njit(cache=True, inline="always")
+@inlined
 def atoms_of(automaton, symbols, row, words):
     """The atoms, as bits, that an event can be."""
     found = np.int64(0)

@@ -12,11 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, UNION, extend, inside, link
-from runtime.jit import kernel
+from runtime.jit import inlined, kernel
 from runtime.program import PICKING
 
 NXT, LAST = 0, 1
@@ -44,7 +43,7 @@ def new_picks(nodes: int, stack: int = 1 << 12) -> Picks:
     )
 
 
-@njit(cache=True, inline="always")
+@inlined
 def event_of(arena, node):
     """The first output below unions: those of one union have the same events here."""
     while node != BOTTOM and arena.label[node] == UNION:
@@ -55,7 +54,7 @@ def event_of(arena, node):
 NO_COPIES = np.zeros(0, np.int32)
 
 
-@njit(cache=True)
+@kernel
 def compared(arena, original, a, b, rule):
     """1 if the events of a win against those of b, -1 if they lose, 0 if they are the same.
 
@@ -83,7 +82,7 @@ def compared(arena, original, a, b, rule):
             b = arena.child[b]
 
 
-@njit(cache=True)
+@kernel
 def greatest(arena, picks, root, now, width, strict, rule):
     """The node of what wins in a set, or -1 if there is no room for it, -2 if the stack is too short."""
     serial, stack, best, stamp = picks.serial[0], picks.stack, picks.best, picks.stamp

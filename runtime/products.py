@@ -17,17 +17,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from runtime.arrays import AnyArray, grown
 from runtime.ecs import BOTTOM, FINISHED, LISTING_FULL, OVERFLOW, PRODUCT, RESERVED, UNION, WALK_FULL, inside, link
-from runtime.jit import kernel
+from runtime.jit import inlined, kernel
 
 MOST_RANKS = 64  # more than the rank of any heap
 NOTHING = -1  # after the last of the parts that are still to be walked
 
 
-@njit(cache=True, inline="always")
+@inlined
 def product(arena, left, right):
     """A new product node of two sets that are not empty."""
     node = link(arena, left, right)
@@ -36,13 +35,13 @@ def product(arena, left, right):
     return node
 
 
-@njit(cache=True, inline="always")
+@inlined
 def rank(arena, heap):
     """The rank of a heap that is not empty."""
     return arena.row[heap] if arena.label[heap] == UNION else np.int64(1)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def sides(arena, heap, now, width, strict):
     """(the heap that a merge leaves as it is, the one that it goes on with); ⊥ for what is not there."""
     if arena.label[heap] != UNION or not inside(arena.start[arena.right[heap]], now, width, strict):
@@ -58,7 +57,7 @@ def sides(arena, heap, now, width, strict):
     return a, b
 
 
-@njit(cache=True, inline="always")
+@inlined
 def heap_of(arena, output, a, b):
     """The heap of an output and two heaps, either of them ⊥ perhaps, which begin no later than it."""
     if a == BOTTOM and b == BOTTOM:
@@ -135,14 +134,14 @@ def grown_product_walk(walk: ProductWalk) -> ProductWalk:
     return ProductWalk._make([*(grown(column, capacity) for column in walk[:-3]), *walk[-3:]])
 
 
-@njit(cache=True, inline="always")
+@inlined
 def push(walk, top, node, depth, then, n_cells):
     walk.stack_node[top], walk.stack_depth[top] = node, depth
     walk.stack_then[top], walk.stack_cells[top] = then, n_cells
     return top + 1
 
 
-@njit(cache=True)
+@kernel
 def write(arena, path, order, depth, label_of, listing, begin):
     """Write the events of a match in the order in which they were read; how many there are.
 
@@ -168,7 +167,7 @@ def write(arena, path, order, depth, label_of, listing, begin):
     return n
 
 
-@njit(cache=True)
+@kernel
 def enumerate_products(arena, walk, roots, n_roots, width, strict, label_of, listing):
     """As runtime.ecs.enumerate_kernel, through products."""
     most, room, longest = len(listing.key), len(walk.stack_node) - 1, len(walk.path)
@@ -220,7 +219,7 @@ def enumerate_products(arena, walk, roots, n_roots, width, strict, label_of, lis
     return result
 
 
-@njit(cache=True)
+@kernel
 def count_products(arena, roots, begin, n_roots, width, strict, stack, counts, total):
     """As runtime.ecs.count_kernel, through products: each node once."""
     for k in range(begin, n_roots):
@@ -234,7 +233,7 @@ def count_products(arena, roots, begin, n_roots, width, strict, stack, counts, t
     return n_roots
 
 
-@njit(cache=True)
+@kernel
 def product_count(arena, root, now, width, strict, stack, counts):
     """The number of matches of a set, children first; -1 if it does not fit int64, -2 if the stack is too short."""
     serial = counts.serial[0]

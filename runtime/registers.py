@@ -21,11 +21,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, extend, inside, link
-from runtime.jit import kernel
+from runtime.jit import inlined, kernel
 from runtime.nodes import (
     EQUAL,
     EVERY,
@@ -148,7 +147,7 @@ def grown_entries(entries: Entries) -> Entries:
     return bigger
 
 
-@njit(cache=True)
+@kernel
 def rebuild(entries):
     """Fill the hash table and the index anew."""
     entries.table[:] = NOBODY
@@ -159,7 +158,7 @@ def rebuild(entries):
             place(entries, e)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def hashed(at, last, registers, row, size):
     code = np.uint64(at) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(last)
     for r in range(registers.shape[1]):
@@ -168,14 +167,14 @@ def hashed(at, last, registers, row, size):
     return np.int64(code & np.uint64(size - 1))
 
 
-@njit(cache=True, inline="always")
+@inlined
 def bucket_of(entries, at, value):
     code = (np.uint64(value) ^ np.uint64(at)) * np.uint64(0x9E3779B97F4A7C15)
     code ^= code >> np.uint64(32)
     return np.int64(code & np.uint64(len(entries.bucket) - 1))
 
 
-@njit(cache=True)
+@kernel
 def place(entries, e):
     """Put an entry into the table, where there is room, and into the index."""
     index = entries.index_of[entries.at[e]]
@@ -196,7 +195,7 @@ def place(entries, e):
     entries.table[slot] = e
 
 
-@njit(cache=True)
+@kernel
 def release(entries, e):
     """Take an entry out of its list, the table and the index, and into the free list."""
     before, after = entries.previous[e], entries.next[e]
@@ -226,7 +225,7 @@ def release(entries, e):
     entries.counts[N_USED] -= 1
 
 
-@njit(cache=True)
+@kernel
 def forget_all(entries):
     """Drop all runs."""
     for p in range(len(entries.head)):
@@ -237,7 +236,7 @@ def forget_all(entries):
             e = following
 
 
-@njit(cache=True)
+@kernel
 def sweep(entries, now, width, strict):
     """Drop the runs that have left the window; an index lets most of them lie."""
     for e in range(len(entries.at)):
@@ -245,7 +244,7 @@ def sweep(entries, now, width, strict):
             release(entries, e)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def passes(kind, left, right):
     """A check of codes; EMPTY is the caller's business, BAD and NULL pass nothing."""
     if left <= BAD or right == NULL_CODE:  # BAD and NULL are less than any code, and EMPTY does not come here
@@ -263,7 +262,7 @@ def passes(kind, left, right):
     return left != right
 
 
-@njit(cache=True, inline="always")
+@inlined
 def changed(kind, old, value):
     """What a register holds after an event with this value."""
     if value == NULL_CODE:
@@ -279,7 +278,7 @@ def changed(kind, old, value):
     return old if old == value else BAD
 
 
-@njit(cache=True, inline="always")
+@inlined
 def apply(automaton, edge, symbols, row, words, registers, to):
     """Run the ops of an edge on registers[to]; False if a check fails."""
     for o in range(automaton.op_of[edge], automaton.op_of[edge + 1]):
@@ -298,7 +297,7 @@ def apply(automaton, edge, symbols, row, words, registers, to):
     return True
 
 
-@njit(cache=True, inline="always")
+@inlined
 def same(a, i, b, j):
     equal = True
     for r in range(a.shape[1]):
@@ -306,7 +305,7 @@ def same(a, i, b, j):
     return equal
 
 
-@njit(cache=True)
+@kernel
 def greater(arena, a, b):
     """The NXT-greater of two runs of one start, or both where they have the same events."""
     order = compared(arena, NO_COPIES, a, b, NXT)
@@ -315,7 +314,7 @@ def greater(arena, a, b):
     return a if order > 0 else b
 
 
-@njit(cache=True)
+@kernel
 def gather(arena, pending, n, q, serial, child, start, apart):
     """Pending number n, just made, as one with an equal one if there is; the number of pending ones after that."""
     size = len(pending.table)
@@ -345,7 +344,7 @@ def gather(arena, pending, n, q, serial, child, start, apart):
     return n + 1
 
 
-@njit(cache=True)
+@kernel
 def found(entries, q, pending, k):
     """The entry at position q with the registers of pending k, or NOBODY."""
     size = len(entries.table)

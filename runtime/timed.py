@@ -15,12 +15,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from runtime.arrays import AnyArray
 from runtime.cea import LIST_LENGTH, insert, merge, prune
 from runtime.ecs import BOTTOM, extend, inside
-from runtime.jit import kernel
+from runtime.jit import inlined, kernel
 
 # Results of step_kernel.
 DONE, NEEDS_ROW, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_STATE, KEY_ENDS, CONSUMED = range(8)
@@ -124,7 +123,7 @@ class Roots(NamedTuple):
     end: AnyArray  # int64: the position at which the match ends
 
 
-@njit(cache=True, inline="always")
+@inlined
 def closed_code(rules, windows, state, clocks, positions, now, position):
     """Which windows have closed, for the registers given."""
     n_windows = len(windows.size)
@@ -140,7 +139,7 @@ def closed_code(rules, windows, state, clocks, positions, now, position):
     return code
 
 
-@njit(cache=True, inline="always")
+@inlined
 def state_with(rules, state, code):
     """The state that says so, or -1 if it is not known yet."""
     slots = len(rules.hash_state)
@@ -152,25 +151,25 @@ def state_with(rules, state, code):
     return -1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def hash_of(a, b):
     x = (a * np.int64(-7046029254386353131)) ^ (b * np.int64(-4417276706812531889))
     return x ^ (x >> np.int64(29))
 
 
-@njit(cache=True)
+@kernel
 def place_of(state, code, slots):
     """Where to look for (state, code) first."""
     return hash_of(np.int64(state), np.int64(code)) & (slots - 1)
 
 
-@njit(cache=True)
+@kernel
 def merge_entry(arena, live, side, k):
     """One node for the whole union list of an entry."""
     return merge(arena, live, side, k)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def age_entries(rules, windows, live, now, position):
     """Send every entry, and the start, to the state that says which windows have closed. False: one is not known."""
     counts = live.counts
@@ -200,7 +199,7 @@ def age_entries(rules, windows, live, now, position):
     return True
 
 
-@njit(cache=True, inline="always")
+@inlined
 def same_registers(rules, live, old_side, old_k, sources, now, position, side, k, n):
     """Would a move's registers be those of an entry of the new side?"""
     for r in range(n):
@@ -216,7 +215,7 @@ def same_registers(rules, live, old_side, old_k, sources, now, position, side, k
     return True
 
 
-@njit(cache=True, inline="always")
+@inlined
 def find_or_add(rules, live, old_side, old_k, state, sources, now, position, side, n_new):
     """The entry of a state and registers on the new side; n_new itself means that it was not there."""
     n = rules.registers[state]
@@ -258,7 +257,7 @@ def find_or_add(rules, live, old_side, old_k, state, sources, now, position, sid
     return n_new
 
 
-@njit(cache=True, inline="always")
+@inlined
 def lacks(arena, rules, live, roots, klass):
     """What is missing before an event of this class can be read."""
     counts = live.counts
@@ -287,7 +286,7 @@ def lacks(arena, rules, live, roots, klass):
     return DONE
 
 
-@njit(cache=True, inline="always")
+@inlined
 def is_quiet(rules, live, klass):
     """Would an event of this class change nothing, windows apart? False where that is not known yet."""
     counts = live.counts
@@ -301,7 +300,7 @@ def is_quiet(rules, live, klass):
     return True
 
 
-@njit(cache=True, inline="always")
+@inlined
 def add_root(roots, n_roots, node, clock, key, begin, end):
     roots.node[n_roots] = node
     roots.clock[n_roots] = clock
@@ -311,7 +310,7 @@ def add_root(roots, n_roots, node, clock, key, begin, end):
     return n_roots + 1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, strict, key, report, log):
     """One event: all moves of all entries and of the start. `log`: moves that end no match are roots that end at -1."""
     counts = live.counts
@@ -377,7 +376,7 @@ def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, 
     counts[SIDE] = new
 
 
-@njit(cache=True, inline="always")
+@inlined
 def move_start(rules, live, row, now, position):
     """The run that has not begun skips an event. Sources never lie below their target, so it is done in place."""
     state = rules.skip[row]
@@ -394,7 +393,7 @@ def move_start(rules, live, row, now, position):
             live.start_position[r] = live.start_position[source]
 
 
-@njit(cache=True, inline="always")
+@inlined
 def note_oldest(rules, windows, live):
     """Remember, for each window, the oldest register for which it is open: until it closes no state ages."""
     counts = live.counts
@@ -420,7 +419,7 @@ def note_oldest(rules, windows, live):
                     live.oldest_position[w] = position
 
 
-@njit(cache=True, inline="always")
+@inlined
 def nothing_closes(windows, live, now, position):
     """Are all windows that were open at the last event read still open?"""
     for w in range(len(windows.size)):

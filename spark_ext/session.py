@@ -18,16 +18,19 @@ import functools
 import logging
 import os
 import re
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyspark
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import ParseException
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
 
 from runtime.errors import CersqlError, InternalError
 from spark_ext.arguments import Literals, of_context
@@ -54,6 +57,10 @@ BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)"
 _OURS_FIRST = re.compile(rf"{BLANK}*(?:PATTERN\b|DESC(?:RIBE)?{BLANK}+PATTERN{BLANK}+[\w`])", re.IGNORECASE | re.DOTALL)
 
 
+# Over TCP, a small batch on its way to a worker waits 40 ms for what follows it (Nagle's algorithm).
+_WORKERS = {"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}
+
+
 def session(
     name: str, config: Mapping[str, Any] | None, rewrite: Rewrite, refine: Refine | None = None
 ) -> SparkSession:
@@ -64,7 +71,9 @@ def session(
 def started(name: str, config: Mapping[str, Any] | None) -> SparkSession:
     """The active session or a new one, with `config` in it: of Connect where `spark.remote` or SPARK_REMOTE is set."""
     check_version()
-    return SparkSession.builder.appName(name).config(map=dict(config or {})).getOrCreate()
+    wanted = dict(config or {})
+    begins = SparkContext._active_spark_context is None and not ("spark.remote" in wanted or is_remote())
+    return SparkSession.builder.appName(name).config(map=(_WORKERS if begins else {}) | wanted).getOrCreate()
 
 
 def enable(spark: SparkSession, rewrite: Rewrite, refine: Refine | None = None) -> SparkSession:
