@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner import cel
+from planner.across import candidates, check_across, inside_choices, not_across
 from planner.compose import push_filters
 from planner.errors import PlanError
 from planner.greedy import gathered
@@ -59,6 +60,7 @@ class Choice:
 def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
     """Window, strategy, consumption and skipping around a formula (semantics, "Selection strategies" and after)."""
     check_vetoes_before(formula)
+    formula = inside_choices(formula)
     check_across(formula, strategy)
     formula = push_filters(absence_outside(formula))
     if window is None and strategy == "ALL" and skip is None:
@@ -91,46 +93,15 @@ def absence_outside(formula: cel.Formula) -> cel.Formula:
                 return replace(inner, inner=replace(formula, inner=inner.inner))
             if isinstance(inner, cel.Across) and contains(inner.inner, (cel.NotAfter,)):  # with which it compares
                 if isinstance(formula, cel.Project):
-                    raise _not_across("an absence after the match inside PROJECT")
+                    raise not_across("an absence after the match inside PROJECT")
                 return replace(inner, inner=absence_outside(replace(formula, inner=inner.inner)))
             return replace(formula, inner=inner)
         case cel.Across():
             inner = absence_outside(formula.inner)
-            if isinstance(inner, cel.NotAfter) and formula.number not in _candidates(inner.vetoes):
+            if isinstance(inner, cel.NotAfter) and formula.number not in candidates(inner.vetoes):
                 return replace(inner, inner=replace(formula, inner=inner.inner))
             return replace(formula, inner=inner)
     return formula
-
-
-def _candidates(vetoes: tuple[cel.Formula, ...]) -> frozenset[int]:
-    return frozenset(veto.number for veto in vetoes if isinstance(veto, cel.Candidate))
-
-
-def check_across(formula: cel.Formula, strategy: str) -> None:
-    """Comparisons between a negated part and what is around it, where they are built.
-
-    PlanError ACROSS: not where runs compete or are compared in between, or the negated part is itself in one.
-    """
-    for part in cel.children(formula):
-        check_across(part, strategy)
-    if not isinstance(formula, cel.Across):
-        return
-    if strategy == "NEXT_MATCH":
-        raise _not_across("SKIP TILL NEXT MATCH")
-    todo = [formula.inner]
-    while todo:
-        part = todo.pop()
-        vetoes = part.vetoes if isinstance(part, cel.Absent | cel.NotBefore | cel.NotAfter) else ()
-        vetoes += (part.veto,) if isinstance(part, cel.Unless) else ()
-        if formula.number in _candidates(vetoes):
-            return
-        if not isinstance(part, cel.Strategy | cel.And):
-            todo += cel.positive(part)
-    raise _not_across("AND, a nested strategy or another negated part in between")
-
-
-def _not_across(found: str) -> PlanError:
-    return PlanError("ACROSS", found=found, hint="Agreement on a column can be said by PARTITION BY instead.")
 
 
 def without_choice_before(formula: cel.Formula) -> cel.Formula:

@@ -358,6 +358,128 @@ def found(entries, q, pending, k):
 
 
 @kernel
+def begun(arena, automaton, pending, n, q, edge, symbols, i, words, position, now, serial, apart):
+    """Pending ones after a run that begins with event i at position q; -NEEDS_PENDING."""
+    if 2 * (n + 1) >= len(pending.at):
+        return -NEEDS_PENDING
+    for r in range(pending.registers.shape[1]):
+        pending.registers[n, r] = EMPTY
+    if apart:
+        pending.registers[n, -1] = position
+    if apply(automaton, edge, symbols, i, words, pending.registers, n):
+        return gather(arena, pending, n, q, serial, BOTTOM, now, apart)
+    return n
+
+
+@kernel
+def after_ordered(
+    arena, automaton, ordered, pending, n, q, edge, symbols, i, words, now, width, strict, serial, apart,
+):  # fmt: skip
+    """Pending ones after the runs of an ordered index that event i goes on with; -NEEDS_PENDING or -NEEDS_NODES."""
+    if 2 * (n + 1) >= len(pending.at):
+        return -NEEDS_PENDING
+    if arena.size[0] + room(ordered, 1) + 2 >= len(arena.row):
+        return -NEEDS_NODES
+    kind = automaton.range_kind[edge]
+    value = symbols[i, words + automaton.range_term[edge]]
+    for r in range(pending.registers.shape[1]):
+        pending.registers[n, r] = EMPTY
+    known = kind == EVERY or value != NULL_CODE
+    if known and apply(automaton, edge, symbols, i, words, pending.registers, n):
+        x = automaton.ordered_of[automaton.source[edge]]
+        node = passing(arena, ordered, x, kind, value, now, width, strict)
+        if node != BOTTOM:
+            return gather(arena, pending, n, q, serial, node, arena.start[node], apart)
+    return n
+
+
+@kernel
+def after_entries(
+    arena, automaton, entries, pending, n, n_taken, q, edge, symbols, i, words, position, now, width, strict, serial,
+    greedy, apart,
+):  # fmt: skip
+    """(pending ones after the entries that event i goes on with, entries taken); -NEEDS_PENDING or -NEEDS_NODES.
+
+    By the index: the entries with this event's value, then those that wait for none yet.
+    """
+    p, term = automaton.source[edge], automaton.wanted[edge]
+    indexed = term != NOBODY
+    value = symbols[i, words + term] if indexed else EMPTY
+    turn = 1 if indexed and value != NULL_CODE else 0
+    if turn == 0:
+        value = EMPTY
+    e = entries.bucket[bucket_of(entries, p, value)] if indexed else entries.head[p]
+    while True:
+        if e == NOBODY and turn == 1:
+            turn = 0
+            value = EMPTY
+            e = entries.bucket[bucket_of(entries, p, value)]
+        if e == NOBODY:
+            return n, n_taken
+        following = entries.chain_next[e] if indexed else entries.next[e]
+        if indexed and (entries.at[e] != p or entries.registers[e, entries.index_of[p]] != value):
+            e = following
+            continue
+        if not inside(entries.start[e], now, width, strict):
+            release(entries, e)
+            e = following
+            continue
+        if automaton.contiguous[edge] and entries.last[e] + 1 < position:
+            if automaton.near[p] == ONLY_NEAR:
+                release(entries, e)
+            elif not indexed:
+                return n, n_taken  # so are all that follow: they came before
+        else:
+            if 2 * (n + 1) >= len(pending.at):
+                return -NEEDS_PENDING, n_taken
+            if arena.size[0] + 2 >= len(arena.row):
+                return -NEEDS_NODES, n_taken
+            for r in range(pending.registers.shape[1]):
+                pending.registers[n, r] = entries.registers[e, r]
+            if apply(automaton, edge, symbols, i, words, pending.registers, n):
+                n = gather(arena, pending, n, q, serial, entries.node[e], entries.start[e], apart)
+                if greedy and entries.took[e] != serial:
+                    entries.took[e] = serial
+                    entries.taken[n_taken] = e
+                    n_taken += 1
+        e = following
+
+
+@kernel
+def wait(arena, automaton, entries, ordered, pending, k, node, position, now, width, strict, apart):
+    """Let pending number k, now a node, wait for what follows it."""
+    q, counts = pending.at[k], entries.counts
+    x = automaton.ordered_of[q]
+    if x != NOBODY and pending.registers[k, automaton.sorted_by[q]] > BAD:
+        push(arena, ordered, x, pending.registers[k, automaton.sorted_by[q]], node, now, width, strict)
+        return
+    # Behind a position with a contiguous follower it matters which event was the last.
+    e = NOBODY if automaton.near[q] else found(entries, q, pending, k)
+    if e != NOBODY:
+        if apart:
+            entries.node[e] = greater(arena, node, entries.node[e])
+        elif entries.start[e] > pending.start[k]:
+            entries.node[e] = link(arena, entries.node[e], node)
+        else:
+            entries.node[e] = link(arena, node, entries.node[e])
+            entries.start[e] = pending.start[k]
+        entries.last[e] = position
+        return
+    e = counts[FREE]
+    counts[FREE] = entries.next[e]
+    counts[N_USED] += 1
+    for r in range(pending.registers.shape[1]):
+        entries.registers[e, r] = pending.registers[k, r]
+    entries.node[e], entries.start[e], entries.last[e] = node, pending.start[k], position
+    entries.at[e] = q
+    entries.next[e], entries.previous[e] = entries.head[q], NOBODY
+    if entries.head[q] != NOBODY:
+        entries.previous[entries.head[q]] = e
+    entries.head[q] = e
+    place(entries, e)
+
+
+@kernel
 def step_kernel(
     arena, automaton, entries, ordered, pending, roots, begin,
     symbols, words, positions, rows, clocks, keys, mute, width, strict, greedy, consume, apart,
@@ -365,7 +487,6 @@ def step_kernel(
     """Read events from `begin` on; where runs are `apart`, all of one key, and roots bear their beginnings. Returns
     (why it stopped, the event to go on with); an event that lacked room has had no effect."""
     counts = entries.counts
-    n_positions = len(automaton.guard)
     for i in range(begin, len(clocks)):
         if len(keys) > 0 and keys[i] != counts[KEY]:
             forget_all(entries)
@@ -377,78 +498,29 @@ def step_kernel(
             continue
         counts[SERIAL] += 1
         serial, n, n_taken = counts[SERIAL], 0, 0
-        for q in range(n_positions):
+        for q in range(len(automaton.guard)):
             bit = automaton.guard[q]
             if bit >= 0 and not (symbols[i, bit // 62] >> (bit % 62)) & 1:
                 continue
             for edge in range(automaton.edge_of[q], automaton.edge_of[q + 1]):
-                p = automaton.source[edge]
-                if p == FROM_START:
-                    if 2 * (n + 1) >= len(pending.at):
-                        return NEEDS_PENDING, i
-                    for r in range(pending.registers.shape[1]):
-                        pending.registers[n, r] = EMPTY
-                    if apart:
-                        pending.registers[n, -1] = position
-                    if apply(automaton, edge, symbols, i, words, pending.registers, n):
-                        n = gather(arena, pending, n, q, serial, BOTTOM, now, apart)
+                if automaton.source[edge] == FROM_START:
+                    n = begun(arena, automaton, pending, n, q, edge, symbols, i, words, position, now, serial, apart)
+                    if n < 0:
+                        return -n, i
                     continue
-                if automaton.ordered_of[p] != NOBODY:
-                    if 2 * (n + 1) >= len(pending.at):
-                        return NEEDS_PENDING, i
-                    if arena.size[0] + room(ordered, 1) + 2 >= len(arena.row):
-                        return NEEDS_NODES, i
-                    kind = automaton.range_kind[edge]
-                    value = symbols[i, words + automaton.range_term[edge]]
-                    for r in range(pending.registers.shape[1]):
-                        pending.registers[n, r] = EMPTY
-                    known = kind == EVERY or value != NULL_CODE
-                    if known and apply(automaton, edge, symbols, i, words, pending.registers, n):
-                        node = passing(arena, ordered, automaton.ordered_of[p], kind, value, now, width, strict)
-                        if node != BOTTOM:
-                            n = gather(arena, pending, n, q, serial, node, arena.start[node], apart)
-                # By the index: the entries with this event's value, then those that wait for none yet.
-                term = automaton.wanted[edge]
-                indexed = term != NOBODY
-                value = symbols[i, words + term] if indexed else EMPTY
-                turn = 1 if indexed and value != NULL_CODE else 0
-                if turn == 0:
-                    value = EMPTY
-                e = entries.bucket[bucket_of(entries, p, value)] if indexed else entries.head[p]
-                while True:
-                    if e == NOBODY and turn == 1:
-                        turn = 0
-                        value = EMPTY
-                        e = entries.bucket[bucket_of(entries, p, value)]
-                    if e == NOBODY:
-                        break
-                    following = entries.chain_next[e] if indexed else entries.next[e]
-                    if indexed and (entries.at[e] != p or entries.registers[e, entries.index_of[p]] != value):
-                        e = following
-                        continue
-                    if not inside(entries.start[e], now, width, strict):
-                        release(entries, e)
-                        e = following
-                        continue
-                    if automaton.contiguous[edge] and entries.last[e] + 1 < position:
-                        if automaton.near[p] == ONLY_NEAR:
-                            release(entries, e)
-                        elif not indexed:
-                            break  # so are all that follow: they came before
-                    else:
-                        if 2 * (n + 1) >= len(pending.at):
-                            return NEEDS_PENDING, i
-                        if arena.size[0] + 2 >= len(arena.row):
-                            return NEEDS_NODES, i
-                        for r in range(pending.registers.shape[1]):
-                            pending.registers[n, r] = entries.registers[e, r]
-                        if apply(automaton, edge, symbols, i, words, pending.registers, n):
-                            n = gather(arena, pending, n, q, serial, entries.node[e], entries.start[e], apart)
-                            if greedy and entries.took[e] != serial:
-                                entries.took[e] = serial
-                                entries.taken[n_taken] = e
-                                n_taken += 1
-                    e = following
+                if automaton.ordered_of[automaton.source[edge]] != NOBODY:
+                    n = after_ordered(
+                        arena, automaton, ordered, pending, n, q, edge, symbols, i, words, now, width, strict, serial,
+                        apart,
+                    )  # fmt: skip
+                    if n < 0:
+                        return -n, i
+                n, n_taken = after_entries(
+                    arena, automaton, entries, pending, n, n_taken, q, edge, symbols, i, words, position, now, width,
+                    strict, serial, greedy, apart,
+                )  # fmt: skip
+                if n < 0:
+                    return -n, i
         if n == 0:
             continue
         if arena.size[0] + 2 * n + 2 >= len(arena.row):
@@ -471,37 +543,8 @@ def step_kernel(
                 roots.node[root], roots.clock[root] = node, now
                 roots.key[root] = pending.registers[k, -1] if apart else counts[KEY]
                 counts[N_ROOTS] = root + 1
-            if not automaton.goes_on[q]:
-                continue
-            x = automaton.ordered_of[q]
-            if x != NOBODY and pending.registers[k, automaton.sorted_by[q]] > BAD:
-                value = pending.registers[k, automaton.sorted_by[q]]
-                push(arena, ordered, x, value, node, now, width, strict)
-                continue
-            # Behind a position with a contiguous follower it matters which event was the last.
-            e = NOBODY if automaton.near[q] else found(entries, q, pending, k)
-            if e != NOBODY:
-                if apart:
-                    entries.node[e] = greater(arena, node, entries.node[e])
-                elif entries.start[e] > pending.start[k]:
-                    entries.node[e] = link(arena, entries.node[e], node)
-                else:
-                    entries.node[e] = link(arena, node, entries.node[e])
-                    entries.start[e] = pending.start[k]
-                entries.last[e] = position
-                continue
-            e = counts[FREE]
-            counts[FREE] = entries.next[e]
-            counts[N_USED] += 1
-            for r in range(pending.registers.shape[1]):
-                entries.registers[e, r] = pending.registers[k, r]
-            entries.node[e], entries.start[e], entries.last[e] = node, pending.start[k], position
-            entries.at[e] = q
-            entries.next[e], entries.previous[e] = entries.head[q], NOBODY
-            if entries.head[q] != NOBODY:
-                entries.previous[entries.head[q]] = e
-            entries.head[q] = e
-            place(entries, e)
+            if automaton.goes_on[q]:
+                wait(arena, automaton, entries, ordered, pending, k, node, position, now, width, strict, apart)
         if consume and ended:
             forget_all(entries)
             clear(ordered)

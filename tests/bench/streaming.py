@@ -1,7 +1,8 @@
 """Sustained events/s of a pattern over a stream, beside the same events through a stateless stream, in one run.
 
 Q2: A ; B ; C of one key; one event in five is of one of these types. For 1, 10³ and 10⁵ keys; then
-micro-batches of 1,000 events over 10⁵ keys that have state, beside empty ones, and what that state takes.
+micro-batches of 1,000 events over 10⁵ keys that have state, beside empty ones, and what that state takes; then how long
+after its last event a match is a row, where 1,000 events come a second.
 A micro-batch costs some two seconds however small it is (a stateful query commits its state), so a stream that brings
 more events a second settles at larger ones: the rate is that of micro-batches of `rows`.
 
@@ -14,9 +15,13 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import cersql
@@ -82,6 +87,7 @@ def main(rows: int, batches: int) -> None:
             ours = rate(run(cersql.match(source, PATTERN.replace("1 MINUTE", window)), folder / "ours"))
             print(json.dumps({"keys": keys, "stateless": plain, "pattern": ours}), flush=True)
         idle(spark, Path(place, "idle"))
+        latency(spark, Path(place, "latency"))
 
 
 def idle(spark: SparkSession, folder: Path, keys: int = 100_000, small: int = 1_000, times: int = 6) -> None:
@@ -114,6 +120,41 @@ def idle(spark: SparkSession, folder: Path, keys: int = 100_000, small: int = 1_
     arrow = alone.toArrow().nbytes
     shown = {"idle_keys": keys, "events": small, "seconds": full, "empty_seconds": sorted(empty)}
     print(json.dumps({**shown, "state_bytes": stored, "live_rows": rows, "rows_as_arrow": arrow}), flush=True)
+
+
+def latency(spark: SparkSession, folder: Path, seconds: int = 60, a_second: int = 1_000, keys: int = 1_000) -> None:
+    """Events bear the time at which they were written, and are at most a second late. The first third warms up."""
+    pattern = PATTERN.replace("RETURN k", "RETURN match_end")
+    schema = "ts timestamp, k long, type string, v double"
+    folder.joinpath("rows").mkdir(parents=True)
+    source = spark.readStream.schema(schema).parquet(str(folder / "rows")).withWatermark("ts", "1 second")
+    seen: list[float] = []
+    warm = time.time() + seconds / 3
+
+    def note(rows: DataFrame, number: int) -> None:
+        ends = [row.match_end.timestamp() for row in rows.select("match_end").collect()]
+        seen.extend(time.time() - end for end in ends if end > warm)
+
+    writer = cersql.match(source, pattern).writeStream.foreachBatch(note)
+    query = writer.option("checkpointLocation", str(folder / "c")).start()
+    random = np.random.default_rng(5)
+    try:
+        for number in range(seconds):
+            time.sleep(1)
+            now = time.time() - random.uniform(0, 1, a_second)
+            columns = {
+                "ts": pa.array((now * 1e6).astype(np.int64), pa.timestamp("us", "UTC")),
+                "k": random.integers(0, keys, a_second),
+                "type": np.array(list("ABC"))[random.integers(0, 3, a_second)],
+                "v": random.uniform(0, 1, a_second),
+            }
+            pq.write_table(pa.table(columns), folder / "part.parquet")
+            folder.joinpath("part.parquet").rename(folder / "rows" / f"part-{number:04}.parquet")
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    at = {f"p{share}": round(float(np.percentile(seen, share)), 2) for share in (50, 95, 99)}
+    print(json.dumps({"latency_seconds": at, "matches": len(seen), "events_a_second": a_second}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,62 @@
+"""Where comparisons with what must not happen are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from cersql import compile
+from planner import cel
+from planner.across import inside_choices
+
+VETO = cel.Candidate(cel.Event("B", frozenset({"b"})), 7)
+A, C, D = (cel.Event(type, frozenset({type.lower()})) for type in "ACD")
+GAP = cel.Absent(A, (VETO,), C)
+CLAUSES = ((cel.Comparison(cel.Term("a", "x"), "<", cel.Term("b", "x"), ""),),)
+
+
+def compared(formula: cel.Formula) -> cel.Formula:
+    return cel.Across(formula, 7, CLAUSES)
+
+
+INSIDE: dict[str, Callable[[cel.Formula], cel.Formula]] = {
+    "a strategy": lambda gap: cel.Strategy("NXT", gap),
+    "two": lambda gap: cel.Strategy("MAX", cel.As(cel.Strategy("LAST", gap), "m")),
+    "what follows": lambda gap: cel.Sequence(D, cel.Strategy("NXT", gap)),
+    "a branch": lambda gap: cel.Or(D, cel.Start(cel.Strategy("NXT", gap))),
+    "both sides": lambda gap: cel.And(gap, cel.Sequence(A, C)),
+    "veto around it": lambda gap: cel.Unless(cel.Strategy("NXT", gap), D),
+}
+STAYS: dict[str, cel.Formula] = {
+    "no choice": cel.Sequence(D, GAP),
+    "a choice beside it": cel.Sequence(cel.Strategy("NXT", D), GAP),
+    "asks of all rounds": cel.Iteration(cel.Strategy("NXT", GAP)),
+    "asks of what is outside": cel.Sequence(A, cel.Strategy("NXT", cel.Absent(D, (VETO,), C))),
+    "asks of a name outside": cel.As(cel.Strategy("NXT", cel.Absent(D, (VETO,), C)), "a"),
+}
+
+
+@pytest.mark.parametrize("around", INSIDE)
+def test_inside_what_chooses(around: str) -> None:
+    assert inside_choices(compared(INSIDE[around](GAP))) == INSIDE[around](compared(GAP))
+
+
+@pytest.mark.parametrize("around", STAYS)
+def test_where_it_stands(around: str) -> None:
+    assert inside_choices(compared(STAYS[around])) == compared(STAYS[around])
+
+
+SCHEMA = {"t": {"type": "string", "x": "int", "ts": "timestamp"}}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["NXT(SEQ(A a, !B b, C c){0})", "D d ; MAX(SEQ(A a, !B b, C c){0})", "SEQ(A a, !B b, C c){0} AND SEQ(A a, C c)"],
+)
+def test_a_condition_belongs_to_the_negated_part(pattern: str) -> None:
+    """In WHERE it is what it is in a FILTER of that part."""
+    text = "FROM t PATTERN {} {} ORDER BY ts WITHIN 1 MINUTE RETURN a.x"
+    where = compile(text.format(pattern.format(""), "WHERE a.x < b.x"), SCHEMA)
+    inside = pattern.replace("SEQ(A a, !B b, C c){0}", "(SEQ(A a, !B b, C c) FILTER a.x < b.x)")
+    assert where.explain("program") == compile(text.format(inside, ""), SCHEMA).explain("program")
