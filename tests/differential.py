@@ -25,7 +25,7 @@ import spark_ext.batch
 from planner import cel
 
 ROUNDS = int(os.environ.get("CERSQL_DIFFERENTIAL", "6"))
-USUAL = ROUNDS if "CERSQL_DIFFERENTIAL" in os.environ else 3  # the rounds after these are run where it may take long
+USUAL = ROUNDS if "CERSQL_DIFFERENTIAL" in os.environ else 2  # the rounds after these are run where it may take long
 QUERIES = 12  # a round is one Spark job
 STREAMS = 5
 LIMIT = 300  # complex events in one set of the oracle

@@ -197,7 +197,9 @@ for n in (1, 2):
 
 @pytest.mark.jvm
 @pytest.mark.slow
-def test_after_stop_and_restart_nothing_is_left_and_everything_works() -> None:
+def test_after_stop_and_restart_nothing_is_left_and_everything_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In workers that run this Python without being told to."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     done = subprocess.run([sys.executable, "-c", RESTART], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split() == ["0", "3,3,v,f,gv"] * 2, done.stderr[-3000:]
 

@@ -66,7 +66,12 @@ def script() -> None:
     from cersql import notebook
 
     builder: Any = SparkSession.builder
-    spark = builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    spark = (
+        builder.remote("local[2]")
+        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
     plain = spark.sql
     spark.sql(f"SELECT * FROM {EVENTS} AS v(ts, type, k, v)").createOrReplaceTempView("ev")
 

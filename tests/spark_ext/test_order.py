@@ -17,6 +17,9 @@ def session(spark: SparkSession) -> SparkSession:
     return sparks.taught(spark)
 
 
+MORE = pytest.mark.exhaustive
+
+
 def order_of(session: SparkSession, rows: list[tuple[Any, ...]], clauses: str) -> list[list[int]]:
     """The ids of rows in stream order, however they are sorted and laid out."""
     sparks.view(session, "events", rows, SCHEMA)
@@ -36,10 +39,10 @@ def order_of(session: SparkSession, rows: list[tuple[Any, ...]], clauses: str) -
     [
         ("ORDER BY ts, n, id", [4, 0, 2, 1, 3]),
         ("ORDER BY ts, n NULLS LAST, id", [0, 2, 1, 4, 3]),
-        ("ORDER BY ts ASC NULLS FIRST, n ASC NULLS FIRST, id", [4, 0, 2, 1, 3]),
-        ("ORDER BY ts, f, id", [1, 0, 2, 4, 3]),
+        pytest.param("ORDER BY ts ASC NULLS FIRST, n ASC NULLS FIRST, id", [4, 0, 2, 1, 3], marks=MORE),
+        pytest.param("ORDER BY ts, f, id", [1, 0, 2, 4, 3], marks=MORE),
         ("ORDER BY ts, f NULLS LAST, id", [0, 2, 4, 1, 3]),
-        ("ORDER BY ts, x, id", [1, 2, 4, 0, 3]),
+        pytest.param("ORDER BY ts, x, id", [1, 2, 4, 0, 3], marks=MORE),
         ("ORDER BY ts", [0, 1, 2, 4, 3]),  # then by what RETURN reads
     ],
 )

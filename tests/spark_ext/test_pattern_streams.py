@@ -141,6 +141,7 @@ KILLED = """
     folder, after = Path(sys.argv[1]), int(sys.argv[2])
     spark = (SparkSession.builder.master("local[1]").config("spark.sql.shuffle.partitions", "1")
              .config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
+             .config("spark.python.unix.domain.socket.enabled", "true")
              .config("cersql.stream.buckets", "2").getOrCreate())
     spark.sparkContext.setLogLevel("OFF")
     schema = spark.read.parquet(str(folder / "rows")).schema

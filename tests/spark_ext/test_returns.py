@@ -42,7 +42,7 @@ def one(df: DataFrame) -> tuple[Any, ...]:
     return tuple(row)
 
 
-@pytest.mark.parametrize("pattern", ["all", "some", "nulls"])
+@pytest.mark.parametrize("pattern", ["all", pytest.param("some", marks=pytest.mark.exhaustive), "nulls"])
 def test_aggregates_are_sparks(session: SparkSession, pattern: str) -> None:
     """By explode and groupBy of the same matches."""
     where = {"all": "", "some": "WHERE b.id <> 2", "nulls": "WHERE b.v2 IS NULL"}[pattern]

@@ -49,7 +49,14 @@ def chosen(matches: list[tuple[Any, Support]], strategy: str) -> list[tuple[Any,
     )
 
 
-@pytest.mark.parametrize("clauses", [KEYED, "WITHIN 5", "WITHIN 6 EVENTS"], ids=["keys", "slices", "positions"])
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        pytest.param(KEYED, id="keys"),
+        pytest.param("WITHIN 5", id="slices", marks=pytest.mark.exhaustive),
+        pytest.param("WITHIN 6 EVENTS", id="positions", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_the_strategy_chooses_among_what_is_left(spark: Any, table: Any, clauses: str) -> None:
     matches = found(spark, clauses)
     for strategy in ("NXT", "LAST", "MAX"):

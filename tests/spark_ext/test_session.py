@@ -300,7 +300,7 @@ for n in (3, 4):
 
 
 @pytest.mark.jvm
-@pytest.mark.slow
+@pytest.mark.exhaustive  # test_concurrency.py restarts in the usual run
 def test_a_new_session_after_stop_and_workers_that_run_this_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     done = subprocess.run([sys.executable, "-c", RESTART], capture_output=True, text=True, timeout=300, check=False)
