@@ -5,8 +5,9 @@ Then the matches of each value are those of its own rows, as under PARTITION BY,
 ([CHAIN] Section 3 has PART-BY as an operator of its own; here it is a way to run it.)
 
 Not done where the pattern can see events of other values: `:`, windows of events, START, nested strategies, CONSUME BY,
-AFTER MATCH SKIP, WITH TIMEOUTS; and where equality does not reach every event, since a variable may be empty, or is
-compared with no other, or a negated part does not mention it. Rows whose value is NULL agree with nothing, and go.
+AFTER MATCH SKIP; beside WITH TIMEOUTS, but for `[k]`; and where equality does not reach every event, since a variable
+may be empty, or is compared with no other, or a negated part does not mention it. Rows whose value is NULL agree with
+nothing, and go.
 Where the attribute is not the same for all, see planner.links.
 """
 
@@ -40,6 +41,11 @@ def keyed(query: Query, obstacle: str | None) -> Keyed:
     equalities = [equality for node in around for equality in _equalities(node)]
     if not agreements and not equalities:
         return Keyed(query)
+    if query.timeouts:  # A start without a match is a row, too; only [k] asks anything of an event alone.
+        agreements = [node for node in agreements if all(variable is None for variable, _ in node.terms)]
+        equalities = []
+        if not agreements:
+            obstacle = "WITH TIMEOUTS also tells of starts whose value equals no other"
     if obstacle is not None:
         return Keyed(query, (f"equality of all events is no key here, since {obstacle}",))
     keys: list[Key] = []

@@ -120,8 +120,8 @@ def _why_later(later: str) -> tuple[str, ...]:
 
 def _sees_other_keys(query: Query) -> str | None:
     """What in the query could see events with other values of an attribute on which its matches agree."""
-    if query.consume != "NONE" or query.skip is not None or query.timeouts:
-        return "consumption, skipping and timeouts speak of all starts"
+    if query.consume != "NONE" or query.skip is not None:
+        return "consumption and skipping speak of all starts"
     if sees_gaps(query):
         return "positions in the whole stream matter"
     if contains(query.formula, (cel.Strategy,)):

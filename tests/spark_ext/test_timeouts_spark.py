@@ -6,6 +6,10 @@ import pytest
 import sparks
 from pyspark.sql import SparkSession
 
+import cersql
+import planner.physical
+from planner.keys import Keyed
+
 ROWS = "(0, 'A', 1), (1, 'B', 1), (2, 'A', 2), (3, 'C', 1), (4, 'A', 1), (5, 'B', 1), (6, 'B', 1), (7, 'A', NULL)"
 PATTERN = "PATTERN A a ; B+ b ; C c PARTITION BY k ORDER BY ts WITHIN 5"
 TIMEOUTS = [
@@ -57,3 +61,16 @@ def test_without_keys_and_with_a_choice(session: SparkSession) -> None:
     assert sorted(map(tuple, skipped)) == [(0, "match", "c"), (4, "timeout", "a"), (7, "timeout", "a")]
     absent = session.sql(text.format("SEQ(A a, B b, !C)", "SEMANTICS NXT")).collect()
     assert sorted(map(tuple, absent)) == [(0, "match", "b"), (2, "match", "b"), (7, "timeout", "a")]
+
+
+@pytest.mark.parametrize("clauses", ["", "SEMANTICS NXT", "SEMANTICS SKIP TILL NEXT MATCH"])
+def test_agreement_is_a_key(session: SparkSession, monkeypatch: pytest.MonkeyPatch, clauses: str) -> None:
+    """A start without a k agrees not even with itself. What only compares, leaves a start that has none to wait."""
+    agree = f"FROM events PATTERN A a ; B+ b ; C c WHERE [k] ORDER BY ts WITHIN 5 {clauses} RETURN * WITH TIMEOUTS"
+    pairs = agree.replace("[k]", "a.k = b.k AND b.k = c.k AND a.k = c.k")
+    assert "so a key" in cersql.explain(session, agree, "physical")
+    assert "starts whose value equals no other" in cersql.explain(session, pairs, "physical")
+    rows = [sorted(map(repr, session.sql(text).collect())) for text in (agree, pairs)]
+    monkeypatch.setattr(planner.physical, "keyed", lambda query, obstacle: Keyed(query))
+    assert rows == [sorted(map(repr, session.sql(text).collect())) for text in (agree, pairs)]
+    assert len(rows[0]) + 1 == len(rows[1])
