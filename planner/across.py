@@ -32,25 +32,25 @@ def inside_choices(formula: cel.Formula) -> cel.Formula:
 
 def _below(across: cel.Across) -> cel.Formula:
     """The comparison below the innermost of the choices on the way to its negated part; itself if it is to stay."""
-    way = _way(across.inner, across.number)
-    last = max((n for n, part in enumerate(way) if isinstance(part, CHOOSES)), default=-1)
-    if last < 0 or last + 1 == len(way):
+    steps = way(across.inner, across.number)
+    last = max((n for n, part in enumerate(steps) if isinstance(part, CHOOSES)), default=-1)
+    if last < 0 or last + 1 == len(steps):
         return across
-    names = _own_names(across, way[-1])
-    if None in names or not all(_passes(part, below, names) for part, below in pairwise(way)):
+    names = _own_names(across, steps[-1])
+    if None in names or not all(_passes(part, below, names) for part, below in pairwise(steps)):
         return across
-    made: cel.Formula = replace(across, inner=way[last + 1])
-    for part, below in zip(way[last::-1], way[last + 1 : 0 : -1], strict=True):
+    made: cel.Formula = replace(across, inner=steps[last + 1])
+    for part, below in zip(steps[last::-1], steps[last + 1 : 0 : -1], strict=True):
         made = _with(part, below, made)
     return made
 
 
-def _way(formula: cel.Formula, number: int) -> list[cel.Formula]:
+def way(formula: cel.Formula, number: int) -> list[cel.Formula]:
     """From the formula down to the operator that holds the negated part, through what is not negated; else nothing."""
     if number in candidates(_vetoes(formula)):
         return [formula]
     for part in cel.positive(formula):
-        found = _way(part, number)
+        found = way(part, number)
         if found:
             return [formula, *found]
     return []
@@ -93,16 +93,14 @@ def candidates(vetoes: tuple[cel.Formula, ...]) -> frozenset[int]:
     return frozenset(veto.number for veto in vetoes if isinstance(veto, cel.Candidate))
 
 
-def check_across(formula: cel.Formula, strategy: str) -> None:
+def check_across(formula: cel.Formula) -> None:
     """PlanError ACROSS: not where runs compete or are compared in between, or the negated part is itself in one."""
     for part in cel.children(formula):
-        check_across(part, strategy)
+        check_across(part)
     if not isinstance(formula, cel.Across):
         return
-    if strategy == "NEXT_MATCH":
-        raise not_across("SKIP TILL NEXT MATCH")
-    way = _way(formula.inner, formula.number)
-    if not way or any(isinstance(part, CHOOSES) for part in way):
+    steps = way(formula.inner, formula.number)
+    if not steps or any(isinstance(part, CHOOSES) for part in steps):
         raise not_across("AND, a nested strategy or another negated part in between")
 
 

@@ -61,7 +61,7 @@ def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: 
     """Window, strategy, consumption and skipping around a formula (semantics, "Selection strategies" and after)."""
     check_vetoes_before(formula)
     formula = inside_choices(formula)
-    check_across(formula, strategy)
+    check_across(formula)
     formula = push_filters(absence_outside(formula))
     if window is None and strategy == "ALL" and skip is None:
         match formula:

@@ -153,8 +153,9 @@ class Composer:
                 return nodes.Restrict(self.node(inner), tuple(self.side(*side) for side in sides))
             case cel.Compare(inner, sides):
                 return nodes.Compare(self.node(inner), self.compared(sides))
-            case cel.Across(inner, number, clauses):
-                return self.across(inner, number, clauses)
+            case cel.Across(inner):
+                deciding = self.deciding(formula)
+                return nodes.Across(self.node(inner), deciding)
             case cel.Candidate(inner, number):
                 return nodes.Candidate(self.node(inner), number, self.profiles[number])
             case cel.Agree(inner, terms, type):
@@ -243,10 +244,9 @@ class Composer:
         choices = tuple(nodes.Choice(self.mask(frozenset({v})), both) for v, both in pairs.items())
         return nodes.Compared(choices, tuple(comparisons), tuple(tests))
 
-    def across(
-        self, inner: cel.Formula, number: int, clauses: tuple[tuple[cel.Comparison | cel.Test, ...], ...]
-    ) -> nodes.Across:
-        outside = cel.variables(inner)
+    def deciding(self, across: cel.Across) -> nodes.Deciding:
+        """What is looked at of the events inside and outside of the negated part; known before the part is composed."""
+        outside, number, clauses = cel.variables(across.inner), across.number, across.clauses
         choices: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}  # terms and guards
         made = []
         for sides in clauses:
@@ -285,15 +285,11 @@ class Composer:
             guards=tuple(tuple(guards) for _, guards in choices.values()),
             negated=tuple(v not in outside for v, _ in choices),
         )
-        return nodes.Across(
-            self.node(inner),
-            number,
-            self.profiles[number],
-            tuple(
-                nodes.Clause(tuple((placed(a), op, placed(b)) for a, op, b in comparisons), tuple(map(placed, tests)))
-                for comparisons, tests in made
-            ),
+        placed_clauses = tuple(
+            nodes.Clause(tuple((placed(a), op, placed(b)) for a, op, b in comparisons), tuple(map(placed, tests)))
+            for comparisons, tests in made
         )
+        return nodes.Deciding(number, self.profiles[number], placed_clauses)
 
     def side(self, variable: str | None, predicate: cel.Predicate) -> tuple[int, int]:
         """(mask of the variable, guard); guards of filters are numbered from -2 down until event guards are known."""
@@ -353,16 +349,28 @@ def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
         changes["sides"] = tuple((mask, n_event_guards - 2 - guard) for mask, guard in node.sides)
     if isinstance(node, nodes.Compare):
         changes["compared"] = _renumbered(node.compared, n_event_guards)
-    if isinstance(node, nodes.Across | nodes.Candidate):
-        guards = tuple(tuple(n_event_guards - 2 - guard for guard in own) for own in node.profiles.guards)
-        changes["profiles"] = node.profiles._replace(guards=guards)
+    if isinstance(node, nodes.Candidate):
+        changes["profiles"] = _renumbered_profiles(node.profiles, n_event_guards)
+    if isinstance(node, nodes.Across):
+        profiles = _renumbered_profiles(node.deciding.profiles, n_event_guards)
+        changes["deciding"] = node.deciding._replace(profiles=profiles)
     if isinstance(node, nodes.Greedy):
         changes["asks"] = tuple(
             tuple((clause, tuple((side, n_event_guards - 2 - guard) for side, guard in of)) for clause, of in asks)
             for asks in node.asks
         )
         changes["compared"] = tuple((c, _renumbered(compared, n_event_guards)) for c, compared in node.compared)
+        changes["across"] = tuple(
+            (c, deciding._replace(profiles=_renumbered_profiles(deciding.profiles, n_event_guards)))
+            for c, deciding in node.across
+        )
     return replace(node, **changes)  # type: ignore[type-var]
+
+
+def _renumbered_profiles(profiles: nodes.Profiles, n_event_guards: int) -> nodes.Profiles:
+    return profiles._replace(
+        guards=tuple(tuple(n_event_guards - 2 - guard for guard in own) for own in profiles.guards)
+    )
 
 
 def _renumbered(compared: nodes.Compared, n_event_guards: int) -> nodes.Compared:

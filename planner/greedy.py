@@ -15,6 +15,7 @@ from itertools import combinations, combinations_with_replacement
 from typing import NamedTuple
 
 from planner import cel
+from planner.across import way
 from planner.automaton import NOTHING, TRUE, Automaton, Transition, trim
 from planner.cea import MAX_STATES
 from planner.compose import Composer
@@ -28,6 +29,7 @@ def gathered(formula: cel.Formula) -> cel.Formula:
     """The absences before and after the whole put around it, before inside after; As and filters move inside them."""
     before: dict[Window, tuple[cel.Formula, ...]] = {}
     after: dict[Window, tuple[cel.Formula, ...]] = {}
+    across: list[cel.Across] = []
 
     def bare(part: cel.Formula) -> cel.Formula:
         match part:
@@ -39,6 +41,11 @@ def gathered(formula: cel.Formula) -> cel.Formula:
             case cel.NotAfter(inner, vetoes, window):
                 after[window] = after.get(window, ()) + vetoes
                 return bare(inner)
+            case cel.Across(inner):
+                if is_around(part):
+                    across.append(part)
+                    return bare(inner)
+                return replace(part, inner=bare(inner))
         return part
 
     whole = bare(formula)
@@ -46,7 +53,14 @@ def gathered(formula: cel.Formula) -> cel.Formula:
         whole = cel.NotBefore(vetoes, whole, window)
     for window, vetoes in after.items():
         whole = cel.NotAfter(whole, vetoes, window)
+    for part in across:
+        whole = replace(part, inner=whole)
     return whole
+
+
+def is_around(across: cel.Across) -> bool:
+    """Does it decide about what must not happen before or after the whole?"""
+    return isinstance(way(across.inner, across.number)[-1], cel.NotBefore | cel.NotAfter)
 
 
 SIMPLE = (
@@ -126,6 +140,9 @@ def greedy_node(formula: cel.Formula, composer: Composer) -> nodes.Node:
         case cel.NotAfter(inner, vetoes, window):
             watched = tuple(map(composer.node, vetoes))
             return nodes.NotAfter(greedy_node(inner, composer), watched, composer.window(window))
+        case cel.Across(inner) if is_around(formula):
+            deciding = composer.deciding(formula)
+            return nodes.Across(greedy_node(inner, composer), deciding)
     return _Builder(composer).node(formula)
 
 
@@ -178,6 +195,7 @@ class _Builder:
     edges: list[Edge] = field(default_factory=list)
     clauses: list[int] = field(default_factory=list)  # of each, the number of its sides
     compared: dict[int, nodes.Compared] = field(default_factory=dict)
+    across: dict[int, nodes.Deciding] = field(default_factory=dict)
     vetoes: dict[cel.Formula, int] = field(default_factory=dict)
 
     def node(self, formula: cel.Formula) -> nodes.Greedy:
@@ -197,7 +215,28 @@ class _Builder:
             clauses=tuple(self.clauses),
             asks=tuple(tuple(p.asks) for p in self.positions),
             compared=tuple(self.compared.items()),
+            across=tuple(self.across.items()),
+            undecided=tuple(map(self.undecided, range(len(self.positions)))),
         )
+
+    def undecided(self, position: int) -> frozenset[int]:
+        """The clauses about what must not happen that an event after this position, in the same round, can decide."""
+        found = set()
+        for number, deciding in self.across.items():
+            profiles = deciding.profiles
+            own = [c.mask for c, inside in zip(profiles.choices, profiles.negated, strict=True) if not inside]
+            reached: set[int] = set()
+            todo = [position]
+            while todo:
+                at = todo.pop()
+                more = {e.right for e in self.edges if e.left == at and number in e.inside} - reached
+                reached |= more
+                todo += more
+            masks = [mask for p in reached for clause, asks in self.positions[p].asks if clause == number
+                     for mask, _ in asks]  # fmt: skip
+            if any(mask & one for mask in masks for one in own):
+                found.add(number)
+        return frozenset(found)
 
     def picture(self, whole: Part) -> Automaton:
         """The way of the runs as an automaton: what they can take and skip, not what they must, nor absences.
@@ -244,6 +283,8 @@ class _Builder:
                 return self.comparisons(inner, [self.composer.compared(sides)])
             case cel.Agree(inner, terms, type):
                 return self.comparisons(inner, agreements(terms, type, self.composer))
+            case cel.Across(inner):
+                return self.vetoed(formula, inner)
             case cel.Sequence(left, right):
                 return self.joined(self.part(left), self.part(right))
             case cel.Contiguous(left, right):
@@ -321,6 +362,19 @@ class _Builder:
         for p in self.positions[position:]:
             spoken = [variable is None or variable in p.marks for variable, _ in sides]
             p.asks.append((number, tuple((i, guard) for i, guard in enumerate(guards) if spoken[i])))
+        for e in self.edges[edge:]:
+            e.inside += (number,)
+        return made
+
+    def vetoed(self, formula: cel.Across, inner: cel.Formula) -> Part:
+        """φ with comparisons between its events and what must not happen between them."""
+        number = len(self.clauses)
+        self.clauses.append(0)
+        self.across[number] = self.composer.deciding(formula)
+        position, edge = len(self.positions), len(self.edges)
+        made = self.part(inner)
+        for p in self.positions[position:]:
+            p.asks.append((number, ((self.composer.mask(p.marks), UNUSED),)))
         for e in self.edges[edge:]:
             e.inside += (number,)
         return made

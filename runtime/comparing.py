@@ -200,40 +200,54 @@ class CandidateMachine(Machine):
         return moves
 
 
-class AcrossMachine(Machine):
-    """A value is (inner value, what is bound, the matches of the negated part that may still veto).
+class Deciding:
+    """Which matches of a negated part may still veto what is bound around it.
 
-    A condition asks for all choices, so one that fails stays failed: such a match is forgotten at once.
+    A condition asks for all choices, so one that fails stays failed: such a match can be forgotten at once.
     """
 
-    def __init__(self, node: nodes.Across, make: Maker) -> None:
-        self._inner, self._number = make(node.inner), node.number
-        self.may_be_empty = node.may_be_empty
-        self._clauses = node.clauses
+    def __init__(self, node: nodes.Deciding) -> None:
+        self.number, self._clauses = node.number, node.clauses
         self._binder, self._others = Binder(node.profiles, negated=False), Binder(node.profiles, negated=True)
+        self.nothing: Value = self._binder.nothing
+
+    def bind(self, bound: Value, mask: int, symbol: Symbol) -> Value:
+        return self._binder.bind(bound, mask, symbol)
+
+    def can_veto(self, bound: Value, match: Value) -> bool:
+        chosen = self._binder.chosen(bound) | self._others.chosen(match)
+        return all(_holds_for_all(clause, chosen) for clause in self._clauses)
+
+    def left(self, bound: Value, matches: Iterable[Value]) -> frozenset[Value]:
+        """Those that can veto."""
+        return frozenset(match for match in matches if self.can_veto(bound, match))
+
+
+class AcrossMachine(Machine):
+    """A value is (inner value, what is bound, the matches of the negated part that may still veto)."""
+
+    def __init__(self, node: nodes.Across, make: Maker) -> None:
+        self._inner, self._deciding = make(node.inner), Deciding(node.deciding)
+        self.may_be_empty = node.may_be_empty
 
     def initial(self) -> list[Value]:
-        return [(value, self._binder.nothing, NONE_SEEN) for value in self._inner.initial()]
+        return [(value, self._deciding.nothing, NONE_SEEN) for value in self._inner.initial()]
 
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
         inner, bound, vetoes = value
         moves = []
         for mask, target, accept, seen in self._inner.step(inner, symbol):
-            after = bound if mask == REPORT else self._binder.bind(bound, mask, symbol)
-            others = vetoes | {match for number, match in seen if number == self._number}
+            after = bound if mask == REPORT else self._deciding.bind(bound, mask, symbol)
+            others = vetoes | {match for number, match in seen if number == self._deciding.number}
             if after != bound or others != vetoes:
-                others = frozenset(match for match in others if self._can_veto(after, match))
-            passed = frozenset(sighting for sighting in seen if sighting[0] != self._number)
+                others = self._deciding.left(after, others)
+            passed = frozenset(sighting for sighting in seen if sighting[0] != self._deciding.number)
             if mask == REPORT and others:
                 continue
             ends = accept and not others
             if target is not None or ends:
                 moves.append(Move(mask, None if target is None else (target, after, others), ends, passed))
         return moves
-
-    def _can_veto(self, bound: Value, match: Value) -> bool:
-        chosen = self._binder.chosen(bound) | self._others.chosen(match)
-        return all(_holds_for_all(clause, chosen) for clause in self._clauses)
 
     def at_end(self, value: Value) -> bool:
         return not value[2] and self._inner.at_end(value[0])

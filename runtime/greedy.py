@@ -2,23 +2,33 @@
 
 Before a match begins there is one value, which stays: every event that can start a run does. A run's value is
 
-    (position of the event taken last, was an event skipped since?, for each absence ahead the set of its watch or None
-    once it is broken, (clause, sides that can still hold) for each clause that goes on)
+    (position of the event taken last, was an event skipped since?, for each absence ahead the set of its watch, or None
+    once it is broken, and what was seen of it that comparisons decide about, (clause, what it remembers) for each
+    clause that goes on)
 
-and holds no more than its followers ask for, so that runs with the same future have equal values.
+and holds no more than its followers ask for, so that runs with the same future have equal values. A clause remembers
+the sides that can still hold, or what is bound, or that and the matches of a negated part that may still veto. A veto
+that no later event can lift is no different from a condition that fails: the event is not taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
-from runtime.comparing import Comparing
-from runtime.machine import Machine, Maker, Move, Symbol, Value
+from runtime.comparing import Comparing, Deciding
+from runtime.machine import NONE_SEEN, Machine, Maker, Move, Sighting, Symbol, Value
 from runtime.nodes import BEGIN, Follow, Greedy
 from runtime.values import Watch
 
 WAITING = "waiting"
+
+
+class Gap(NamedTuple):
+    """What an absence has seen since the last event: the set of its watch (None: it is broken), and matches of it."""
+
+    watched: Any
+    seen: frozenset[Sighting] = NONE_SEEN
 
 
 class GreedyMachine(Machine):
@@ -27,6 +37,7 @@ class GreedyMachine(Machine):
     def __init__(self, node: Greedy, make: Maker) -> None:
         self._node = node
         self._comparing = {number: Comparing(clause) for number, clause in node.compared}
+        self._deciding = {number: Deciding(deciding) for number, deciding in node.across}
         self._watches = [Watch(make(veto)) for veto in node.vetoes]
         self._ahead = [tuple(sorted({v for f in follow for v in f.absences})) for follow in node.follow]
         self._goes_on = [frozenset(clause for f in follow for clause in f.inside) for follow in node.follow]
@@ -37,54 +48,96 @@ class GreedyMachine(Machine):
 
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
         if value == WAITING:
-            begun = [move for p in self._node.first if (move := self._take(p, {}, symbol, BEGIN)) is not None]
+            begun = [move for p in self._node.first if (move := self._take(p, {}, symbol, begin=BEGIN)) is not None]
             return [Move(0, WAITING, False), *begun]
-        position, skipped, watched, sides = value
-        watches = dict(zip(self._ahead[position], watched, strict=True))
-        available = [f for f in self._node.follow[position] if _is_available(f, skipped, watches)]
-        held = dict(sides)
+        position, skipped, watched, clauses = value
+        gaps, held = dict(zip(self._ahead[position], watched, strict=True)), dict(clauses)
+        available = [
+            f for f in self._node.follow[position] if _is_available(f, skipped, gaps) and self._lets_go(f, held)
+        ]
         taken = [
             move
             for f in available
-            if (move := self._take(f.position, {c: held[c] for c in f.inside}, symbol)) is not None
+            if (move := self._take(f.position, {c: held[c] for c in f.inside}, symbol, _seen(f, gaps))) is not None
         ]
         if taken:
             return taken
-        after = {
-            v: None if values is None else self._watches[v].advance(values, symbol)[0] for v, values in watches.items()
-        }
+        after = {v: self._waited(v, gap, held, symbol) for v, gap in gaps.items()}
         if not any(_is_available(f, True, after) for f in available):
             return []
-        return [Move(0, (position, self._has_contiguous[position], tuple(after.values()), sides), False)]
+        return [Move(0, (position, self._has_contiguous[position], tuple(after.values()), clauses), False)]
 
-    def _take(self, position: int, held: Mapping[int, Any], symbol: Symbol, begin: int = 0) -> Move | None:
-        """The move of a run that binds the event to this position, if that accepts it. `held`: of the clauses that go
-        on, the sides that can hold, or what was bound."""
+    def _waited(self, veto: int, gap: Gap, held: Mapping[int, Any], symbol: Symbol) -> Gap:
+        """What an absence has seen after one more event that was skipped."""
+        if gap.watched is None:
+            return gap
+        after, seen = self._watches[veto].advance(gap.watched, symbol)
+        if not seen:
+            return Gap(after, gap.seen)
+        left = set(gap.seen)
+        for number, deciding in self._deciding.items():
+            if number in held:
+                own = [match for of, match in seen if of == deciding.number]
+                left |= {(deciding.number, match) for match in deciding.left(held[number][0], own)}
+        return Gap(after, frozenset(left))
+
+    def _lets_go(self, follow: Follow, held: Mapping[int, Any]) -> bool:
+        """May the run leave the clauses that do not go on? What may still veto there, does."""
+        return not any(held[c][1] for c in self._deciding if c in held and c not in follow.inside)
+
+    def _take(
+        self,
+        position: int,
+        held: Mapping[int, Any],
+        symbol: Symbol,
+        seen: frozenset[Sighting] = NONE_SEEN,
+        begin: int = 0,
+    ) -> Move | None:
+        """The move of a run that binds the event to this position, if that accepts it. `held`: what the clauses that go
+        on remember; `seen`: matches of negated parts between this event and the last."""
         node = self._node
         if not symbol.holds(node.guards[position]):
             return None
-        sides: list[tuple[int, Any]] = []
+        clauses: list[tuple[int, Any]] = []
+        ends = position in node.last
         for clause, asks in node.asks[position]:
-            comparing = self._comparing.get(clause)
-            if comparing is not None:
-                bound = comparing.bind(held.get(clause, comparing.nothing), [choice for choice, _ in asks], symbol)
-                if bound is None:
-                    return None
-                if clause in self._goes_on[position]:
-                    sides.append((clause, bound))
-                continue
-            can = held.get(clause, (1 << node.clauses[clause]) - 1)
-            for side, guard in asks:
-                if not symbol.holds(guard):
-                    can &= ~(1 << side)
-            if not can:
+            after = self._after(clause, asks, held.get(clause), symbol, seen)
+            if after is None:
                 return None
+            if clause in self._deciding and after[1]:
+                if clause not in node.undecided[position]:
+                    return None
+                ends = False
             if clause in self._goes_on[position]:
-                sides.append((clause, can))
-        watched = tuple(self._watches[v].initial for v in self._ahead[position])
-        target = (position, False, watched, tuple(sides)) if node.follow[position] else None
-        return Move(node.masks[position] | begin, target, position in node.last)
+                clauses.append((clause, after))
+        watched = tuple(Gap(self._watches[v].initial) for v in self._ahead[position])
+        target = (position, False, watched, tuple(clauses)) if node.follow[position] else None
+        return Move(node.masks[position] | begin, target, ends)
+
+    def _after(
+        self, clause: int, asks: Iterable[tuple[int, int]], before: Any, symbol: Symbol, seen: frozenset[Sighting]
+    ) -> Any:
+        """What a clause remembers after an event, None where it fails."""
+        if clause in self._comparing:
+            comparing = self._comparing[clause]
+            own = [choice for choice, _ in asks]
+            return comparing.bind(comparing.nothing if before is None else before, own, symbol)
+        if clause in self._deciding:
+            deciding = self._deciding[clause]
+            bound, vetoes = (deciding.nothing, NONE_SEEN) if before is None else before
+            for mask, _ in asks:
+                bound = deciding.bind(bound, mask, symbol)
+            return bound, deciding.left(bound, {*vetoes, *(match for of, match in seen if of == deciding.number)})
+        can = (1 << self._node.clauses[clause]) - 1 if before is None else before
+        for side, guard in asks:
+            if not symbol.holds(guard):
+                can &= ~(1 << side)
+        return can or None
 
 
-def _is_available(follow: Follow, skipped: bool, watches: Mapping[int, object]) -> bool:
-    return not (follow.contiguous and skipped) and all(watches[v] is not None for v in follow.absences)
+def _is_available(follow: Follow, skipped: bool, gaps: Mapping[int, Gap]) -> bool:
+    return not (follow.contiguous and skipped) and all(gaps[v].watched is not None for v in follow.absences)
+
+
+def _seen(follow: Follow, gaps: Mapping[int, Gap]) -> frozenset[Sighting]:
+    return NONE_SEEN.union(*(gaps[v].seen for v in follow.absences))

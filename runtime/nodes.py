@@ -117,6 +117,14 @@ class Clause(NamedTuple):
     tests: tuple[Operand, ...]
 
 
+class Deciding(NamedTuple):
+    """By which clauses a match of the Candidate of this number vetoes what is around it: all of them must hold."""
+
+    number: int
+    profiles: Profiles
+    clauses: tuple[Clause, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate(Node):
     """A negated part whose matches are shown to the Across of its number, which decides."""
@@ -131,9 +139,7 @@ class Across(Node):
     """Keeps what no match of the Candidate fulfils all clauses with."""
 
     inner: Node
-    number: int
-    profiles: Profiles
-    clauses: tuple[Clause, ...]
+    deciding: Deciding
 
     @property
     def may_be_empty(self) -> bool:  # type: ignore[override]
@@ -392,6 +398,8 @@ class Greedy(Node):
     begin, `last`: those that can end. `clauses`: of each OR of conditions, the number of its sides; one of them must
     hold of every event that it speaks of. `asks[p]`: (clause, (side, guard) …) what they ask of the event of p.
     `compared`: the clauses that compare events, by their number; asks then has (choice, 0) for each of the event's.
+    `across`: those that compare events with what must not happen between them; asks then has (mask, 0), the event's.
+    `undecided[p]`: of those, the ones that a later event can still decide after position p.
     """
 
     guards: tuple[int, ...]
@@ -403,3 +411,5 @@ class Greedy(Node):
     clauses: tuple[int, ...] = ()
     asks: tuple[tuple[tuple[int, tuple[tuple[int, int], ...]], ...], ...] = ()
     compared: tuple[tuple[int, Compared], ...] = ()
+    across: tuple[tuple[int, Deciding], ...] = ()
+    undecided: tuple[frozenset[int], ...] = ()

@@ -303,6 +303,7 @@ class Atom:
     marks: frozenset[str]
     asks: dict[int, list[str | None]] = field(default_factory=dict)
     compares: dict[int, tuple[cel.Compare | cel.Agree, frozenset[str]]] = field(default_factory=dict)
+    decides: dict[int, tuple[cel.Across, frozenset[str]]] = field(default_factory=dict)  # likewise
 
 
 @dataclass(frozen=True)
@@ -336,6 +337,7 @@ class Run:
     mu: Mu
     sides: frozenset[tuple[int, frozenset[int]]]
     compared: frozenset[tuple[int, Mu]] = frozenset()  # what is bound in each open filter that compares
+    vetoed: frozenset[tuple[int, Mu, frozenset[Mu]]] = frozenset()  # that, and the matches that can veto, by Across
 
 
 class Runs:
@@ -346,6 +348,7 @@ class Runs:
         self.atoms: list[Atom] = []
         self.filters = 0
         self.absences: list[cel.NotBefore | cel.NotAfter] = []
+        self.around: list[cel.Across] = []  # those that decide about these absences
         self.whole = self.part(formula)
 
     def part(self, formula: cel.Formula) -> Part:
@@ -397,6 +400,17 @@ class Runs:
             case cel.NotBefore(_, inner, _) | cel.NotAfter(inner, _, _):
                 self.absences.append(formula)
                 return self.part(inner)
+            case cel.Across(inner, own, _):
+                before, number, absences = len(self.atoms), self.filters, len(self.absences)
+                self.filters += 1
+                made = self.part(inner)
+                if any(isinstance(v, cel.Candidate) and v.number == own
+                       for absence in self.absences[absences:] for v in absence.vetoes):  # fmt: skip
+                    self.around.append(formula)
+                    return made
+                for atom in self.atoms[before:]:
+                    atom.decides[number] = formula, atom.marks
+                return replace(made, follows=frozenset(replace(f, inside=f.inside | {number}) for f in made.follows))
         raise TypeError(f"not a formula for skip till next match: {formula!r}")
 
     def joined(self, a: Part, b: Part, contiguous: bool, vetoes: tuple[cel.Formula, ...] = ()) -> Part:
@@ -409,10 +423,48 @@ class Runs:
         again = frozenset(Follow(p, q, contiguous) for p in a.last for q in a.first)
         return replace(a, follows=a.follows | again)
 
-    def take(self, number: int, n: int, run: Run | None, inside: frozenset[int]) -> Run | None:
+    def can_change(self, atom: int, filter: int, formula: cel.Across) -> bool:
+        """Can a later event of the same round be one of those that the conditions compare?"""
+        named = {term.variable for clause in formula.clauses for side in clause
+                 for term in ((side.left, side.right) if isinstance(side, cel.Comparison) else (side,))}  # fmt: skip
+        reached, todo = set[int](), {atom}
+        while todo:
+            todo = {f.right for f in self.whole.follows if f.left in todo and filter in f.inside} - reached
+            reached |= todo
+        return any(self.atoms[other].decides[filter][1] & named for other in reached)
+
+    def vetoing(
+        self, number: int, n: int, run: Run | None, follow: Follow | None
+    ) -> set[tuple[int, Mu, frozenset[Mu]]] | None:
+        """For each Across around the atom what is bound in it and which matches between the run's events can veto;
+        None if one vetoes whatever comes."""
+        before = {filter: (mu, matches) for filter, mu, matches in run.vetoed} if run else {}
+        found = set()
+        for filter, (formula, marks) in self.atoms[number].decides.items():
+            own, matches = frozenset((variable, n) for variable in marks), set[Mu]()
+            if run is not None and follow is not None and filter in follow.inside:
+                last = max(position for _, position in run.mu)
+                own |= before[filter][0]
+                matches |= before[filter][1]
+                for veto in follow.vetoes:
+                    if isinstance(veto, cel.Candidate) and veto.number == formula.number:
+                        ends = range(last + 1, n)
+                        matches |= {
+                            frozenset(bound_in(d)) for j in ends for _, _, d in self.meaning.of(veto, last + 1, j)
+                        }
+            can = {
+                d for d in matches if all(all_choices_hold(c, own | d, self.meaning.stream) for c in formula.clauses)
+            }
+            if can and not self.can_change(number, filter, formula):
+                return None
+            found.add((filter, own, frozenset(can)))
+        return found
+
+    def take(self, number: int, n: int, run: Run | None, follow: Follow | None = None) -> Run | None:
         """The run after event n was bound to the atom, None if that does not accept it. Conditions are checked as far
         as they are decided: a filter's side falls with the first event of its variable that fails it."""
         atom, event = self.atoms[number], self.meaning.stream[n]
+        inside = follow.inside if follow else frozenset[int]()
         if atom.type is not None and atom.type not in event.true:
             return None
         before = dict(run.sides) if run else {}
@@ -433,24 +485,31 @@ class Runs:
             if not holds_so_far:
                 return None
             compared.add((filter, own))
+        vetoed = self.vetoing(number, n, run, follow)
+        if vetoed is None:
+            return None
         mu = frozenset((variable, n) for variable in atom.marks) | (run.mu if run else frozenset())
-        return Run(number, run.start if run else n, mu, frozenset(sides), frozenset(compared))
+        start = run.start if run else n
+        return Run(number, start, mu, frozenset(sides), frozenset(compared), frozenset(vetoed))
 
     def available(self, follow: Follow, run: Run, n: int) -> bool:
         """Whether the follower may be bound to event n: nothing lies between behind `:`, and no veto behind `!`."""
         last = max(position for _, position in run.mu)
         if follow.contiguous and n > last + 1:
             return False
-        return not self.meaning.occurs(follow.vetoes, last + 1, n - 1)
+        if any(can for filter, _, can in run.vetoed if filter not in follow.inside):
+            return False
+        ordinary = [veto for veto in follow.vetoes if not isinstance(veto, cel.Candidate)]
+        return not self.meaning.occurs(ordinary, last + 1, n - 1)
 
     def taking(self) -> Iterator[set[Run]]:
         """The runs that take event 0, event 1, …"""
         runs: set[Run] = set()
         for n in range(len(self.meaning.stream)):
-            taken, kept = {self.take(q, n, None, frozenset()) for q in self.whole.first}, set()
+            taken, kept = {self.take(q, n, None) for q in self.whole.first}, set()
             for run in runs:
                 followers = [f for f in self.whole.follows if f.left == run.atom and self.available(f, run, n)]
-                after = {self.take(f.right, n, run, f.inside) for f in followers} - {None}
+                after = {self.take(f.right, n, run, f) for f in followers} - {None}
                 taken |= after
                 if not after:
                     kept.add(run)
@@ -463,8 +522,23 @@ class Runs:
     def matches(self) -> Iterator[list[Complex]]:
         """The matches that end at 0, at 1, …"""
         for n, taken in enumerate(self.taking()):
-            found = {(run.start, n, run.mu) for run in taken if run.atom in self.whole.last}
-            yield [c for c in found if all(any(self.meaning.surviving(absence, c)) for absence in self.absences)]
+            ended = [run for run in taken if run.atom in self.whole.last and not any(can for _, _, can in run.vetoed)]
+            yield [c for c in {(run.start, n, run.mu) for run in ended} if self.survives(c)]
+
+    def survives(self, c: Complex) -> bool:
+        """Did what must not happen before or after it not happen?"""
+        seen: Mu = frozenset()
+        for absence in self.absences:
+            found = list(self.meaning.surviving(absence, c))
+            if not found:
+                return False
+            seen |= found[0][2] - c[2]
+        return not any(
+            all(all_choices_hold(clause, c[2] | d, self.meaning.stream) for clause in across.clauses)
+            for across in self.around
+            for name, d in seen
+            if name == f"{SIGHTING}{across.number}"
+        )
 
 
 def as_match(complex_event: Complex) -> Match:

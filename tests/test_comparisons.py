@@ -67,7 +67,8 @@ def chosen(draw: st.DrawFn, depth: int = 3) -> Asked:
 
 @st.composite
 def greedy(draw: st.DrawFn, depth: int = 3) -> Asked:
-    formula = draw(comparing(depth, (*SIMPLE, *COMPARING)))
+    formula = draw(comparing(depth, (*SIMPLE, *COMPARING, "across", "across")))
+    assume(not any(isinstance(part, cel.Unless) for part in strategies.subformulas(formula)))
     consume = "NONE" if trails(formula) else draw(st.sampled_from(("NONE", "NONE", "PARTITION")))
     return windowed(draw, formula, Options("NEXT_MATCH", consume))
 
