@@ -64,7 +64,7 @@ def grown_ordered(ordered: Ordered) -> Ordered:
     return bigger
 
 
-@inlined
+@kernel
 def held(ordered):
     """How many items there are, with those that have left the window but not yet their block."""
     n = 0
