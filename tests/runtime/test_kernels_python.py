@@ -52,31 +52,41 @@ def test_kernels_as_plain_python() -> None:
 
 
 def _called(tree: ast.AST) -> Iterator[str]:
+    """The names that are called, with the module's where it is written."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            yield node.func.id if isinstance(node.func, ast.Name) else f"{ast.unparse(node.func)}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+        ):
+            yield f"{node.func.value.id}.{node.func.attr}"
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """(name, name with its module's) of what `from … import` brings."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((name.name, f"{node.module.rpartition('.')[2]}.{name.name}") for name in node.names)
+
+
+def _decorated(tree: ast.Module, by: str) -> list[ast.FunctionDef]:
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return [node for node in functions if by in map(ast.unparse, node.decorator_list)]
 
 
 def test_python_calls_nothing_that_has_no_entry() -> None:
     """A call from Python of what is `inlined` would crash the process."""
     files = [*(TESTS.parent / "runtime").glob("*.py"), *TESTS.rglob("*.py")]
-    functions = [(file, node) for file in files for node in ast.parse(file.read_text()).body]
-    compiled = {node for _, node in functions if isinstance(node, ast.FunctionDef)
-                and {ast.unparse(d) for d in node.decorator_list} & {"kernel", "inlined"}}  # fmt: skip
-    inlined = {
-        f"{file.stem}.{node.name}" for file, node in functions if isinstance(node, ast.FunctionDef)
-        and "inlined" in map(ast.unparse, node.decorator_list)
-    }  # fmt: skip
+    trees = {file: ast.parse(file.read_text()) for file in files}
+    inlined = {f"{file.stem}.{node.name}" for file, tree in trees.items() for node in _decorated(tree, "inlined")}
     assert {"cea.add_node", "registers.apply"} <= inlined
     wrong = []
-    for file, node in functions:
-        if node in compiled:
-            continue
-        imported = {
-            f"{part.module.rpartition('.')[2]}.{name.name}": name.name
-            for part in ast.walk(ast.parse(file.read_text())) if isinstance(part, ast.ImportFrom) and part.module
-            for name in part.names
-        }  # fmt: skip
-        own = {name.partition(".")[2] for name in inlined if name in imported or name.startswith(f"{file.stem}.")}
-        wrong += [(file.name, name) for name in _called(node) if name in inlined or name in own]
+    for file, tree in trees.items():
+        own = {node.name for node in _decorated(tree, "inlined")}
+        own |= {name for name, whole in _imported(tree) if whole in inlined}
+        compiled = [*_decorated(tree, "inlined"), *_decorated(tree, "kernel")]
+        calls = (name for node in tree.body if node not in compiled for name in _called(node))
+        wrong += [(file.name, name) for name in calls if name in own | inlined]
     assert not wrong
