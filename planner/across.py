@@ -37,7 +37,7 @@ def _below(across: cel.Across) -> cel.Formula:
     if last < 0 or last + 1 == len(steps):
         return across
     names = _own_names(across, steps[-1])
-    if None in names or not all(_passes(part, below, names) for part, below in pairwise(steps)):
+    if None in names or not all(_passes(part, below, names) for part, below in pairwise(steps[: last + 2])):
         return across
     made: cel.Formula = replace(across, inner=steps[last + 1])
     for part, below in zip(steps[last::-1], steps[last + 1 : 0 : -1], strict=True):

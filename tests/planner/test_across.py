@@ -42,6 +42,11 @@ def test_inside_what_chooses(around: str) -> None:
     assert inside_choices(compared(INSIDE[around](GAP))) == INSIDE[around](compared(GAP))
 
 
+def test_all_rounds_of_a_loop_that_is_chosen_from() -> None:
+    rounds = cel.Iteration(GAP)
+    assert inside_choices(compared(cel.Strategy("NXT", rounds))) == cel.Strategy("NXT", compared(rounds))
+
+
 @pytest.mark.parametrize("around", STAYS)
 def test_where_it_stands(around: str) -> None:
     assert inside_choices(compared(STAYS[around])) == compared(STAYS[around])
