@@ -168,13 +168,16 @@ class Part(NamedTuple):
     may_be_empty: bool = False
 
 
+Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.nodes.Greedy
+
+
 @dataclass
 class Position:
     """One occurrence of an atom. `asks`: (clause, (side, guard) for each side that speaks of this event)."""
 
     guard: frozenset[str | cel.Predicate]
     marks: frozenset[str]
-    asks: list[tuple[int, tuple[tuple[int, int], ...]]] = field(default_factory=list)
+    asks: list[tuple[int, Asked]] = field(default_factory=list)
 
 
 @dataclass
@@ -352,32 +355,38 @@ class _Builder:
         one = (len(self.positions) - 1,)
         return Part(one, one)
 
+    def inside(self, clauses: range, make: Callable[[], Part], asked: Callable[[int, Position], Asked]) -> Part:
+        """What `make` makes inside new clauses: its positions say what each asks of them, its edges that they go on."""
+        position, edge = len(self.positions), len(self.edges)
+        made = make()
+        for number in clauses:
+            for p in self.positions[position:]:
+                p.asks.append((number, asked(number, p)))
+            for e in self.edges[edge:]:
+                e.inside += (number,)
+        return made
+
+    def numbers(self, *n_sides: int) -> range:
+        """Numbers for new clauses with so many sides each."""
+        first = len(self.clauses)
+        self.clauses += n_sides
+        return range(first, len(self.clauses))
+
     def clause(self, inner: cel.Formula, sides: tuple[tuple[str | None, cel.Predicate], ...]) -> Part:
         """φ FILTER (P₁(x₁) OR …): every position says which sides speak of it, by the variables it has so far."""
-        number = len(self.clauses)
-        self.clauses.append(len(sides))
         guards = [self.composer.side(*side)[1] for side in sides]
-        position, edge = len(self.positions), len(self.edges)
-        made = self.part(inner)
-        for p in self.positions[position:]:
-            spoken = [variable is None or variable in p.marks for variable, _ in sides]
-            p.asks.append((number, tuple((i, guard) for i, guard in enumerate(guards) if spoken[i])))
-        for e in self.edges[edge:]:
-            e.inside += (number,)
-        return made
+
+        def asked(_: int, p: Position) -> Asked:
+            spoken = (variable is None or variable in p.marks for variable, _ in sides)
+            return tuple((i, guard) for i, (guard, own) in enumerate(zip(guards, spoken, strict=True)) if own)
+
+        return self.inside(self.numbers(len(sides)), lambda: self.part(inner), asked)
 
     def vetoed(self, formula: cel.Across, inner: cel.Formula) -> Part:
         """φ with comparisons between its events and what must not happen between them."""
-        number = len(self.clauses)
-        self.clauses.append(0)
+        (number,) = clauses = self.numbers(0)
         self.across[number] = self.composer.deciding(formula)
-        position, edge = len(self.positions), len(self.edges)
-        made = self.part(inner)
-        for p in self.positions[position:]:
-            p.asks.append((number, ((self.composer.mask(p.marks), UNUSED),)))
-        for e in self.edges[edge:]:
-            e.inside += (number,)
-        return made
+        return self.inside(clauses, lambda: self.part(inner), lambda _, p: ((self.composer.mask(p.marks), UNUSED),))
 
     def comparisons(self, inner: cel.Formula, clauses: list[nodes.Compared]) -> Part:
         """φ FILTER with comparisons of events."""
@@ -385,18 +394,15 @@ class _Builder:
 
     def compared_in(self, make: Callable[[], Part], clauses: list[nodes.Compared]) -> Part:
         """The clauses around what `make` makes: every position says of which choices it is an event."""
-        first = len(self.clauses)
-        self.clauses += [0] * len(clauses)
-        position, edge = len(self.positions), len(self.edges)
-        made = make()
-        for number, compared in enumerate(clauses, first):
-            self.compared[number] = compared
-            for p in self.positions[position:]:
-                mask = self.composer.mask(p.marks)
-                own = tuple((k, UNUSED) for k, choice in enumerate(compared.choices) if mask & choice.mask)
-                p.asks.append((number, own))
-            for e in self.edges[edge:]:
-                e.inside += (number,)
+        numbers = self.numbers(*[0] * len(clauses))
+        compared = dict(zip(numbers, clauses, strict=True))
+
+        def asked(number: int, p: Position) -> Asked:
+            mask = self.composer.mask(p.marks)
+            return tuple((k, UNUSED) for k, choice in enumerate(compared[number].choices) if mask & choice.mask)
+
+        made = self.inside(numbers, make, asked)
+        self.compared |= compared
         return made
 
     def joined(self, a: Part, b: Part, contiguous: bool = False, absences: tuple[int, ...] = ()) -> Part:
