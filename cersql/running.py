@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from rich.console import Console
 
 from cersql import output, tables
+from cersql.lexer import tokens
 from cersql.local import started
 from cersql.progress import Progress
 from cersql.reports import CommandError, StatementError, UsageError, put, warning_report
@@ -22,6 +23,8 @@ from runtime.errors import CersqlError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from cersql.statements import Statement as Found
 
 
 class ScriptError(Exception):
@@ -39,6 +42,7 @@ def run(arguments: Namespace) -> None:
         _check_one_result(script, statements, format)
     if path is not None:
         output.check_path(path, [*(table.path for table in arguments.table), *_files(arguments)])
+    _check_syntax(statements[0])
     with session("cersql run", arguments) as (spark, progress, _), _target(path, format) as target:
         for number, statement in enumerate(statements, 1):
             progress.step(f"statement {number} of {len(statements)}" if len(statements) > 1 else "running")
@@ -144,6 +148,35 @@ def holds_pattern(statement: Statement) -> bool:
     from cersql.statements import is_ours
 
     return statement.words[0] not in ("SHOW", "DROP", "DESC", "DESCRIBE") and is_ours(statement.text)
+
+
+def _check_syntax(statement: Statement) -> None:
+    """Raises StatementError for a mistake in a query that can be seen without Spark, which takes seconds to start.
+
+    What Spark might accept is left to it: a query has a RETURN and a PATTERN. Of the statements after the first the
+    mistakes are told after the results of those before them.
+    """
+    from cersql.parse import parse
+    from cersql.statements import queries_of
+
+    try:
+        for query in queries_of(_found(statement)):
+            words = {token.upper for token in tokens(statement.text, query.start, query.end)}
+            if {"PATTERN", "RETURN"} <= words:
+                parse(statement.text, start=query.start, end=query.end)
+    except CersqlError as error:
+        raise StatementError(statement, error) from None
+
+
+def _found(statement: Statement) -> Found | None:
+    """What of ours the statement is; None too where to say what it is takes Spark."""
+    from cersql.errors import ParseError
+    from cersql.statements import find
+
+    try:
+        return find(statement.text)
+    except ParseError:
+        return None
 
 
 @contextlib.contextmanager

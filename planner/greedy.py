@@ -70,9 +70,14 @@ SIMPLE = (
 
 
 def is_simple(formula: cel.Formula) -> bool:
-    """Is it made of types, sequences, loops, OR, ALL of a few events, and filters alone?"""
-    if isinstance(formula, cel.All):
-        return any_order(formula) is not None
+    """Is it made of types, sequences, loops, OR, ALL of a few events, filters, and what must not happen in between?"""
+    match formula:
+        case cel.All():
+            return any_order(formula) is not None
+        case cel.Absent(left, _, right):
+            return is_simple(left) and is_simple(right)
+        case cel.Across(inner):
+            return not is_around(formula) and is_simple(inner)
     return isinstance(formula, SIMPLE) and all(map(is_simple, cel.children(formula)))
 
 

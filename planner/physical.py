@@ -12,6 +12,7 @@ Four ways to partition the stream:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from planner import cel
 from planner.automaton import Automaton, Guard, own_type, show_guard
@@ -148,13 +149,24 @@ def _why_compared(made: Lowered) -> tuple[str, ...]:
 def _cost(machine: object) -> str:
     """What an event costs where runs wait with a value."""
     assert isinstance(machine, nodes.Registers)
-    waits = (machine.holds > 0) & (machine.goes_on > 0)
+    waits = machine.holds > 0
+    waits[: len(machine.goes_on)] &= machine.goes_on > 0
     indexed, sorted_ = (machine.index_of != nodes.NOBODY) & (machine.holds == 1), machine.ordered_of != nodes.NOBODY
-    if not (waits & ~indexed).any():
+    if not (waits & ~indexed).any() and not _looks_at_all(machine):
         return "found by an index: a constant cost per event"
-    if not (waits & ~indexed & ~sorted_).any():
+    if not (waits & ~indexed & ~sorted_).any() and not _looks_at_all(machine):
         return "found by an ordered index: a logarithmic cost per event"
     return "a cost by the values that wait in the window"
+
+
+def _looks_at_all(machine: nodes.Registers) -> bool:
+    """Does what must not happen look at each run that waits, which neither ends nor has the value it asks for?"""
+    first = len(machine.source) - len(machine.veto_to)
+    return any(
+        machine.wanted[edge] == nodes.NOBODY and (machine.op_kind[begin:end] != nodes.RESET).any()
+        for edge, (begin, end) in enumerate(pairwise(machine.op_of.tolist()))
+        if edge >= first
+    )
 
 
 def guard_sql(guard: Guard, query: Query) -> str:

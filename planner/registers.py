@@ -1,8 +1,9 @@
 """Greedy node → nodes.Registers: patterns whose comparisons need a few registers, run by a kernel.
 
-The positions and edges are those of planner.greedy; its rule that a run must take what it can is `Runs.greedy`. What a
-clause asks of later events is held in a register for each of its sides; a register is forgotten as soon as no way leads
-to an event that is compared with it, so that runs which have nothing left to compare are one.
+The positions and edges are those of planner.greedy; its rule that a run must take what it can is `Runs.greedy`. What
+conditions ask is planner.register_clauses's; a register is forgotten as soon as no way leads to an event that is
+compared with it, so that runs which have nothing left to compare are one. Where what must not happen has come, a run
+goes on at a *place* of its own, which is the position without the ways that it has closed.
 
 Not every pattern can be run so. `registers_of` then says why, and the general engine (runtime.bound) runs it.
 """
@@ -10,224 +11,25 @@ Not every pattern can be run so. `registers_of` then says why, and the general e
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from planner.register_clauses import Clauses, NotByRegisters, Op, Veto
 from runtime import nodes
-from runtime.nodes import Compared, Greedy
+from runtime.nodes import Follow, Greedy
 
-_CHECKS = {
-    "<": nodes.LESS,
-    "<=": nodes.LESS_EQUAL,
-    ">": nodes.GREATER,
-    ">=": nodes.GREATER_EQUAL,
-    "=": nodes.EQUAL,
-    "<>": nodes.UNEQUAL,
-}
-# left op right, with the sides exchanged
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
-Op = tuple[int, int, int]  # kind, register, term
-Edge = tuple[int, bool, list[Op]]  # source, contiguous, ops
+MOST_PLACES = 8  # of one position
+Ops = list[Op]
 
 
-@dataclass
-class Clause:
-    """A clause and its registers: the first of choice k is `first + k`. `ops[k]`: what an event of choice k does."""
-
-    number: int
-    first: int
-    n: int
-    ops: list[list[Op]]
-    checked: list[set[int]]  # by choice: the registers that its events are compared with
-
-    @property
-    def registers(self) -> range:
-        return range(self.first, self.first + self.n)
-
-
-@dataclass
-class _Builder:
-    greedy: Greedy
-    keep: int
-    clauses: list[Clause] = field(default_factory=list)
-    n_registers: int = 0
-
-    def why_not(self) -> str | None:
-        """What keeps the pattern from being run with registers; the clauses are ready if it is None."""
-        node = self.greedy
-        if node.vetoes:
-            return "something must not happen in between"
-        compared = dict(node.compared)
-        if len(compared) != len(node.clauses):
-            return "an OR of conditions on several variables"
-        for followers in (node.first, *((f.position for f in follow) for follow in node.follow)):
-            marks = [node.masks[q] & self.keep for q in followers]
-            if len(set(marks)) < len(marks) or 0 in marks:
-                return "two ways lead to the same events in the same variables"
-        for number, clause in compared.items():
-            made = self._clause(number, clause)
-            if isinstance(made, str):
-                return made
-            self.clauses.append(made)
-        return None
-
-    def _clause(self, number: int, clause: Compared) -> Clause | str:
-        if len(clause.comparisons) != 1 or clause.tests:
-            return "an OR of comparisons"
-        ((left, op, right),) = clause.comparisons
-        if op not in _CHECKS:
-            return f"the operator {op}"
-        first, n = self.n_registers, len(clause.choices)
-        if left.choice == right.choice and not clause.choices[left.choice].pairs:
-            return Clause(number, first, 0, [[(nodes.OWN + _CHECKS[op], left.number, right.number)]], [set()])
-        self.n_registers += n
-        if left.choice == right.choice:
-            if left.which == right.which:
-                return "a condition on the later of two events alone"
-            (early, late, op) = (left, right, op) if left.which == 0 else (right, left, _MIRRORED[op])
-            ops = [[(_CHECKS[op], first, late.number), (nodes.SET, first, early.number)]]
-            return Clause(number, first, 1, ops, [{first}])
-        if any(choice.pairs for choice in clause.choices):
-            return "consecutive events of one variable compared with another's"
-        if op == "<>" and any(self._can_repeat(number, k) for k in range(n)):
-            return "<> with a variable that can be several events"
-        a, b = first + left.choice, first + right.choice
-        keeps = {"<": (nodes.GREATEST, nodes.LEAST), ">": (nodes.LEAST, nodes.GREATEST)}
-        own, other = keeps.get(op[0] if op != "<>" else "", (nodes.SAME, nodes.SAME))
-        by_choice = {
-            left.choice: [(_CHECKS[_MIRRORED[op]], b, left.number), (own, a, left.number)],
-            right.choice: [(_CHECKS[op], a, right.number), (other, b, right.number)],
-        }
-        ops = [by_choice[k] for k in range(n)]
-        return Clause(number, first, n, ops, [{b} if k == left.choice else {a} for k in range(n)])
-
-    def _can_repeat(self, number: int, choice: int) -> bool:
-        """Can a choice be made twice in one round of the clause?"""
-        binds = {p for p in range(len(self.greedy.masks)) if choice in self._choices(p, number)}
-        for p in binds:
-            todo, seen = [p], set[int]()
-            while todo:
-                for f in self.greedy.follow[todo.pop()]:
-                    if number in f.inside and f.position not in seen:
-                        seen.add(f.position)
-                        todo.append(f.position)
-            if seen & binds:
-                return True
-        return False
-
-    def _choices(self, position: int, number: int) -> list[int]:
-        """The choices of a clause that an event at the position belongs to; none also where it stands outside."""
-        return [k for n, asks in self.greedy.asks[position] if n == number for k, _ in asks]
-
-    def needed(self) -> list[set[int]]:
-        """For each position the registers that hold something there and that a later event can be compared with."""
-        return [live & held for live, held in zip(self._live(), self._held(), strict=True)]
-
-    def _held(self) -> list[set[int]]:
-        """For each position the registers that an event so far can have set."""
-
-        def own(q: int) -> set[int]:
-            ops = [op for clause in self.clauses for k in self._choices(q, clause.number) for op in clause.ops[k]]
-            return {register for kind, register, _ in ops if nodes.SET <= kind < nodes.OWN}
-
-        found = [own(q) for q in range(len(self.greedy.masks))]
-        todo = list(range(len(found)))
-        while todo:
-            p = todo.pop()
-            for f in self.greedy.follow[p]:
-                going_on = {r for clause in self.clauses if clause.number in f.inside for r in clause.registers}
-                more = (found[p] & going_on) - found[f.position]
-                if more:
-                    found[f.position] |= more
-                    todo.append(f.position)
-        return found
-
-    def _live(self) -> list[set[int]]:
-        """For each position the registers that a later event can be compared with, or that can still change."""
-        found: list[set[int]] = [set() for _ in self.greedy.masks]
-        changed = True
-        while changed:
-            changed = False
-            for p, follow in enumerate(self.greedy.follow):
-                for f in follow:
-                    for clause in self.clauses:
-                        if clause.number not in f.inside:
-                            continue
-                        checked = {r for k in self._choices(f.position, clause.number) for r in clause.checked[k]}
-                        more = (checked | (found[f.position] & set(clause.registers))) - found[p]
-                        found[p] |= more
-                        changed = changed or bool(more)
-        return found
-
-    def edge_ops(self, q: int, inside: Iterable[int] | None, needed: set[int]) -> list[Op]:
-        """What a run does that takes an event at q; `inside`: the clauses that go on, None from the beginning."""
-        ops: list[Op] = []
-        for clause in self.clauses:
-            if inside is not None and clause.number not in inside:
-                ops += [(nodes.RESET, r, 0) for r in clause.registers]
-            for k in self._choices(q, clause.number):
-                ops += clause.ops[k]
-            ops += [(nodes.RESET, r, 0) for r in clause.registers if r not in needed]
-        return ops
-
-
-def _equal_term(ops: list[Op], register: int | None) -> int:
-    """The term to which a run's register must be equal for an edge, as it was when the event came; NOBODY: none."""
-    for kind, own, term in ops:
-        if own == register and kind < nodes.OWN:
-            return term if kind == nodes.EQUAL else nodes.NOBODY
-    return nodes.NOBODY
-
-
-def _indexes(edges: list[Edge], n: int) -> dict[int, int]:
-    """For each position the register that most edges from it want to be equal to something."""
-    found: dict[int, int] = {}
-    for p in range(n):
-        own = [ops for source, _, ops in edges if source == p]
-        asked = [r for ops in own for r in {r for kind, r, _ in ops if kind == nodes.EQUAL}]
-        usable = [r for r in asked if any(_equal_term(ops, r) != nodes.NOBODY for ops in own)]
-        if usable:
-            found[p] = max(set(usable), key=lambda r: (usable.count(r), -r))
-    return found
-
-
-def _range(ops: list[Op], register: int, kept: bool) -> tuple[int, int] | None:
-    """The check (kind, term) by which an edge takes the runs of an ordered index, (EVERY, 0) if it takes all; None if
-    it does more with the register than to check it once and forget it. `kept`: it is needed afterwards."""
-    check = (nodes.EVERY, 0)
-    old = True  # the register holds what it did before the event
-    for kind, own, term in ops:
-        if own != register or kind >= nodes.OWN or not old:
-            continue
-        if kind in (nodes.RESET, nodes.SET):
-            old = False
-        elif kind > nodes.SET or check[0] != nodes.EVERY:
-            return None
-        else:
-            check = (kind, term)
-    return None if old and kept else check
-
-
-def _ordered(edges: list[list[Edge]], needed: list[set[int]], index: dict[int, int]) -> dict[int, tuple[int, dict]]:
-    """The positions whose runs an ordered index finds: the register, and for each edge (by q and place) its range."""
-    found: dict[int, tuple[int, dict]] = {}
-    for p, registers in enumerate(needed):
-        if len(registers) != 1 or p in index:
-            continue
-        (register,) = registers
-        own = {(q, i): edge for q, to in enumerate(edges) for i, edge in enumerate(to) if edge[0] == p}
-        ranges = {at: _range(ops, register, register in needed[at[0]]) for at, (_, _, ops) in own.items()}
-        if any(contiguous for _, contiguous, _ in own.values()) or None in ranges.values():
-            continue
-        found[p] = register, ranges
-    return found
-
-
-def _near(contiguous: list[bool]) -> int:
-    return nodes.ONLY_NEAR if contiguous and all(contiguous) else int(any(contiguous))
+class Edge(NamedTuple):
+    source: int
+    to: int  # the place a run goes to, or NOBODY
+    contiguous: bool
+    ops: Ops
 
 
 class Runs(NamedTuple):
@@ -237,59 +39,275 @@ class Runs(NamedTuple):
     apart: bool = False
 
 
+@dataclass
+class _Places:
+    """Where runs wait: the positions, then for each the ways that are left when something has happened."""
+
+    greedy: Greedy
+    follow: list[tuple[Follow, ...]]
+    closing: list[tuple[int, int, int]] = field(default_factory=list)  # (place, absence, the place after it or NOBODY)
+
+    @classmethod
+    def of(cls, greedy: Greedy) -> _Places:
+        made = cls(greedy, list(greedy.follow))
+        for position in range(len(greedy.follow)):
+            made.close(position)
+        return made
+
+    def close(self, position: int) -> None:
+        numbers: dict[tuple[Follow, ...], int] = {}
+        todo = [position]
+        for place in todo:
+            for absence in sorted({v for f in self.follow[place] for v in f.absences}):
+                left = tuple(f for f in self.follow[place] if not f.contiguous and absence not in f.absences)
+                if left and left not in numbers:
+                    if len(numbers) == MOST_PLACES:
+                        raise NotByRegisters("too many things must not happen after one event")
+                    numbers[left] = len(self.follow)
+                    todo.append(len(self.follow))
+                    self.follow.append(left)
+                self.closing.append((place, absence, numbers[left] if left else nodes.NOBODY))
+
+
+class _Builder:
+    def __init__(self, greedy: Greedy, keep: int) -> None:
+        self.greedy = greedy
+        for followers in (greedy.first, *((f.position for f in follow) for follow in greedy.follow)):
+            marks = [greedy.masks[q] & keep for q in followers]
+            if len(set(marks)) < len(marks) or 0 in marks:
+                raise NotByRegisters("two ways lead to the same events in the same variables")
+        self.clauses = Clauses(greedy)
+        self.places = _Places.of(greedy)
+        self.n = len(self.places.follow)
+        edges = [Edge(nodes.FROM_START, q, False, self._taking(q, None)) for q in greedy.first]
+        for place, follow in enumerate(self.places.follow):
+            gap = [self.clauses.vetoes[absence] for absence in sorted({v for f in follow for v in f.absences})]
+            ended = [(nodes.RESET, register, 0) for veto in gap for _, register, _ in veto.after]
+            edges += [Edge(place, f.position, f.contiguous, self._taking(f.position, f, ended)) for f in follow]
+        # A veto edge per guard, those of a place before those of the places that it leads to.
+        vetoes = [(self.clauses.vetoes[absence], place, to) for place, absence, to in sorted(self.places.closing)]
+        guarded = [(guard, self._vetoing(veto, place, to)) for veto, place, to in vetoes for guard in veto.guards]
+        self.veto_guards = [guard for guard, _ in guarded]
+        held = _held(self.n, [*edges, *(edge for _, edge in guarded)])
+        live = _live(self.n, [*edges, *(edge for _, edge in guarded)])
+        self.needed = [a & b for a, b in zip(held, live, strict=True)]
+        self.edges = sorted((self._tidy(edge) for edge in edges), key=lambda edge: edge.to)
+        self.veto_edges = [self._tidy(edge) for _, edge in guarded]
+
+    def _taking(self, q: int, follow: Follow | None, ended: Iterable[Op] = ()) -> Ops:
+        """What a run does that takes an event at q; `follow`: the way there, None from the beginning; `ended`: what
+        it does with what must not happen between the last event and this one, when that has been asked for."""
+        ops: Ops = []
+        for absence in () if follow is None else follow.absences:
+            veto = self.clauses.vetoes[absence]
+            if veto.leaves and q not in veto.late:
+                raise NotByRegisters("what must not happen is compared with an event that comes later")
+            ops += veto.after
+        ops += ended
+        for clause in self.clauses.made:
+            if follow is not None and clause.number not in follow.inside:
+                ops += [(nodes.RESET, r, 0) for r in clause.registers]
+            ops += clause.ops.get(q, [])
+        return ops
+
+    def _vetoing(self, veto: Veto, place: int, to: int) -> Edge:
+        """The runs that the veto concerns; those for which a later event decides stay where they are."""
+        return Edge(place, place if veto.leaves else to, False, veto.ops)
+
+    def _tidy(self, edge: Edge) -> Edge:
+        """Forgets what is not needed any more where the run goes to."""
+        if edge.to == nodes.NOBODY:
+            return edge
+        before = set() if edge.source == nodes.FROM_START else self.needed[edge.source]
+        stale = _written(edge.ops, before) - self.needed[edge.to]
+        return edge._replace(ops=[*edge.ops, *((nodes.RESET, r, 0) for r in sorted(stale))])
+
+
+# ---------------------------------------------------------------- what registers hold, and are still asked for
+
+
+def _written(ops: Ops, held: set[int]) -> set[int]:
+    """The registers that can hold something after the ops."""
+    found = set(held)
+    for kind, register, _ in _single_ops(ops):
+        if kind == nodes.RESET:
+            found.discard(register)
+        elif nodes.SET <= kind <= nodes.LOWEST or kind >= nodes.FAILED:
+            found.add(register)
+    return found
+
+
+def _asked(ops: Ops, live: set[int]) -> set[int]:
+    """The registers that the ops, or what comes after them, can look at."""
+    found = set(live)
+    for kind, register, term in reversed(list(_single_ops(ops))):
+        if kind in (nodes.RESET, nodes.SET, nodes.NOTE):
+            found.discard(register)
+        elif nodes.BOTH <= kind < nodes.REFUSED:
+            found |= {register, term}
+        elif nodes.LESS <= kind < nodes.SET or kind == nodes.NOT_ALL or nodes.REFUSED <= kind < nodes.ANY_OF:
+            found.add(register)
+        elif kind == nodes.NOTED:
+            found.add(register)
+    return found
+
+
+def _single_ops(ops: Ops) -> Iterator[Op]:
+    """All ops; the sides of an OR one by one."""
+    return (op for op in ops if op[0] != nodes.ANY_OF)
+
+
+def _held(n: int, edges: list[Edge]) -> list[set[int]]:
+    """For each place the registers that can hold something there."""
+    found: list[set[int]] = [set() for _ in range(n)]
+    changed = True
+    while changed:
+        changed = False
+        for source, to, _, ops in edges:
+            if to != nodes.NOBODY:
+                more = _written(ops, set() if source == nodes.FROM_START else found[source]) - found[to]
+                found[to] |= more
+                changed = changed or bool(more)
+    return found
+
+
+def _live(n: int, edges: list[Edge]) -> list[set[int]]:
+    """For each place the registers that can still be looked at."""
+    found: list[set[int]] = [set() for _ in range(n)]
+    changed = True
+    while changed:
+        changed = False
+        for source, to, _, ops in edges:
+            if source != nodes.FROM_START:
+                more = _asked(ops, set() if to == nodes.NOBODY else found[to]) - found[source]
+                found[source] |= more
+                changed = changed or bool(more)
+    return found
+
+
+# ---------------------------------------------------------------- indexes
+
+
+def _of_register(ops: Ops, register: int) -> Iterator[tuple[int, int]]:
+    """(kind, term) of what is done with a register, one after the other; ANY_OF where an OR looks at it."""
+    at = 0
+    while at < len(ops):
+        kind, own, term = ops[at]
+        at += 1
+        if kind == nodes.ANY_OF:
+            if register in _asked(ops[at : at + own], set()):
+                yield nodes.ANY_OF, 0
+            at += own
+        elif own == register and not nodes.OWN <= kind < nodes.BOTH:
+            yield kind, term
+
+
+def _equal_term(ops: Ops, register: int | None) -> int:
+    """The term to which a run's register must be equal for an edge, as it was when the event came; NOBODY: none."""
+    if register is None:
+        return nodes.NOBODY
+    kind, term = next(_of_register(ops, register), (nodes.RESET, 0))
+    return term if kind == nodes.EQUAL else nodes.NOBODY
+
+
+def _indexes(edges: list[Edge], n: int) -> dict[int, int]:
+    """For each place the register that most edges from it want to be equal to something."""
+    found: dict[int, int] = {}
+    for p in range(n):
+        own = [edge.ops for edge in edges if edge.source == p]
+        usable = [r for ops in own for r in {r for kind, r, _ in ops if kind == nodes.EQUAL}
+                  if _equal_term(ops, r) != nodes.NOBODY]  # fmt: skip
+        if usable:
+            found[p] = max(set(usable), key=lambda r: (usable.count(r), -r))
+    return found
+
+
+def _range(ops: Ops, register: int, kept: bool) -> tuple[int, int] | None:
+    """The check (kind, term) by which an edge takes the runs of an ordered index, (EVERY, 0) if it takes all; None if
+    it does more with the register than to check it once and forget it. `kept`: it is needed afterwards."""
+    check = (nodes.EVERY, 0)
+    for kind, term in _of_register(ops, register):
+        if kind in (nodes.RESET, nodes.SET):
+            return check
+        if kind > nodes.SET or check[0] != nodes.EVERY:
+            return None
+        check = (kind, term)
+    return None if kept else check
+
+
+def _ordered(made: _Builder, index: dict[int, int]) -> dict[int, tuple[int, dict[int, tuple[int, int]]]]:
+    """The places whose runs an ordered index finds: the register, and for each edge (by its number) its range.
+
+    What must not happen may end all runs of such a place, but not some of them, nor move them.
+    """
+    found: dict[int, tuple[int, dict[int, tuple[int, int]]]] = {}
+    moving = {p for edge in made.veto_edges if edge.ops or edge.to != nodes.NOBODY for p in (edge.source, edge.to)}
+    for p, registers in enumerate(made.needed):
+        if len(registers) != 1 or p in index or p in moving:
+            continue
+        (register,) = registers
+        own = {e: edge for e, edge in enumerate(made.edges) if edge.source == p}
+        ranges = {e: _range(edge.ops, register, register in made.needed[edge.to]) for e, edge in own.items()}
+        if not any(edge.contiguous for edge in own.values()) and None not in ranges.values():
+            found[p] = register, {e: range_ for e, range_ in ranges.items() if range_ is not None}
+    return found
+
+
+# ---------------------------------------------------------------- arrays
+
+
 def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) -> nodes.Registers | str:
     """The node for runtime.registers, or what keeps the pattern from being run so.
 
     `labels`: the number of the label for each mask, of which `keep` are the bits that tell matches apart.
     """
-    builder = _Builder(greedy, keep)
-    why = builder.why_not()
-    if why is not None:
-        return why
-    needed = builder.needed()
-    edges: dict[int, list[Edge]] = defaultdict(list)
-    for q in greedy.first:
-        edges[q].append((nodes.FROM_START, False, builder.edge_ops(q, None, needed[q])))
-    for p, follow in enumerate(greedy.follow):
-        for f in follow:
-            edges[f.position].append((p, f.contiguous, builder.edge_ops(f.position, f.inside, needed[f.position])))
-    n = len(greedy.masks)
-    flat = [edge for q in range(n) for edge in edges[q]]
-    ops = [op for _, _, own in flat for op in own]
-    index = _indexes(flat, n)
+    try:
+        made = _Builder(greedy, keep)
+    except NotByRegisters as why:
+        return str(why)
+    n, positions = made.n, range(len(greedy.masks))
+    edges = [*made.edges, *made.veto_edges]
+    ops = [op for edge in edges for op in edge.ops]
+    index = _indexes(edges, n)
     # Of an ordered index a union of runs is taken, and none can be taken out.
-    ordered = {} if runs.greedy or runs.apart else _ordered([edges[q] for q in range(n)], needed, index)
+    ordered = {} if runs.greedy or runs.apart else _ordered(made, index)
     numbers = {p: x for x, p in enumerate(ordered)}
-    ranges = [
-        ordered[source][1][q, i] if source in ordered else (nodes.EVERY, 0)
-        for q in range(n)
-        for i, (source, _, _) in enumerate(edges[q])
-    ]
+    ranges = [ordered[edge.source][1].get(e, (nodes.EVERY, 0)) if edge.source in ordered else (nodes.EVERY, 0)
+              for e, edge in enumerate(edges)]  # fmt: skip
 
     def ints(values: Iterable[int]) -> np.ndarray:
         return np.array(list(values), np.int64)
 
+    def ends(sizes: Iterable[int]) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum(ints(sizes))]).astype(np.int64)
+
     return nodes.Registers(
         guard=ints(greedy.guards),
         label=ints(labels[mask & keep] for mask in greedy.masks),
-        last=ints(p in greedy.last for p in range(n)),
-        goes_on=ints(bool(follow) for follow in greedy.follow),
-        near=ints(_near([f.contiguous for f in follow]) for follow in greedy.follow),
-        edge_of=np.concatenate([[0], np.cumsum([len(edges[q]) for q in range(n)])]).astype(np.int64),
-        source=ints(source for source, _, _ in flat),
-        contiguous=ints(contiguous for _, contiguous, _ in flat),
-        wanted=ints(_equal_term(own, index.get(source)) for source, _, own in flat),
+        last=ints(p in greedy.last for p in positions),
+        goes_on=ints(bool(greedy.follow[p]) for p in positions),
+        near=ints(_near([f.contiguous for f in follow]) for follow in made.places.follow),
+        edge_of=ends(sum(edge.to == q for edge in made.edges) for q in positions),
+        source=ints(edge.source for edge in edges),
+        contiguous=ints(edge.contiguous for edge in edges),
+        wanted=ints(_equal_term(edge.ops, index.get(edge.source)) for edge in edges),
         index_of=ints(index.get(p, nodes.NOBODY) for p in range(n)),
         ordered_of=ints(numbers.get(p, nodes.NOBODY) for p in range(n)),
         sorted_by=ints(ordered[p][0] if p in ordered else nodes.NOBODY for p in range(n)),
         range_kind=ints(kind for kind, _ in ranges),
         range_term=ints(term for _, term in ranges),
-        holds=ints(map(len, needed)),
-        op_of=np.concatenate([[0], np.cumsum([len(own) for _, _, own in flat])]).astype(np.int64),
+        holds=ints(map(len, made.needed)),
+        op_of=ends(len(edge.ops) for edge in edges),
         op_kind=ints(kind for kind, _, _ in ops),
         op_register=ints(register for _, register, _ in ops),
         op_term=ints(term for _, _, term in ops),
-        n_registers=builder.n_registers + runs.apart,
+        veto_guard=ints(made.veto_guards),
+        veto_to=ints(edge.to for edge in made.veto_edges),
+        n_registers=made.clauses.n_registers + runs.apart,
         greedy=runs.greedy,
         apart=runs.apart,
     )
+
+
+def _near(contiguous: list[bool]) -> int:
+    return nodes.ONLY_NEAR if contiguous and all(contiguous) else int(any(contiguous))

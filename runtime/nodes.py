@@ -292,10 +292,17 @@ class NotAfter(Node):
     window: int
 
 
-# Kinds of ops of Registers: checks of a register with a term of the event, then changes.
+# Kinds of ops of Registers. Checks of a register with a term of the event:
 RESET, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, UNEQUAL = range(7)
-SET, GREATEST, LEAST, SAME = range(7, 11)
+# Changes of a register: by a term; to whether the event satisfies a guard; by a term that vetoes, which no NULL does.
+SET, GREATEST, LEAST, SAME, NOTE, HIGHEST, LOWEST = range(7, 14)
+NOT_ALL = 14  # fails if the register holds the `term`: all of these bits
 OWN = 16  # + a check: of two terms of the event; the register is the number of the first
+BOTH = 32  # + a check: of two registers; the term is the number of the second
+REFUSED = 48  # + a check, which must fail, of a register with a term
+ANY_OF = 64  # one of the next `register` ops must pass, or a register in them is still empty:
+HOLDS, NOTED = 65, 66  # among these: the event satisfies a guard; a NOTE said so
+FAILED = 128  # + the number of a bit: set in the register if the event does not satisfy a guard
 NOBODY = -1  # no register, term, or run
 ONLY_NEAR = 2  # nothing but contiguous followers
 EVERY = -1  # no check: all runs pass
@@ -316,6 +323,10 @@ class Registers(Node):
     there takes the runs whose register passes `range_kind[e]` with the term `range_term[e]`, or all: EVERY.
     `holds[p]`: how many registers mean something at p. `greedy`: a run must take what it can, and is then not there
     any more (SKIP TILL NEXT MATCH). `apart`: the last register is where a run began (AFTER MATCH SKIP).
+
+    Veto v is of what must not happen: an event with veto_guard[v] moves the runs at the source of edge (number of edges
+    + v) that pass the ops of that edge to position veto_to[v], or ends them: NOBODY. Such positions come after those of
+    the pattern, which `guard`, `label`, `last` and `goes_on` are of; no event leads there.
     """
 
     guard: IntArray
@@ -337,6 +348,8 @@ class Registers(Node):
     op_kind: IntArray
     op_register: IntArray
     op_term: IntArray
+    veto_guard: IntArray
+    veto_to: IntArray
     n_registers: int
     greedy: bool = False
     apart: bool = False

@@ -90,6 +90,12 @@ def clear(ordered):
 
 
 @inlined
+def clear_one(ordered, x):
+    """Drop all of one index."""
+    ordered.ends[x, N_BLOCKS], ordered.ends[x, END] = 0, 0
+
+
+@inlined
 def push(arena, ordered, x, value, node, now, width, strict):
     """Add an item; the caller has seen to the room. Amortized O(log n)."""
     end, b = ordered.ends[x, END], ordered.ends[x, N_BLOCKS]

@@ -26,22 +26,32 @@ from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, extend, inside, link
 from runtime.jit import inlined, kernel
 from runtime.nodes import (
+    ANY_OF,
+    BOTH,
     EQUAL,
     EVERY,
+    FAILED,
     FROM_START,
     GREATER,
     GREATER_EQUAL,
     GREATEST,
+    HIGHEST,
+    HOLDS,
     LEAST,
     LESS,
     LESS_EQUAL,
+    LOWEST,
     NOBODY,
+    NOT_ALL,
+    NOTE,
+    NOTED,
     ONLY_NEAR,
     OWN,
+    REFUSED,
     RESET,
     SET,
 )
-from runtime.ordered import clear, lacks_room, passing, push, room
+from runtime.ordered import clear, clear_one, lacks_room, passing, push, room
 from runtime.picking import NO_COPIES, NXT, compared
 from runtime.program import NULL_CODE
 
@@ -107,6 +117,8 @@ class Automaton(NamedTuple):
     op_kind: AnyArray
     op_register: AnyArray
     op_term: AnyArray
+    veto_guard: AnyArray
+    veto_to: AnyArray
 
 
 def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.dtype) -> Entries:
@@ -279,20 +291,82 @@ def changed(kind, old, value):
 
 
 @inlined
+def holds(symbols, row, guard):
+    """Does an event satisfy a guard?"""
+    return guard < 0 or (symbols[row, guard // 62] >> (guard % 62)) & 1 != 0
+
+
+@inlined
+def some_side(automaton, begin, end, symbols, row, words, registers, to):
+    """Does one of these ops pass, or lack what it is compared with?"""
+    for o in range(begin, end):
+        kind, register, term = automaton.op_kind[o], automaton.op_register[o], automaton.op_term[o]
+        if kind == HOLDS:
+            passed = holds(symbols, row, term)
+        elif kind == NOTED:
+            passed = registers[to, register] == EMPTY or registers[to, register] == 1
+        elif kind >= BOTH:
+            left, right = registers[to, register], registers[to, term]
+            passed = left == EMPTY or right == EMPTY or (right != BAD and passes(kind - BOTH, left, right))
+        elif kind >= OWN:
+            passed = passes(kind - OWN, symbols[row, words + register], symbols[row, words + term])
+        else:
+            left = registers[to, register]
+            passed = left == EMPTY or passes(kind, left, symbols[row, words + term])
+        if passed:
+            return True
+    return False
+
+
+@inlined
+def change(kind, old, symbols, row, words, term):
+    """What a register holds after a change of it; NULL_CODE where a NULL keeps an event from being a veto."""
+    if kind >= FAILED:
+        if holds(symbols, row, term):
+            return old
+        return (np.int64(0) if old == EMPTY else old) | (np.int64(1) << (kind - FAILED))
+    if kind == NOTE:
+        return np.int64(1) if holds(symbols, row, term) else np.int64(0)
+    value = symbols[row, words + term]
+    if kind == HIGHEST or kind == LOWEST:
+        if value == NULL_CODE or old == EMPTY:
+            return value
+        return max(old, value) if kind == HIGHEST else min(old, value)
+    return changed(kind, old, value)
+
+
+@inlined
+def fails(kind, register, term, symbols, row, words, registers, to):
+    """Does a check fail that is not one of an OR?"""
+    if kind == NOT_ALL:
+        return registers[to, register] == term
+    value = symbols[row, words + term]
+    if kind >= REFUSED:
+        return registers[to, register] != EMPTY and passes(kind - REFUSED, registers[to, register], value)
+    if kind >= OWN:
+        return not passes(kind - OWN, symbols[row, words + register], value)
+    return registers[to, register] != EMPTY and not passes(kind, registers[to, register], value)
+
+
+@inlined
 def apply(automaton, edge, symbols, row, words, registers, to):
     """Run the ops of an edge on registers[to]; False if a check fails."""
-    for o in range(automaton.op_of[edge], automaton.op_of[edge + 1]):
-        kind, register = automaton.op_kind[o], automaton.op_register[o]
+    o, end = automaton.op_of[edge], automaton.op_of[edge + 1]
+    while o < end:
+        kind, register, term = automaton.op_kind[o], automaton.op_register[o], automaton.op_term[o]
+        o += 1
         if kind == RESET:
             registers[to, register] = EMPTY
-            continue
-        value = symbols[row, words + automaton.op_term[o]]
-        if kind >= OWN:
-            if not passes(kind - OWN, symbols[row, words + register], value):
+        elif kind == ANY_OF:
+            if not some_side(automaton, o, o + register, symbols, row, words, registers, to):
                 return False
-        elif kind >= SET:
-            registers[to, register] = changed(kind, registers[to, register], value)
-        elif registers[to, register] != EMPTY and not passes(kind, registers[to, register], value):
+            o += register
+        elif kind >= FAILED or SET <= kind <= LOWEST:
+            after = change(kind, registers[to, register], symbols, row, words, term)
+            if after == NULL_CODE:
+                return False
+            registers[to, register] = after
+        elif fails(kind, register, term, symbols, row, words, registers, to):
             return False
     return True
 
@@ -346,7 +420,7 @@ def gather(arena, pending, n, q, serial, child, start, apart):
 
 @kernel
 def found(entries, q, pending, k):
-    """The entry at position q with the registers of pending k, or NOBODY."""
+    """The entry at place q with the registers of pending k, or NOBODY."""
     size = len(entries.table)
     slot = hashed(q, np.int64(0), pending.registers, k, size)
     while entries.table[slot] != NOBODY:
@@ -446,31 +520,27 @@ def after_entries(
 
 
 @kernel
-def wait(arena, automaton, entries, ordered, pending, k, node, position, now, width, strict, apart):
-    """Let pending number k, now a node, wait for what follows it."""
-    q, counts = pending.at[k], entries.counts
-    x = automaton.ordered_of[q]
-    if x != NOBODY and pending.registers[k, automaton.sorted_by[q]] > BAD:
-        push(arena, ordered, x, pending.registers[k, automaton.sorted_by[q]], node, now, width, strict)
-        return
-    # Behind a position with a contiguous follower it matters which event was the last.
+def settle(arena, automaton, entries, pending, k, q, node, start, last, apart):
+    """Let runs wait at place q with the registers of pending number k."""
+    counts = entries.counts
+    # Where something contiguous can follow it matters which event was the last.
     e = NOBODY if automaton.near[q] else found(entries, q, pending, k)
     if e != NOBODY:
         if apart:
             entries.node[e] = greater(arena, node, entries.node[e])
-        elif entries.start[e] > pending.start[k]:
+        elif entries.start[e] > start:
             entries.node[e] = link(arena, entries.node[e], node)
         else:
             entries.node[e] = link(arena, node, entries.node[e])
-            entries.start[e] = pending.start[k]
-        entries.last[e] = position
+            entries.start[e] = start
+        entries.last[e] = max(entries.last[e], last)
         return
     e = counts[FREE]
     counts[FREE] = entries.next[e]
     counts[N_USED] += 1
     for r in range(pending.registers.shape[1]):
         entries.registers[e, r] = pending.registers[k, r]
-    entries.node[e], entries.start[e], entries.last[e] = node, pending.start[k], position
+    entries.node[e], entries.start[e], entries.last[e] = node, start, last
     entries.at[e] = q
     entries.next[e], entries.previous[e] = entries.head[q], NOBODY
     if entries.head[q] != NOBODY:
@@ -480,13 +550,67 @@ def wait(arena, automaton, entries, ordered, pending, k, node, position, now, wi
 
 
 @kernel
+def wait(arena, automaton, entries, ordered, pending, k, node, position, now, width, strict, apart):
+    """Let pending number k, now a node, wait for what follows it."""
+    q = pending.at[k]
+    x = automaton.ordered_of[q]
+    if x != NOBODY and pending.registers[k, automaton.sorted_by[q]] > BAD:
+        push(arena, ordered, x, pending.registers[k, automaton.sorted_by[q]], node, now, width, strict)
+        return
+    settle(arena, automaton, entries, pending, k, q, node, pending.start[k], position, apart)
+
+
+@kernel
+def stop(arena, automaton, entries, ordered, pending, n, edge, to, symbols, i, words, now, width, strict, apart):
+    """Event i is what must not happen: the runs of the edge go on at place `to`, or end. Row n of pending is used.
+
+    By the index: the entries with this event's value, then those that hold none.
+    """
+    p, term = automaton.source[edge], automaton.wanted[edge]
+    if automaton.ordered_of[p] != NOBODY:
+        clear_one(ordered, automaton.ordered_of[p])
+    indexed = term != NOBODY
+    value = symbols[i, words + term] if indexed else EMPTY
+    turn = 1 if indexed and value != NULL_CODE else 0
+    if turn == 0:
+        value = EMPTY
+    e = entries.bucket[bucket_of(entries, p, value)] if indexed else entries.head[p]
+    while True:
+        if e == NOBODY and turn == 1:
+            turn = 0
+            value = EMPTY
+            e = entries.bucket[bucket_of(entries, p, value)]
+        if e == NOBODY:
+            return
+        following = entries.chain_next[e] if indexed else entries.next[e]
+        if indexed and (entries.at[e] != p or entries.registers[e, entries.index_of[p]] != value):
+            e = following
+            continue
+        if not inside(entries.start[e], now, width, strict):
+            release(entries, e)
+            e = following
+            continue
+        for r in range(pending.registers.shape[1]):
+            pending.registers[n, r] = entries.registers[e, r]
+        if apply(automaton, edge, symbols, i, words, pending.registers, n):
+            if to == p and same(pending.registers, n, entries.registers, e):
+                e = following
+                continue
+            node, start, last = entries.node[e], entries.start[e], entries.last[e]
+            release(entries, e)
+            if to != NOBODY:
+                settle(arena, automaton, entries, pending, n, to, node, start, last, apart)
+        e = following
+
+
+@kernel
 def step_kernel(
     arena, automaton, entries, ordered, pending, roots, begin,
     symbols, words, positions, rows, clocks, keys, mute, width, strict, greedy, consume, apart,
 ):  # fmt: skip
     """Read events from `begin` on; where runs are `apart`, all of one key, and roots bear their beginnings. Returns
     (why it stopped, the event to go on with); an event that lacked room has had no effect."""
-    counts = entries.counts
+    counts, n_edges = entries.counts, automaton.edge_of[-1]
     for i in range(begin, len(clocks)):
         if len(keys) > 0 and keys[i] != counts[KEY]:
             forget_all(entries)
@@ -499,8 +623,7 @@ def step_kernel(
         counts[SERIAL] += 1
         serial, n, n_taken = counts[SERIAL], 0, 0
         for q in range(len(automaton.guard)):
-            bit = automaton.guard[q]
-            if bit >= 0 and not (symbols[i, bit // 62] >> (bit % 62)) & 1:
+            if not holds(symbols, i, automaton.guard[q]):
                 continue
             for edge in range(automaton.edge_of[q], automaton.edge_of[q + 1]):
                 if automaton.source[edge] == FROM_START:
@@ -521,18 +644,33 @@ def step_kernel(
                 )  # fmt: skip
                 if n < 0:
                     return -n, i
-        if n == 0:
+        stops, moved = False, 0
+        for v in range(len(automaton.veto_guard)):
+            if holds(symbols, i, automaton.veto_guard[v]):
+                stops = True
+                if automaton.veto_to[v] != NOBODY:
+                    moved += counts[N_USED]
+        if n == 0 and not stops:
             continue
-        if arena.size[0] + 2 * n + 2 >= len(arena.row):
+        if 2 * (n + 1) >= len(pending.at):
+            return NEEDS_PENDING, i
+        if arena.size[0] + 2 * n + moved + 2 >= len(arena.row):
             return NEEDS_NODES, i
         if counts[N_ROOTS] + n > len(roots.node):
             return NEEDS_ROOTS, i
-        if counts[N_USED] + n > len(entries.node) or 2 * (counts[N_FILLED] + n) > len(entries.table):
+        if counts[N_USED] + n > len(entries.node) or 2 * (counts[N_FILLED] + n + moved) > len(entries.table):
             return NEEDS_ENTRIES, i
         if lacks_room(ordered, n):
             return NEEDS_ORDERED, i
         for k in range(n_taken):
             release(entries, entries.taken[k])
+        if stops:
+            for v in range(len(automaton.veto_guard)):
+                if holds(symbols, i, automaton.veto_guard[v]):
+                    stop(
+                        arena, automaton, entries, ordered, pending, n, n_edges + v, automaton.veto_to[v], symbols, i,
+                        words, now, width, strict, apart,
+                    )  # fmt: skip
         ended = False
         for k in range(n):
             q = pending.at[k]

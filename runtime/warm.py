@@ -80,6 +80,8 @@ def _two_in_order() -> nodes.Registers:
         op_kind=ints(nodes.SET, nodes.LESS),
         op_register=ints(0, 0),
         op_term=ints(0, 0),
+        veto_guard=ints(),
+        veto_to=ints(),
         n_registers=1,
     )
 

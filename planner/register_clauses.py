@@ -1,0 +1,292 @@
+"""What conditions ask of runs that hold registers, position by position (planner.registers puts them on edges).
+
+A comparison of two variables is asked when the second of them is bound: until then a register holds what the first
+leaves to be compared with, the greatest or least value or the only one. An OR holds its terms and asks for one of its
+sides when the last of its variables is bound. Of conditions on single events, an OR holds which sides have failed. What
+must not happen in between is compared when it comes, with the registers of what was bound before it; what it leaves for
+the event right after it is a register too, the greatest or least value that has vetoed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from runtime import nodes
+from runtime.nodes import Compared, Greedy
+from runtime.program import SKIP
+
+CHECKS = {
+    "<": nodes.LESS,
+    "<=": nodes.LESS_EQUAL,
+    ">": nodes.GREATER,
+    ">=": nodes.GREATER_EQUAL,
+    "=": nodes.EQUAL,
+    "<>": nodes.UNEQUAL,
+}
+# left op right, with the sides exchanged
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+# left op right for all lefts of a loop, and for all rights: what a register holds of them
+KEEPS = {"<": (nodes.GREATEST, nodes.LEAST), ">": (nodes.LEAST, nodes.GREATEST)}
+MOST_SIDES = 15  # of an OR: they are bits of a register, and kinds of ops
+Op = tuple[int, int, int]  # kind, register, term
+
+
+@dataclass
+class Clause:
+    """A clause and its registers. ops[p]: what an event at position p does."""
+
+    number: int
+    registers: range
+    ops: dict[int, list[Op]] = field(default_factory=dict)
+
+
+@dataclass
+class Veto:
+    """What the matches of an absence, single events, ask of a run. `ops`: its checks, and what it leaves to compare;
+    `after`: what the event right after the absence does with that; `number`: the clause, or None."""
+
+    guards: tuple[int, ...]
+    number: int | None = None
+    ops: list[Op] = field(default_factory=list)
+    after: list[Op] = field(default_factory=list)
+    registers: range = range(0)
+    late: frozenset[int] = frozenset()  # masks of what is bound by the event right after it
+
+    @property
+    def leaves(self) -> bool:
+        """Is it decided by the event after it?"""
+        return bool(self.after)
+
+
+class NotByRegisters(Exception):
+    """Why a pattern needs the general engine."""
+
+
+class Clauses:
+    """All clauses of a pattern, and its vetoes by the number of the absence. Raises NotByRegisters."""
+
+    def __init__(self, greedy: Greedy) -> None:
+        self._greedy, self.n_registers = greedy, 0
+        compared = dict(greedy.compared)
+        self.made: list[Clause] = []
+        for number in range(len(greedy.clauses)):
+            if number in compared:
+                self.made.append(self._compared(number, compared[number]))
+            elif number not in dict(greedy.across):
+                self.made.append(self._sides(number))
+        self.vetoes = [self._veto(node) for node in greedy.vetoes]
+
+    def _new(self, n: int) -> range:
+        self.n_registers += n
+        return range(self.n_registers - n, self.n_registers)
+
+    # ------------------------------------------------------------ positions
+
+    def _asks(self, position: int, number: int) -> list[tuple[int, int]] | None:
+        """What a clause asks of the event of a position; None where that stands outside."""
+        return next((list(asks) for n, asks in self._greedy.asks[position] if n == number), None)
+
+    def _choices(self, position: int, number: int) -> list[int]:
+        return [k for k, _ in self._asks(position, number) or ()]
+
+    def _where(self, test: Callable[[int], bool]) -> set[int]:
+        return {p for p in range(len(self._greedy.masks)) if test(p)}
+
+    def _after(self, places: Iterable[int], number: int) -> set[int]:
+        """The positions that come after these in one round of the clause."""
+        todo, seen = list(places), set[int]()
+        while todo:
+            for f in self._greedy.follow[todo.pop()]:
+                if number in f.inside and f.position not in seen:
+                    seen.add(f.position)
+                    todo.append(f.position)
+        return seen
+
+    def _repeats(self, places: set[int], number: int) -> bool:
+        """Can two events be bound at these positions in one round?"""
+        return bool(self._after(places, number) & places)
+
+    # ------------------------------------------------------------ conditions
+
+    def _sides(self, number: int) -> Clause:
+        """An OR of conditions that each speak of one event: the sides that have failed are bits of a register."""
+        n = self._greedy.clauses[number]
+        if n > MOST_SIDES:
+            raise NotByRegisters(f"an OR of more than {MOST_SIDES} conditions")
+        made = Clause(number, self._new(1))
+        register = made.registers[0]
+        for p in range(len(self._greedy.masks)):
+            sides = self._asks(p, number)
+            if sides:
+                failing = [(nodes.FAILED + side, register, guard) for side, guard in sides]
+                made.ops[p] = [*failing, (nodes.NOT_ALL, register, (1 << n) - 1)]
+        return made
+
+    def _compared(self, number: int, clause: Compared) -> Clause:
+        if len(clause.comparisons) != 1 or clause.tests:
+            return self._either(number, clause)
+        ((left, op, right),) = clause.comparisons
+        if op not in CHECKS:
+            raise NotByRegisters(f"the operator {op}")
+        if left.choice == right.choice:
+            return self._of_one(number, clause)
+        if any(choice.pairs for choice in clause.choices):
+            raise NotByRegisters("consecutive events of one variable compared with another's")
+        n = len(clause.choices)
+        places = [self._where(lambda p, k=k: k in self._choices(p, number)) for k in range(n)]  # type: ignore[misc]
+        if op == "<>" and any(self._repeats(own, number) for own in places):
+            raise NotByRegisters("<> with a variable that can be several events")
+        registers = self._new(n)
+        a, b = registers[left.choice], registers[right.choice]
+        own, other = KEEPS.get(op[0] if op != "<>" else "", (nodes.SAME, nodes.SAME))
+        by_choice = {
+            left.choice: [(CHECKS[MIRRORED[op]], b, left.number), (own, a, left.number)],
+            right.choice: [(CHECKS[op], a, right.number), (other, b, right.number)],
+        }
+        ops = {p: [o for k in self._choices(p, number) for o in by_choice[k]] for p in set().union(*places)}
+        return Clause(number, registers, ops)
+
+    def _of_one(self, number: int, clause: Compared) -> Clause:
+        """One comparison of two attributes of an event, or of two consecutive events of a variable."""
+        ((left, op, right),) = clause.comparisons
+        places = self._where(lambda p: left.choice in self._choices(p, number))
+        if not clause.choices[left.choice].pairs:
+            ops = [(nodes.OWN + CHECKS[op], left.number, right.number)]
+            return Clause(number, range(0), dict.fromkeys(places, ops))
+        if left.which == right.which:
+            raise NotByRegisters("a condition on the later of two events alone")
+        early, late, op = (left, right, op) if left.which == 0 else (right, left, MIRRORED[op])
+        registers = self._new(1)
+        ops = [(CHECKS[op], registers[0], late.number), (nodes.SET, registers[0], early.number)]
+        return Clause(number, registers, dict.fromkeys(places, ops))
+
+    def _either(self, number: int, clause: Compared) -> Clause:
+        """An OR with comparisons. What is bound by several events must be bound last, to be asked one by one."""
+        if any(choice.pairs for choice in clause.choices):
+            raise NotByRegisters("an OR of comparisons of consecutive events")
+        if any(op not in CHECKS for _, op, _ in clause.comparisons):
+            raise NotByRegisters("an OR of comparisons, and the operator <=>")
+        places = [self._where(lambda p, k=k: k in self._choices(p, number))  # type: ignore[misc]
+                  for k in range(len(clause.choices))]  # fmt: skip
+        held = set()  # the choices after which another can be made
+        for k, own in enumerate(places):
+            others = set().union(*(other for j, other in enumerate(places) if j != k))
+            if (self._after(own, number) | own) & others:
+                if self._repeats(own, number):
+                    raise NotByRegisters("an OR of comparisons with what several events were bound to before")
+                held.add(k)
+        operands = [(o, False) for left, _, right in clause.comparisons for o in (left, right)]
+        operands += [(o, True) for o in clause.tests]
+        wanted = sorted({(o.choice, o.number, test) for o, test in operands if o.choice in held})
+        registers = self._new(len(wanted))
+        register = dict(zip(wanted, registers, strict=True))
+        made = Clause(number, registers)
+        for p in set().union(*places):
+            own_choices = self._choices(p, number)
+            known = {k for k in range(len(places)) if k in own_choices or k in held}
+            ops: list[Op] = []
+            if len(known) == len(places):
+                sides = self._sides_at(clause, set(own_choices), register)
+                ops = [(nodes.ANY_OF, len(sides), 0), *sides]
+            for (k, what, test), r in register.items():
+                if k in own_choices:
+                    ops.append((nodes.NOTE if test else nodes.SET, r, what))
+            made.ops[p] = ops
+        return made
+
+    def _sides_at(self, clause: Compared, own: set[int], register: dict[tuple[int, int, bool], int]) -> list[Op]:
+        """The sides of an OR, as an event asks them that is bound to the choices `own`."""
+        found: list[Op] = []
+        for left, op, right in clause.comparisons:
+            if left.choice in own and right.choice in own:
+                found.append((nodes.OWN + CHECKS[op], left.number, right.number))
+            elif right.choice in own:
+                found.append((CHECKS[op], register[left.choice, left.number, False], right.number))
+            elif left.choice in own:
+                found.append((CHECKS[MIRRORED[op]], register[right.choice, right.number, False], left.number))
+            else:
+                a, b = (register[o.choice, o.number, False] for o in (left, right))
+                found.append((nodes.BOTH + CHECKS[op], a, b))
+        for o in clause.tests:
+            found.append((nodes.HOLDS, 0, o.number) if o.choice in own
+                         else (nodes.NOTED, register[o.choice, o.number, True], 0))  # fmt: skip
+        return found
+
+    # ------------------------------------------------------------ what must not happen in between
+
+    def _veto(self, node: nodes.Node) -> Veto:
+        if not isinstance(node, nodes.Candidate):
+            return Veto(_single(node))
+        guards = _single(node.inner)
+        deciding = {d.number: (n, d) for n, d in self._greedy.across}
+        if node.number not in deciding:
+            raise NotByRegisters("what must not happen is compared with something around the pattern")
+        number, own = deciding[node.number]
+        made = Veto(guards, number)
+        first = self.n_registers
+        for clause in own.clauses:
+            self._decide(made, own.profiles, clause)
+        made.registers = range(first, self.n_registers)
+        return made
+
+    def _decide(self, veto: Veto, profiles: nodes.Profiles, clause: nodes.Clause) -> None:
+        """One condition between what must not happen and what was bound before it, or right after it."""
+        if len(clause.comparisons) != 1 or clause.tests:
+            raise NotByRegisters("an OR of comparisons with what must not happen")
+        ((left, op, right),) = clause.comparisons
+        if op not in CHECKS:
+            raise NotByRegisters(f"the operator {op}")
+        if profiles.choices[left.choice].pairs or profiles.choices[right.choice].pairs:
+            raise NotByRegisters("what must not happen is compared with consecutive events")
+        terms = [profiles.terms[o.choice][o.number] for o in (left, right)]
+        inside = [profiles.negated[o.choice] for o in (left, right)]
+        if inside == [True, True]:
+            veto.ops.insert(0, (nodes.OWN + CHECKS[op], *terms))
+            return
+        if inside == [True, False]:
+            left, op, right, terms = right, MIRRORED[op], left, terms[::-1]
+        # From here on: (what is outside) op (what must not happen).
+        assert veto.number is not None
+        mask, number = profiles.choices[left.choice].mask, veto.number
+        places = self._where(lambda p: any(m & mask for m, _ in self._asks(p, number) or ()))
+        gaps = self._where(lambda p: any(self._is_of(v, veto) for f in self._greedy.follow[p] for v in f.absences))
+        after = self._after(gaps, number) & places
+        register = self._new(1)[0]
+        if not after:
+            self._before(register, number, places, op, terms[0])
+            veto.ops.insert(0, (CHECKS[op], register, terms[1]))
+            return
+        if after != places or self._repeats(places, number) or veto.after or op[0] not in "<>" or op == "<>":
+            raise NotByRegisters("what must not happen is compared with a later event in more than one way")
+        # Some veto b has c op b, if the greatest (or least) that has come has.
+        most = nodes.HIGHEST if op[0] == "<" else nodes.LOWEST
+        veto.ops.append((most, register, terms[1]))
+        veto.after = [(nodes.REFUSED + CHECKS[MIRRORED[op]], register, terms[0])]
+        veto.late = frozenset(places)
+
+    def _is_of(self, absence: int, veto: Veto) -> bool:
+        node = self._greedy.vetoes[absence]
+        return isinstance(node, nodes.Candidate) and dict(
+            (d.number, n) for n, d in self._greedy.across
+        ).get(node.number) == veto.number  # fmt: skip
+
+    def _before(self, register: int, number: int, places: set[int], op: str, term: int) -> None:
+        """A register for what was bound before: what is hardest to satisfy of all that a variable is."""
+        if op == "<>" and self._repeats(places, number):
+            raise NotByRegisters("<> with a variable that can be several events")
+        keeps = nodes.SAME if op in ("=", "<>") else KEEPS[op[0]][0]
+        self.made.append(
+            Clause(number, range(register, register + 1), dict.fromkeys(places, [(keeps, register, term)]))
+        )
+
+
+def _single(node: nodes.Node) -> tuple[int, ...]:
+    """The guards of an automaton each of whose matches begins with an event that is a match by itself."""
+    if not isinstance(node, nodes.Flat):
+        raise NotByRegisters("what must not happen is more than an event")
+    begins = [(guard, target) for source, guard, label, target in node.transitions.tolist()
+              if source in node.initial and label != SKIP]  # fmt: skip
+    if not begins or any(target not in node.final for _, target in begins):
+        raise NotByRegisters("what must not happen is more than an event")
+    return tuple(dict.fromkeys(guard for guard, _ in begins))

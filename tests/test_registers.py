@@ -1,0 +1,146 @@
+"""What the kernel of registers runs beside plain comparisons: what must not happen in between, and ORs.
+
+Chains of events with these between and around them, under each strategy, against the oracle; and the same by the
+general engine, which knows no registers. Which patterns run so is part of the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import harness
+import pytest
+import strategies
+import test_comparisons
+from harness import Options
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies import Asked, Row
+
+import cersql
+from planner import cel
+from planner.query import Skip
+
+BY_REGISTERS = ("registers", "skipping")
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+OPTIONS = (
+    *[Options()] * 3, Options("NXT"), Options("LAST"), Options("NEXT_MATCH"), Options("NEXT_MATCH"),
+    Options(consume="PARTITION"), Options(skip=Skip("PAST LAST ROW", None)), Options(skip=Skip("TO NEXT ROW", None)),
+)  # fmt: skip
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> cel.Formula:
+    """Two to four events or loops; between some of them an absence, of which conditions may speak."""
+    n = draw(st.integers(2, 4))
+    names = [f"v{k}" for k in range(n)]
+    made, acrosses = item(draw, names[0]), list[cel.Across]()
+    for k in range(1, n):
+        follower, between = item(draw, names[k]), draw(st.sampled_from((";", ";", ":", "!", "!", "!!", "across")))
+        if between == "across":
+            veto = cel.Candidate(draw(atoms(f"w{k}")), k)
+            others = names[:k] if draw(st.booleans()) else [*names[:k], names[k]]
+            n_sides = draw(st.integers(1, 2))
+            sides = tuple((comparison(draw, f"w{k}", draw(st.sampled_from(others))),) for _ in range(n_sides))
+            made = cel.Absent(made, (veto,), follower)
+            acrosses.append(cel.Across(made, k, sides))
+        elif between[0] == "!":
+            made = cel.Absent(made, tuple(draw(atoms("w")) for _ in between), follower)
+        else:
+            made = cel.Sequence(made, follower) if between == ";" else cel.Contiguous(made, follower)
+    if n > 2 and draw(st.integers(0, 2)) == 0:
+        made = cel.Or(made, cel.Sequence(draw(atoms(names[0])), draw(atoms(names[1]))))
+    for across in acrosses:
+        made = cel.Across(made, across.number, across.clauses)
+    for _ in range(draw(st.integers(0 if acrosses else 1, 2))):
+        made = cel.Compare(made, either(draw, names))
+    if draw(st.integers(0, 3)) == 0:
+        made = cel.FilterAny(made, tuple((x, draw(st.sampled_from(strategies.PREDICATES))) for x in names[:2]))
+    return made
+
+
+def item(draw: st.DrawFn, name: str) -> cel.Formula:
+    atom = draw(atoms(name))
+    return cel.Iteration(atom) if draw(st.integers(0, 3)) == 0 else atom
+
+
+@st.composite
+def atoms(draw: st.DrawFn, name: str) -> cel.Formula:
+    return cel.Event(draw(st.sampled_from(strategies.TYPES)), frozenset({name}))
+
+
+def comparison(draw: st.DrawFn, x: str, y: str) -> cel.Comparison:
+    terms = [cel.Term(v, draw(st.sampled_from(("v", "v", "ts")))) for v in draw(st.permutations((x, y)))]
+    return cel.Comparison(terms[0], draw(st.sampled_from(OPERATORS)), terms[1])
+
+
+def either(draw: st.DrawFn, names: Sequence[str]) -> tuple[cel.Comparison | cel.Test, ...]:
+    """An OR of comparisons and conditions on two or three of the variables."""
+    of = draw(st.permutations(names))
+    sides: list[cel.Comparison | cel.Test] = [comparison(draw, of[0], of[1])]
+    if draw(st.integers(0, 2)):
+        sides.append(comparison(draw, *draw(st.permutations(of[:3]))[:2]))
+    if draw(st.integers(0, 2)) == 0:
+        sides.append(cel.Test(of[0], draw(st.sampled_from(strategies.PREDICATES))))
+    return tuple(sides)
+
+
+@pytest.mark.slow
+@given(
+    chains(), st.sampled_from(OPTIONS), st.none() | strategies.small_windows(), strategies.busy_streams(10),
+    st.integers(0, 1 << 16),
+)  # fmt: skip
+@strategies.examples(250)
+def test_kernel_and_oracle_agree(
+    formula: cel.Formula, options: Options, window: cel.Window | None, rows: list[Row], seed: int
+) -> None:
+    assume(harness.compiled(formula, window, options).rule in BY_REGISTERS)
+    test_comparisons.agree(Asked(formula, window, options), rows, seed)
+
+
+@pytest.mark.slow
+@given(
+    chains(), st.sampled_from(OPTIONS), strategies.busy_streams(14, test_comparisons.KEYS), st.integers(0, 1 << 16)
+)
+@strategies.examples(60)
+def test_kernel_and_oracle_agree_on_each_key(
+    formula: cel.Formula, options: Options, rows: list[Row], seed: int
+) -> None:
+    assume(harness.compiled(formula, None, options).rule in BY_REGISTERS)
+    test_comparisons.agree(Asked(formula, None, options), rows, seed, keyed=True)
+
+
+SCHEMA = {"t": "type STRING, ts TIMESTAMP, x INT, y INT"}
+PATTERNS = {
+    "an absence beside a comparison": "SEQ(A a, !B, C c) WHERE a.x < c.x",
+    "after a loop": "SEQ(A a, B+ b, !D, C c) WHERE a.x < b[i].x AND a.y = c.y",
+    "of several types": "SEQ(A a, !(B OR D), C c) WHERE a.x < c.x",
+    "compared with what came before": "SEQ(A a, !B b, C c) WHERE a.x < b.x AND b.y >= a.y",
+    "compared with what comes next": "SEQ(A a, !B b, C c) WHERE b.x > c.x",
+    "compared with both": "SEQ(A a, !B b, C c) WHERE b.y = a.y AND b.x > c.x",
+    "an OR of two variables": "A a ; C c WHERE a.x = c.x OR a.y > c.y",
+    "an OR of three": "A a ; B b ; C c WHERE a.x = b.x OR b.y > c.y",
+    "an OR with a condition": "A a ; C+ c WHERE a.x = c[i].x OR c[i].y > 5",
+    "an OR of conditions": "A a ; B b ; C c WHERE (a.x > 5 OR c.x > 5) AND a.y < b.y",
+}
+NOT_SO = {
+    "several events": "SEQ(A a, !(B ; D), C c) WHERE a.x < c.x",
+    "an event that comes later": "SEQ(A a, !B b, C c, D d) WHERE b.x > d.x",
+    "what several events were bound to before": "A+ a ; C c WHERE a[i].x = c.x OR a[i].y > c.y",
+}
+
+
+def rule(pattern: str, strategy: str = "ALL") -> str:
+    text = f"FROM t PATTERN {pattern} ORDER BY ts WITHIN 10 SECONDS SEMANTICS {strategy} RETURN *"
+    return cersql.compile(text, SCHEMA).plan.program.rule
+
+
+@pytest.mark.parametrize("strategy", ["ALL", "NXT", "SKIP TILL NEXT MATCH"])
+@pytest.mark.parametrize("name", PATTERNS)
+def test_runs_by_registers(name: str, strategy: str) -> None:
+    assert rule(PATTERNS[name], strategy) == "registers"
+
+
+@pytest.mark.parametrize("name", NOT_SO)
+def test_runs_in_the_general_engine(name: str) -> None:
+    assert rule(NOT_SO[name]) == "bound"
