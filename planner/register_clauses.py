@@ -242,7 +242,7 @@ class Clauses:
         terms = [profiles.terms[o.choice][o.number] for o in (left, right)]
         inside = [profiles.negated[o.choice] for o in (left, right)]
         if inside == [True, True]:
-            veto.ops.insert(0, (nodes.OWN + CHECKS[op], *terms))
+            veto.ops.insert(0, (nodes.OWN + CHECKS[op], terms[0], terms[1]))
             return
         if inside == [True, False]:
             left, op, right, terms = right, MIRRORED[op], left, terms[::-1]
@@ -267,18 +267,16 @@ class Clauses:
 
     def _is_of(self, absence: int, veto: Veto) -> bool:
         node = self._greedy.vetoes[absence]
-        return isinstance(node, nodes.Candidate) and dict(
-            (d.number, n) for n, d in self._greedy.across
-        ).get(node.number) == veto.number  # fmt: skip
+        if not isinstance(node, nodes.Candidate):
+            return False
+        return any(n == veto.number and d.number == node.number for n, d in self._greedy.across)
 
     def _before(self, register: int, number: int, places: set[int], op: str, term: int) -> None:
         """A register for what was bound before: what is hardest to satisfy of all that a variable is."""
         if op == "<>" and self._repeats(places, number):
             raise NotByRegisters("<> with a variable that can be several events")
         keeps = nodes.SAME if op in ("=", "<>") else KEEPS[op[0]][0]
-        self.made.append(
-            Clause(number, range(register, register + 1), dict.fromkeys(places, [(keeps, register, term)]))
-        )
+        self.made.append(Clause(number, range(register, register + 1), {p: [(keeps, register, term)] for p in places}))
 
 
 def _single(node: nodes.Node) -> tuple[int, ...]:

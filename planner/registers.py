@@ -10,7 +10,6 @@ Not every pattern can be run so. `registers_of` then says why, and the general e
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -145,9 +144,11 @@ def _asked(ops: Ops, live: set[int]) -> set[int]:
             found.discard(register)
         elif nodes.BOTH <= kind < nodes.REFUSED:
             found |= {register, term}
-        elif nodes.LESS <= kind < nodes.SET or kind == nodes.NOT_ALL or nodes.REFUSED <= kind < nodes.ANY_OF:
-            found.add(register)
-        elif kind == nodes.NOTED:
+        elif (
+            nodes.LESS <= kind < nodes.SET
+            or kind in (nodes.NOT_ALL, nodes.NOTED)
+            or nodes.REFUSED <= kind < nodes.ANY_OF
+        ):
             found.add(register)
     return found
 

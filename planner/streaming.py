@@ -7,15 +7,18 @@ is decided by the rows of its window before it is known:
 - without one, a pattern in which no run can wait after its first event spans so many rows at most (`A : B : C`), or as
   many as its runs live (`A : B:+`).
 
+Beside an absence before the match, which looks at rows that were consumed or skipped, these are held as well, and
+marked: no match begins there.
+
 What looks further back is refused: START and a strategy that the pattern begins with ask where the search began, which
-was at the beginning of the stream (behind an event of the match it begins there, in the window), and an absence before
-the match beside consumption or skipping asks about events that the state no longer holds.
+was at the beginning of the stream (behind an event of the match it begins there, in the window), so that a key could
+never be forgotten.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner import cel
@@ -25,6 +28,8 @@ from planner.compose import is_flat
 from planner.errors import PlanError
 from planner.physical import COMPETING, PhysicalPlan, longest_path
 from planner.query import Query
+from runtime import nodes
+from runtime.program import Program
 
 ALLOW_SETTING = "cersql.stream.allowUnbounded"
 
@@ -32,14 +37,15 @@ ALLOW_SETTING = "cersql.stream.allowUnbounded"
 @dataclass(frozen=True)
 class Holding:
     """`reach`: how far after its first event a match can go (kind 'runs': while runs live); None: for ever. `late`: a
-    match is known only when its window has passed. `whole`: what was dropped or consumed is looked at, too. `windows`:
-    for so many of them rows are held: two where a match waits for one, and asks what was in the one before, or competes
-    with what began there."""
+    match is known only when its window has passed. `whole`: all rows are held. `spent`: what was skipped or consumed is
+    looked at, too, and marked. `windows`: for so many of them rows are held: two where a match waits for one, and asks
+    what was in the one before, or competes with what began there."""
 
     reach: cel.Window | None
     late: bool
     whole: bool
     windows: int
+    spent: bool = False
 
 
 def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
@@ -51,11 +57,35 @@ def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
     if reach is None and not allow_unbounded:
         what, hint = _why_unbounded(plan)
         raise PlanError("STREAM_UNBOUNDED", what=what, hint=f"{hint} Or allow it by SET {ALLOW_SETTING} = true.")
-    before = (late or query.timeouts) and contains(query.formula, (cel.NotBefore,))
+    drops = query.consume != "NONE" or query.skip is not None
+    absent = contains(query.formula, (cel.NotBefore,))
+    spent = drops and absent and not whole
+    before = (late or query.timeouts or drops) and absent
     # A match that becomes known with its start's window may lose to one that began before, and ended with it.
     rivals = late and query.strategy in COMPETING
     windows = 2 if before or rivals else 1
-    return Holding(reach, late, whole, windows)
+    return Holding(reach, late, whole, windows, spent)
+
+
+def program_of(plan: PhysicalPlan, held: Holding) -> Program:
+    """The program for a stream: where `held.spent`, its last guard is satisfied where a match can begin."""
+    program = plan.program
+    if not held.spent:
+        return program
+    assert program.machine is not None
+    guards = (*program.guards, frozenset({"a match can begin here"}))
+    timeouts = None if program.timeouts is None else replace(program.timeouts, guards=guards)
+    machine = _beginning_at(program.machine, len(program.guards))
+    return replace(program, guards=guards, machine=machine, timeouts=timeouts)
+
+
+def _beginning_at(node: nodes.Node, guard: int) -> nodes.Node:
+    """The tree with that guard on the first event of what no absence stands before."""
+    if isinstance(node, nodes.NotBefore):
+        return nodes.BeginsAt(node, guard)
+    parts = {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}  # type: ignore[arg-type]
+    changed = {name: _beginning_at(p, guard) for name, p in parts.items() if isinstance(p, nodes.Node)}
+    return replace(node, **changed)  # type: ignore[type-var]
 
 
 def _reach(plan: PhysicalPlan) -> cel.Window | None:
@@ -89,9 +119,6 @@ def _looks_back(query: Query) -> str | None:
             return "START asks where the stream began"
         case cel.Strategy(rule):
             return f"{rule}( ) inside the pattern chooses among all matches since the stream began"
-    if (query.consume != "NONE" or query.skip is not None) and contains(query.formula, (cel.NotBefore,)):
-        clause = "AFTER MATCH SKIP" if query.skip is not None else "CONSUME BY"
-        return f"{clause} beside an absence before the match asks about events whose window has passed"
     return None
 
 

@@ -53,11 +53,13 @@ class Chunk:
 
 @dataclass
 class Slab:
-    """Rows of some keys: how many, the least time from which something can still change, and the greatest time."""
+    """Rows of some keys: how many, the least time from which something can still change, and the greatest time; and
+    for each, as bits, whether no match can begin there (StreamTask.spent)."""
 
     n: int
     least: int | None
     greatest: int
+    spent: bytes = b""
 
 
 @dataclass
@@ -190,11 +192,20 @@ class Bucket:
         touched = arriving | due
         if not touched:
             return
-        old = [self._rows(number + 1) for number in sorted(touched) if number in self.head.slabs]
+        known = [number for number in sorted(touched) if number in self.head.slabs]
+        old = [self._rows(number + 1) for number in known]
+        spent = [self._spent(self.head.slabs[number]) for number in known]
         tables = [*old, *([] if new is None else [new])]
-        held = Held(pa.concat_tables(tables), sum(table.num_rows for table in old))
+        n_old = sum(table.num_rows for table in old)
+        held = Held(pa.concat_tables(tables), n_old, np.concatenate([np.zeros(0, np.bool_), *spent]))
         left = yield from advance(self._task, held, times)
         self._put(left, touched)
+
+    def _spent(self, slab: Slab) -> AnyArray:
+        if not self._task.spent:
+            return np.zeros(slab.n, np.bool_)
+        found: AnyArray = np.unpackbits(np.frombuffer(slab.spent, np.uint8), count=slab.n).astype(np.bool_)
+        return found
 
     def _expires_unread(self) -> bool:
         """Is a due slab one of which nothing is left?"""
@@ -210,7 +221,8 @@ class Bucket:
         for number, (begin, end) in zip(numbers.tolist(), pairwise([*begins.tolist(), len(order)]), strict=True):
             own, own_open = clocks[begin:end], clocks[begin:end][open_[begin:end]]
             least = int(own_open.min()) if len(own_open) else None
-            self.head.slabs[number] = Slab(end - begin, least, int(own.max()))
+            spent = np.packbits(left.spent[order[begin:end]]).tobytes() if self._task.spent else b""
+            self.head.slabs[number] = Slab(end - begin, least, int(own.max()), spent)
             self._store.put(number + 1, _blob(rows.slice(begin, end - begin)))
         for number in touched - set(numbers.tolist()):
             self._remove(number)

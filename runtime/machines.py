@@ -21,6 +21,7 @@ MACHINES: dict[type[nodes.Node], Callable[[Any, Maker], Machine]] = {
     nodes.Interleave: operators.InterleaveMachine,
     nodes.Unless: operators.UnlessMachine,
     nodes.Start: operators.StartMachine,
+    nodes.BeginsAt: operators.BeginsAtMachine,
     nodes.Strict: operators.StrictMachine,
     nodes.Greatest: strategies.GreatestMachine,
     nodes.First: strategies.FirstMachine,

@@ -284,6 +284,14 @@ class NotBefore(Node):
 
 
 @dataclass(frozen=True, eq=False)
+class BeginsAt(Node):
+    """φ whose first event satisfies a guard: on a stream, what was consumed or skipped does not (planner.streaming)."""
+
+    inner: Node
+    guard: int
+
+
+@dataclass(frozen=True, eq=False)
 class NotAfter(Node):
     """φ ; NOT ψ."""
 

@@ -307,6 +307,23 @@ class StartMachine(Machine):
         ]
 
 
+class BeginsAtMachine(Machine):
+    def __init__(self, node: nodes.BeginsAt, make: Maker) -> None:
+        self._inner, self._guard = make(node.inner), node.guard
+
+    def initial(self) -> list[Value]:
+        return self._inner.initial()
+
+    def step(self, value: Value, symbol: Symbol) -> list[Move]:
+        moves = self._inner.step(value, symbol)
+        if symbol.holds(self._guard):
+            return moves
+        return [move for move in moves if move.mask == REPORT or not move.mask & BEGIN]
+
+    def at_end(self, value: Value) -> bool:
+        return self._inner.at_end(value)
+
+
 class StrictMachine(Machine):
     """[CEL] Theorem 7.2: nothing marked yet (1), marking (2), marked (3); no way back."""
 

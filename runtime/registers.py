@@ -328,7 +328,7 @@ def change(kind, old, symbols, row, words, term):
     if kind == NOTE:
         return np.int64(1) if holds(symbols, row, term) else np.int64(0)
     value = symbols[row, words + term]
-    if kind == HIGHEST or kind == LOWEST:
+    if kind in (HIGHEST, LOWEST):
         if value == NULL_CODE or old == EMPTY:
             return value
         return max(old, value) if kind == HIGHEST else min(old, value)

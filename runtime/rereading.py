@@ -19,16 +19,18 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.engine import engine_for
 from runtime.matches import Matches
 from runtime.order import as_clock, group_ids, sorted_rows
+from runtime.program import WORD_BITS, Program
 from runtime.rows import RowBuilder
 from runtime.select import Match, last_dropped
 from runtime.stream_task import FOREVER, Reach, StreamTask
 
 
 class Held(NamedTuple):
-    """Rows of which the first `n_old` were read before."""
+    """Rows of which the first `n_old` were read before; which of these no match can begin at (StreamTask.spent)."""
 
     rows: pa.Table
     n_old: int
+    spent: AnyArray
 
 
 class Times(NamedTuple):
@@ -39,10 +41,12 @@ class Times(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What is left: rows, in their order, and for each whether what began there can still change."""
+    """What is left: rows, in their order, and for each whether what began there can still change, and whether no match
+    can begin there any more."""
 
     rows: pa.Table
     open: AnyArray
+    spent: AnyArray
 
 
 def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBatch, None, Left]:
@@ -50,7 +54,11 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     own, rows = task.task, held.rows
     stream = _ordered(task, held)
     order = stream.order
+    spent = np.concatenate([held.spent, np.zeros(rows.num_rows - held.n_old, np.bool_)])[order]
     symbols = partition.symbols_of(own, rows)[order]
+    if task.spent:
+        may_begin = ~(spent | _closed_before(task.reach, stream, times.before))
+        symbols = with_last_guard(own.program, symbols, may_begin)
     engine_clocks = partition.clocks_of(own, rows)[order]
     # What the engine is told to keep quiet about must have no effect either.
     mute = None if task.waits or own.program.consume or not held.n_old else stream.old
@@ -70,8 +78,21 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
             dropped.note(known)
             yield builder.batch(known, payload, places=places)
     gone = closed if task.windows == 1 else _closed(task.holds, stream, times.watermark)
-    kept = ~gone if task.whole else ~gone & ~dropped.rows()
-    return Left(rows.take(pa.array(order[kept])), ~closed[kept])
+    if task.spent:
+        spent |= dropped.rows()
+    kept = ~gone if task.whole or task.spent else ~gone & ~dropped.rows()
+    return Left(rows.take(pa.array(order[kept])), ~closed[kept], spent[kept])
+
+
+def with_last_guard(program: Program, symbols: AnyArray, holds: AnyArray) -> AnyArray:
+    """The symbols, which lack the program's last guard, with it: it may need a word of its own."""
+    word, bit = divmod(len(program.guards) - 1, WORD_BITS)
+    table = symbols[:, None] if symbols.ndim == 1 else symbols
+    if bit == 0:
+        table = np.insert(table, word, 0, axis=1)
+    table = table.copy()
+    table[:, word] |= holds.astype(np.int64) << bit
+    return table[:, 0] if table.shape[1] == 1 else table
 
 
 class _Stream(NamedTuple):

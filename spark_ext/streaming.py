@@ -31,7 +31,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from planner.physical import PhysicalPlan
 from planner.query import Link, Query, Window
 from planner.sql import quote
-from planner.streaming import ALLOW_SETTING, Holding, holding, meaning
+from planner.streaming import ALLOW_SETTING, Holding, holding, meaning, program_of
 from runtime.errors import CersqlError
 from runtime.stream_task import Reach, StreamTask
 from spark_ext.batch import Batch, mapped, parallelism
@@ -87,7 +87,8 @@ class Streaming(Batch):
         return matched.select(MATCHES).mapInArrow(unpack, self._match_schema(task.task))
 
     def stream_task(self, columns: tuple[str, ...]) -> StreamTask:
-        task = self._task(presorted=False)
+        program = program_of(self.plan, self.holding)
+        task = dataclasses.replace(self._task(presorted=False), program=program)
         told = self._told()
         return StreamTask(
             task=task,
@@ -95,6 +96,7 @@ class Streaming(Batch):
             reach=_reach(self.holding),
             late=self.holding.late,
             whole=self.holding.whole,
+            spent=self.holding.spent,
             windows=self.holding.windows,
             slot_us=max(1_000, self._delay_us // 8) or 1_000_000,
             meaning=hashlib.sha256(repr(told).encode()).hexdigest(),

@@ -99,9 +99,7 @@ def test_kernel_and_oracle_agree(
 
 
 @pytest.mark.slow
-@given(
-    chains(), st.sampled_from(OPTIONS), strategies.busy_streams(14, test_comparisons.KEYS), st.integers(0, 1 << 16)
-)
+@given(chains(), st.sampled_from(OPTIONS), strategies.busy_streams(14, test_comparisons.KEYS), st.integers(0, 1 << 16))
 @strategies.examples(60)
 def test_kernel_and_oracle_agree_on_each_key(
     formula: cel.Formula, options: Options, rows: list[Row], seed: int

@@ -38,6 +38,10 @@ QUERIES = {
     "ALL, a = b and b = c": ("ALL(A a, B b, C c)", "a.price = b.price AND b.volume = c.volume"),
     "ALL, hierarchical": ("ALL(A a, B b, C c)", "a.volume = b.volume AND b.volume = c.volume AND a.price = b.price"),
     "a.price <> b.price": ("A a ; B b ; C c", "a.price <> b.price"),
+    "a < c, no B between": ("SEQ(A a, !B, C c)", "a.price < c.price"),
+    "no higher B between": ("SEQ(A a, !B b, C c)", "a.price < b.price"),
+    "no B above C between": ("SEQ(A a, !B b, C c)", "b.price > c.price"),
+    "a = b OR a > b": ("A a ; B b", "a.price = b.price OR a.volume > b.volume"),
 }
 
 

@@ -23,10 +23,11 @@ from planner import cel
 from planner.compile import lowered, visible_variables
 from planner.errors import PlanError
 from planner.query import Skip
-from planner.streaming import holding
+from planner.streaming import holding, program_of
 from runtime import partition
 from runtime.bucket import HEAD, Bucket
 from runtime.errors import ExecutionError
+from runtime.rereading import with_last_guard
 from runtime.stream_task import FOREVER, NEVER, Reach, StreamTask
 from runtime.task import OrderColumn, OutputVariable, Task
 
@@ -64,9 +65,10 @@ def stream_task(
     asked = SimpleNamespace(**vars(options), formula=formula, window=window, timeouts=timeouts)
     made = lowered(formula, window, variables, options.strategy, options.consume, options.skip, timeouts)
     held = holding(SimpleNamespace(query=asked, automaton=made.automaton), allow)  # type: ignore[arg-type]
+    plan = SimpleNamespace(query=asked, automaton=made.automaton, program=made.program)
     program = made.program
     task = Task(
-        program=program,
+        program=program_of(plan, held),  # type: ignore[arg-type]
         symbols=tuple(f"symbol{i}" for i in range(program.words)),
         terms=tuple(f"term{i}" for i in range(len(program.terms))),
         symbol_bits=None,
@@ -87,7 +89,7 @@ def stream_task(
     reach = Reach("none") if held.reach is None else Reach(held.reach.kind, int(held.reach.size), held.reach.strict)
     if held.reach is not None and held.reach.kind == "events":
         reach = Reach("events", int(held.reach.size) - 1)
-    return StreamTask(task, "slab", reach, held.late, held.whole, held.windows, slot_us=3)
+    return StreamTask(task, "slab", reach, held.late, held.whole, held.spent, held.windows, slot_us=3)
 
 
 def table_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:
@@ -109,11 +111,22 @@ def table_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:
     return pa.table(columns)
 
 
+def _everywhere(task: StreamTask, table: pa.Table) -> pa.Table:
+    symbols = np.stack([table.column(name).to_numpy() for name in task.task.symbols], axis=1)
+    symbols = with_last_guard(task.task.program, symbols, np.ones(table.num_rows, np.bool_))
+    for i, column in enumerate(np.atleast_2d(symbols.T)):
+        table = table.set_column(table.column_names.index(f"symbol{i}"), f"symbol{i}", pa.array(column))
+    return table
+
+
 def bag(batches: Iterable[pa.RecordBatch]) -> Counter[str]:
     return Counter(repr(row) for batch in batches for row in batch.to_pylist())
 
 
 def batch_matches(task: StreamTask, table: pa.Table) -> Counter[str]:
+    """In one batch, where a match can begin at any row."""
+    if task.spent:
+        table = _everywhere(task, table)
     return bag(partition.run(task.task, table.to_batches()))
 
 
@@ -253,6 +266,32 @@ def test_absences_around(window: cel.Window, strategy: str) -> None:
     ):
         task = stream_task(formula, window, Options(strategy), allow=False)
         assert check(task, long_stream(3), 3)
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(consume="PARTITION"), Options(consume="ANY"), Options("NXT", consume="PARTITION"),
+        Options("NEXT_MATCH", consume="PARTITION"), Options(skip=Skip("PAST LAST ROW")),
+        Options(skip=Skip("TO NEXT ROW")),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_was_consumed_is_not_forgotten_by_an_absence_before(window: cel.Window, options: Options) -> None:
+    """It can be what must not happen before a later match, and no match begins at it."""
+    formula = cel.NotBefore((cel.Sequence(A, C),), cel.Sequence(A, B), window)
+    for keyed in (True, False):
+        task = stream_task(formula, window, options, keyed, allow=False)
+        assert task.spent
+        assert sum(sum(check(task, long_stream(seed, 200), seed).values()) for seed in range(6))
+
+
+def test_the_last_guard_can_need_a_word() -> None:
+    program = replace(stream_task(A, WINDOW).task.program, guards=(frozenset(),) * 63, terms=("x",))
+    symbols = np.array([[5, 7], [6, 8]])
+    expected = [[5, 1, 7], [6, 0, 8]]
+    assert with_last_guard(program, symbols, np.array([True, False])).tolist() == expected
 
 
 # ---------------------------------------------------------------- state
