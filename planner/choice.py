@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from planner import cel
 from planner.across import candidates, check_across, inside_choices, not_across
-from planner.compose import push_filters
-from planner.errors import PlanError
+from planner.compose import push_filters, searching
 from planner.greedy import gathered
 from planner.query import Skip, Window
 
@@ -47,7 +46,7 @@ class Choice:
         """The engine (see runtime.program.Program)."""
         if self.consume == "ANY":
             return "any"
-        if contains(self.formula, COMPARES):
+        if contains(self.formula, COMPARES) or searches_each_window(self.formula):
             return "bound"
         return "timed" if self.timed else "composed"
 
@@ -59,7 +58,6 @@ class Choice:
 
 def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
     """Window, strategy, consumption and skipping around a formula (semantics, "Selection strategies" and after)."""
-    check_vetoes_before(formula)
     formula = inside_choices(formula)
     check_across(formula)
     formula = push_filters(absence_outside(formula))
@@ -118,32 +116,15 @@ def without_choice_before(formula: cel.Formula) -> cel.Formula:
     return formula
 
 
-def check_vetoes_before(formula: cel.Formula) -> None:
-    """START and strategies ask where a search begins; before a match that would be wherever its window begins.
-
-    PlanError ABSENCE_BEFORE: a search for each beginning of a window is not built.
-    """
-    if isinstance(formula, cel.NotBefore):
-        for veto in formula.vetoes:
-            found = first_of(veto, (cel.Start,)) or _chooser_in(veto)
-            if found is not None:
-                name = "START" if isinstance(found, cel.Start) else found.rule  # type: ignore[attr-defined]
-                raise PlanError(
-                    "ABSENCE_BEFORE", found=name, hint="Write it without, or place the absence after an event."
-                )
-    for part in cel.children(formula):
-        check_vetoes_before(part)
-
-
-def _chooser_in(formula: cel.Formula) -> cel.Strategy | None:
-    """A strategy that compares matches of one search. STRICT asks each for itself."""
-    if isinstance(formula, cel.Strategy) and formula.rule != "STRICT":
-        return formula
-    return next((found for part in cel.children(formula) if (found := _chooser_in(part)) is not None), None)
-
-
 def _within(formula: cel.Formula, window: Window | None) -> cel.Formula:
     return formula if window is None else cel.Within(formula, window)
+
+
+def searches_each_window(formula: cel.Formula) -> bool:
+    """Is there an absence before the match that asks where its window begins (planner.compose)?"""
+    if isinstance(formula, cel.NotBefore) and any(map(searching, formula.vetoes)):
+        return True
+    return any(map(searches_each_window, cel.children(formula)))
 
 
 def contains(formula: cel.Formula, kinds: tuple[type[cel.Formula], ...]) -> bool:

@@ -119,6 +119,19 @@ def rebuilt(formula: cel.Formula, change: Callable[[cel.Formula], cel.Formula]) 
     return replace(formula, inner=change(formula.inner))  # type: ignore[attr-defined, type-var]
 
 
+def searching(formula: cel.Formula) -> cel.Start | cel.Strategy | None:
+    """The START, or the strategy that compares matches, that asks where the search for the formula begins. What is
+    absent is searched for from an event of the match or of its window on."""
+    match formula:
+        case cel.Start():
+            return formula
+        case cel.Strategy(rule) if rule != "STRICT":
+            return formula
+        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
+            return searching(left) or (searching(right) if cel.may_be_empty(left) else None)
+    return next((found for part in cel.positive(formula) if (found := searching(part)) is not None), None)
+
+
 @dataclass
 class Composer:
     """Numbers variables, guards and inner windows while it translates. Event guards come first in the end."""
@@ -197,10 +210,19 @@ class Composer:
             case cel.Within(inner, window):
                 return nodes.Within(self.node(inner), self.window(window))
             case cel.NotBefore(vetoes, inner, window):
-                return nodes.NotBefore(tuple(map(self.node, vetoes)), self.node(inner), self.window(window))
+                return self.not_before(vetoes, self.node(inner), window)
             case cel.NotAfter(inner, vetoes, window):
                 return nodes.NotAfter(self.node(inner), tuple(map(self.node, vetoes)), self.window(window))
         raise TypeError(f"not a formula: {formula!r}")
+
+    def not_before(
+        self, vetoes: tuple[cel.Formula, ...], inner: nodes.Node, window: cel.Window
+    ) -> nodes.NotBefore | nodes.NotBeforeEach:
+        made = tuple(map(self.node, vetoes))
+        if not any(map(searching, vetoes)):
+            return nodes.NotBefore(made, inner, self.window(window))
+        self.guards.setdefault(frozenset(), len(self.guards))  # a window can begin at any event
+        return nodes.NotBeforeEach(made, inner, self.window(window))
 
     def flat(self, formula: cel.Formula) -> nodes.Flat:
         automaton = trim(to_cea(formula))

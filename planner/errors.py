@@ -9,7 +9,6 @@ class PlanError(CersqlError):
     """A limit is broken, or a combination has no plan."""
 
     conditions = {
-        "ABSENCE_BEFORE": Condition("0A000", "{found} inside an absence before the match is not supported."),
         "AUTOMATON_LIMIT": Condition("54000", "The pattern needs {found} states, the limit is {limit}."),
         "ACROSS": Condition(
             "0A000", "Comparing what must not happen with the events around it is not supported with {found}."

@@ -140,8 +140,7 @@ def greedy_node(formula: cel.Formula, composer: Composer) -> nodes.Node:
     """The node of a `gathered` formula: the runs, and the absences before and after, which filter what they find."""
     match formula:
         case cel.NotBefore(vetoes, inner, window):
-            watched = tuple(map(composer.node, vetoes))
-            return nodes.NotBefore(watched, greedy_node(inner, composer), composer.window(window))
+            return composer.not_before(vetoes, greedy_node(inner, composer), window)
         case cel.NotAfter(inner, vetoes, window):
             watched = tuple(map(composer.node, vetoes))
             return nodes.NotAfter(greedy_node(inner, composer), watched, composer.window(window))

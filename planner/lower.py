@@ -11,7 +11,7 @@ import numpy as np
 from planner import cel
 from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
 from planner.cel import Predicate
-from planner.choice import COMPARES, REGISTERS, Choice, absence_outside, contains
+from planner.choice import COMPARES, REGISTERS, Choice, absence_outside, contains, searches_each_window
 from planner.compose import Composer, masks, renumbered
 from planner.greedy import gathered, greedy_node, is_simple, strictly
 from planner.pcea import masks_of, parallel, pcea_of, picture
@@ -214,7 +214,7 @@ def watching(watched: Watched, composer: Composer) -> Watch:
     def runs(part: cel.Formula) -> nodes.Node:
         return nodes.First(_shown(greedy_node(part, composer) if watched.greedy else composer.node(part)), shows=True)
 
-    rule = "bound" if contains(formula, COMPARES) else "timed"
+    rule = "bound" if contains(formula, COMPARES) or searches_each_window(formula) else "timed"
     if isinstance(formula, cel.NotAfter):
         vetoes = tuple(map(composer.node, formula.vetoes))
         tree = nodes.NotAfter(runs(formula.inner), vetoes, composer.window(formula.window))
@@ -227,7 +227,7 @@ def _shown(node: nodes.Node) -> nodes.Node:
     match node:
         case nodes.Bind() | nodes.Restrict() | nodes.Keep() | nodes.Compare() | nodes.Agree():
             return replace(node, inner=_shown(node.inner))
-        case nodes.NotBefore():
+        case nodes.NotBefore() | nodes.NotBeforeEach():
             return replace(node, shows=True)
     return node
 

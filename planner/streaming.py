@@ -24,7 +24,7 @@ from typing import Any
 from planner import cel
 from planner.automaton import Automaton
 from planner.choice import contains
-from planner.compose import is_flat
+from planner.compose import is_flat, searching
 from planner.errors import PlanError
 from planner.physical import COMPETING, PhysicalPlan, longest_path
 from planner.query import Query
@@ -81,7 +81,7 @@ def program_of(plan: PhysicalPlan, held: Holding) -> Program:
 
 def _beginning_at(node: nodes.Node, guard: int) -> nodes.Node:
     """The tree with that guard on the first event of what no absence stands before."""
-    if isinstance(node, nodes.NotBefore):
+    if isinstance(node, nodes.NotBefore | nodes.NotBeforeEach):
         return nodes.BeginsAt(node, guard)
     parts = {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}  # type: ignore[arg-type]
     changed = {name: _beginning_at(p, guard) for name, p in parts.items() if isinstance(p, nodes.Node)}
@@ -114,25 +114,12 @@ def _whole_window(formula: cel.Formula) -> cel.Window | None:
 
 def _looks_back(query: Query) -> str | None:
     """What in the query depends on more than the rows of a match's window."""
-    match _searching(query.formula):
+    match searching(query.formula):
         case cel.Start():
             return "START asks where the stream began"
         case cel.Strategy(rule):
             return f"{rule}( ) inside the pattern chooses among all matches since the stream began"
     return None
-
-
-def _searching(formula: cel.Formula) -> cel.Start | cel.Strategy | None:
-    """The START, or the strategy that compares matches, whose search begins with the stream. What is absent is searched
-    for from an event of the match or of its window on."""
-    match formula:
-        case cel.Start():
-            return formula
-        case cel.Strategy(rule) if rule != "STRICT":
-            return formula
-        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
-            return _searching(left) or (_searching(right) if cel.may_be_empty(left) else None)
-    return next((found for part in cel.positive(formula) if (found := _searching(part)) is not None), None)
 
 
 def _why_unbounded(plan: PhysicalPlan) -> tuple[str, str]:

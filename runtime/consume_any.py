@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from runtime import nodes
 from runtime.arrays import AnyArray, IntArray
 from runtime.bound import BoundEngine
 from runtime.matches import Matches
@@ -27,7 +28,9 @@ class ConsumeAnyEngine:
 
     def _engine(self, key: int) -> TimedEngine | BoundEngine:
         if key not in self._engines:
-            self._engines[key] = (BoundEngine if self._program.terms else TimedEngine)(self._program)
+            machine = self._program.machine
+            general = bool(self._program.terms) or (machine is not None and machine.has(nodes.NotBeforeEach))
+            self._engines[key] = (BoundEngine if general else TimedEngine)(self._program)
         return self._engines[key]
 
     def feed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from runtime import nodes
 from runtime.machine import NOW, REPORT, Machine, Maker, Move, Reg, Sighting, Symbol, Value
@@ -101,6 +102,67 @@ class NotBeforeMachine(Machine):
 def _sightings(held: Iterable[tuple[Reg, Sighting]]) -> Sightings | None:
     found = frozenset(held)
     return (found, min(register for register, _ in found)) if found else None
+
+
+class Search(NamedTuple):
+    """A search for what must not happen, begun at an event: for each veto the set of its watch, or None once a match of
+    one has ended; and what others decide about. When the match has begun, the sets are left out: ()."""
+
+    begin: Reg
+    watched: tuple[frozenset[Value], ...] | None
+    seen: frozenset[Sighting]
+
+
+class NotBeforeEachMachine(Machine):
+    """A value is (inner value, has the match begun?, searches). The first search that has not left the window when the
+    match ends decides. Neighbours that have come to the same are one, which begins where the later did.
+
+    The set of searches is one value, so that `undominated` does not compare what they hold. O(window) a step.
+    """
+
+    def __init__(self, node: nodes.NotBeforeEach, make: Maker) -> None:
+        self._inner, self._window, self._shows = make(node.inner), node.window, node.shows
+        self._watches = Watches(make(veto) for veto in node.vetoes)
+
+    def initial(self) -> list[Value]:
+        return [(value, False, frozenset()) for value in self._inner.initial()]
+
+    def step(self, value: Value, symbol: Symbol) -> list[Move]:
+        inner, begun, held = value
+        searches = sorted(s for s in held if not symbol.closed(s.begin, self._window))
+        moves = []
+        for mask, target, accept, seen in self._inner.step(inner, symbol):
+            if not begun and not mask & BEGIN:
+                moves.append(Move(mask, (target, False, self._advanced(searches, symbol)), False, seen))
+                continue
+            if target is not None:
+                left = [s._replace(watched=s.watched and ()) for s in searches]
+                moves.append(Move(mask, (target, True, _merged(left)), False, seen))
+            vetoed = bool(searches) and searches[0].watched is None
+            if accept and (not vetoed or self._shows):
+                decided = searches[0].seen if searches else frozenset()
+                moves.append(Move(mask, None, not vetoed, seen | decided))
+        return moves
+
+    def _advanced(self, searches: list[Search], symbol: Symbol) -> frozenset[Search]:
+        """The searches after this event, and one that begins here."""
+        found = []
+        for begin, watched, seen in [*searches, Search(NOW, self._watches.initial, frozenset())]:
+            if watched is None:
+                found.append(Search(begin, None, seen))
+                continue
+            after, more = self._watches.advance(watched, symbol)
+            found.append(Search(begin, after, frozenset() if after is None else seen | more))
+        return _merged(found)
+
+
+def _merged(searches: Iterable[Search]) -> frozenset[Search]:
+    found: list[Search] = []
+    for search in searches:
+        if found and found[-1][1:] == search[1:]:
+            found.pop()
+        found.append(search)
+    return frozenset(found)
 
 
 class NotAfterMachine(Machine):

@@ -27,6 +27,7 @@ MACHINES: dict[type[nodes.Node], Callable[[Any, Maker], Machine]] = {
     nodes.First: strategies.FirstMachine,
     nodes.Within: inner_windows.WithinMachine,
     nodes.NotBefore: inner_windows.NotBeforeMachine,
+    nodes.NotBeforeEach: inner_windows.NotBeforeEachMachine,
     nodes.NotAfter: inner_windows.NotAfterMachine,
     nodes.Greedy: GreedyMachine,
     nodes.Compare: comparing.CompareMachine,

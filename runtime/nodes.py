@@ -7,8 +7,8 @@ planner.cel, and stands for the automaton that [CEL] Theorem 6.2 or 7.2 builds f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 from runtime.arrays import IntArray
 
@@ -22,6 +22,15 @@ class Node:
     """Any operator. `may_be_empty`: zero copies satisfy it; a sequence may then go around it."""
 
     may_be_empty = False
+
+    def has(self, kind: type[Node]) -> bool:
+        """Is there a node of this kind in the tree?"""
+        below = [value for field in fields(self) for value in _as_tuple(getattr(self, field.name))]  # type: ignore[arg-type]
+        return isinstance(self, kind) or any(part.has(kind) for part in below if isinstance(part, Node))
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +285,17 @@ class Within(Node):
 @dataclass(frozen=True, eq=False)
 class NotBefore(Node):
     """NOT ψ ; φ. `shows`: a match that is vetoed makes a move that leads nowhere (WITH TIMEOUTS)."""
+
+    vetoes: tuple[Node, ...]
+    inner: Node
+    window: int
+    shows: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class NotBeforeEach(Node):
+    """NOT ψ ; φ where ψ asks where a search begins (START, a strategy): it is searched for from each event on, and that
+    which began first in the window of the match's end counts."""
 
     vetoes: tuple[Node, ...]
     inner: Node

@@ -278,16 +278,10 @@ def absences() -> tuple[cel.Formula, ...]:
         for window in SHORT:
             for a, b in ((A, inner), (B, inner), (inner, A), (cel.Sequence(A, B), inner)):
                 found.append(cel.NotAfter(b, (a,), window))
-                if not searches(a):
-                    found.append(cel.NotBefore((a,), b, window))
+                found.append(cel.NotBefore((a,), b, window))
             both = cel.NotAfter(cel.NotBefore((B,), inner, window), (A, B), window)
             found += [both, cel.As(both, "x"), cel.Project(both, frozenset({"A"}))]
     return tuple(f for f in found if valid(f))
-
-
-def searches(formula: cel.Formula) -> bool:
-    """Does it ask where a search begins? Then it cannot be absent before a match (ABSENCE_BEFORE)."""
-    return isinstance(formula, cel.Start | cel.Strategy) or any(map(searches, cel.children(formula)))
 
 
 def neighbour(formula: cel.Formula, last: bool) -> cel.Formula:

@@ -305,11 +305,11 @@ def all_formulas(draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY
             lambda inner: absent_around(draw, lambda own: cel.NotAfter(inner, own, window), draw(vetoes), allowed)
         )
     if before:
-        # START and most strategies inside an absence before the match are an error (ABSENCE_BEFORE).
-        plain = [name for name in allowed if name not in ("start", "strategy")]
-        one = parts(1, plain, solid=True)
-        if "strategy" in allowed:
-            one = st.one_of(one, one, st.builds(cel.Strategy, st.sampled_from(RULES), one))
+        one = parts(1, allowed, solid=True)
+        if "strategy" in allowed:  # these ask where a search begins
+            chosen = st.builds(cel.Strategy, st.sampled_from(RULES), parts(1, SIMPLE, solid=True))
+            asking = st.one_of(st.builds(cel.Start, one), chosen, st.builds(cel.Sequence, chosen, atoms()))
+            one = st.one_of(one, one, asking)
         earlier = st.lists(one, min_size=1, max_size=2).map(tuple)
         around.append(
             lambda inner: absent_around(draw, lambda own: cel.NotBefore(own, inner, window), draw(earlier), allowed)

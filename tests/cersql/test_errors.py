@@ -168,7 +168,6 @@ def test_automaton_limit_names_both_numbers() -> None:
 
 
 PLAN = {
-    "ABSENCE_BEFORE": "FROM t PATTERN SEQ(!(NXT(A ; B) ; C), C c) ORDER BY ts WITHIN 5 SECONDS RETURN *",
     "ACROSS": "FROM t PATTERN C z ; NXT(SEQ(A a, !B b, C c)) WHERE z.k < b.k ORDER BY ts WITHIN 5 SECONDS RETURN *",
     "TIMEOUTS": "FROM t PATTERN A a ; B b PARTITION BY k ORDER BY ts CONSUME BY ANY RETURN * WITH TIMEOUTS",
 }

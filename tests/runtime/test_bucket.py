@@ -268,7 +268,7 @@ def test_absences_around(window: cel.Window, strategy: str) -> None:
         assert check(task, long_stream(3), 3)
 
 
-@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("window", [WINDOWS["time"], WINDOWS["events"]], ids=["time", "events"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -284,7 +284,7 @@ def test_what_was_consumed_is_not_forgotten_by_an_absence_before(window: cel.Win
     for keyed in (True, False):
         task = stream_task(formula, window, options, keyed, allow=False)
         assert task.spent
-        assert sum(sum(check(task, long_stream(seed, 200), seed).values()) for seed in range(6))
+        assert sum(sum(check(task, long_stream(seed, 90), seed).values()) for seed in range(2))
 
 
 def test_the_last_guard_can_need_a_word() -> None:
