@@ -101,6 +101,17 @@ def test_a_stream_by_sql_that_is_stopped_and_goes_on(session: SparkSession, tmp_
     assert sorted(map(repr, got)) == sorted(map(repr, want))
 
 
+def test_functions_and_views_over_a_stream_are_streams(session: SparkSession, tmp_path: Path) -> None:
+    source(session, tmp_path / "rows")
+    pattern = "PATTERN A a ; B b WHERE a.id >= low WITHIN 20 SECONDS RETURN a.id AS a"
+    session.sql(f"CREATE OR REPLACE PATTERN FUNCTION pairs_from(low INT DEFAULT 0) AS {pattern}")
+    called = session.sql("SELECT * FROM pairs_from(TABLE(live) PARTITION BY k ORDER BY ts, low => 100)")
+    session.sql(f"CREATE OR REPLACE TEMPORARY PATTERN VIEW live_pairs AS FROM live {PATTERN} RETURN k, a.id AS a")
+    grouped = session.sql("SELECT k, count(*) AS n FROM live_pairs GROUP BY k")
+    assert (called.isStreaming, called.columns) == (True, ["a"])
+    assert (grouped.isStreaming, grouped.columns) == (True, ["k", "n"])
+
+
 def test_what_cannot_start_or_stop(session: SparkSession) -> None:
     with pytest.raises(ParseException) as caught:
         session.sql("STOP PATTERN STREAM nobody")
