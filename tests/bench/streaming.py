@@ -123,7 +123,8 @@ def idle(spark: SparkSession, folder: Path, keys: int = 100_000, small: int = 1_
 
 
 def latency(spark: SparkSession, folder: Path, seconds: int = 60, a_second: int = 1_000, keys: int = 1_000) -> None:
-    """Events bear the time at which they were written, and are at most a second late. The first third warms up."""
+    """Events bear the time at which they were written, and are at most a second late; one in five is an A, B or C. The
+    first third warms up."""
     pattern = PATTERN.replace("RETURN k", "RETURN match_end")
     schema = "ts timestamp, k long, type string, v double"
     folder.joinpath("rows").mkdir(parents=True)
@@ -145,7 +146,7 @@ def latency(spark: SparkSession, folder: Path, seconds: int = 60, a_second: int 
             columns = {
                 "ts": pa.array((now * 1e6).astype(np.int64), pa.timestamp("us", "UTC")),
                 "k": random.integers(0, keys, a_second),
-                "type": np.array(list("ABC"))[random.integers(0, 3, a_second)],
+                "type": np.array([*"ABC", *["other"] * 12])[random.integers(0, 15, a_second)],
                 "v": random.uniform(0, 1, a_second),
             }
             pq.write_table(pa.table(columns), folder / "part.parquet")

@@ -87,6 +87,28 @@ def test_an_error_of_ours_is_shown_at_its_place_in_the_file(
     assert "  WHER a.x > 1 RETURN *" in shown.out + shown.err
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("PATTERN A a SEMANTIC NXT RETURN *", True),
+        ("CREATE TEMPORARY PATTERN VIEW v AS FROM t PATTERN SEQ(A a, B b RETURN *", True),
+        ("SELECT * FROM (FROM t PATTERN A a WITHIN 5 FORTNIGHTS RETURN *)", True),
+        ("SELECT pattern, `return` FROM (pattern)", False),
+        ("SELECT 1; PATTERN A a SEMANTIC NXT RETURN *", False),
+    ],
+)
+def test_a_mistake_in_the_first_statement_needs_no_spark(
+    text: str, told: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begun(name: str, *, verbose: bool, config: Any = None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "started", begun)
+    code = cli.main(["run", "-e", text])
+    assert (code == 1) == told
+    assert ("<text>:1:" in capsys.readouterr().err) == told
+
+
 def test_a_demo_without_its_data_says_where_they_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
