@@ -161,9 +161,13 @@ class WithoutSpark:
         from cersql.statements import first_query
 
         known, self.made = self.made, self.made | _created(statement)
+        text = statement.text
+        try:
+            _check_form(text)
+        except CersqlError as error:
+            raise StatementError(statement, error) from None
         if not holds_pattern(statement) or "FUNCTION" in statement.words[:5]:
             return "what is not a pattern query takes Spark: give the tables with --table"
-        text = statement.text
         try:
             for query in queries(text, first_query):
                 compiled = cersql.compile(_alone(text, query), self.schemas)
@@ -178,14 +182,26 @@ class WithoutSpark:
         return None
 
 
+def _check_form(text: str) -> None:
+    """Raises ParseError for a mistake in a statement of ours that needs no schema."""
+    from cersql.parse import parse
+    from cersql.statements import CreateFunction, find, is_ours
+
+    found = find(text) if is_ours(text) else None
+    if isinstance(found, CreateFunction) and not found.parameters:
+        parse(text, start=found.query.start, end=found.query.end)
+
+
 def queries(text: str, first_query: Callable[[str], Span]) -> Iterator[Span]:
     """The places of the pattern queries in a statement: each that is found is made a query of Spark's, and the
     next is sought."""
-    from cersql.statements import is_ours
+    from cersql.statements import CreateFunction, CreateView, find, is_ours
 
     while is_ours(text):
         query = first_query(text)
         yield query
+        if isinstance(find(text), CreateView | CreateFunction):
+            return
         rest = text[: query.start] + "SELECT 1".ljust(query.end - query.start) + text[query.end :]
         if rest == text or not text[: query.start].strip():
             return

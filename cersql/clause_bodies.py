@@ -313,6 +313,9 @@ def _ends_interval(part: list[Token]) -> bool:
     return at >= 0 and part[at].upper == "INTERVAL"
 
 
+MOST_ROWS = (1 << 31) - 1  # of Spark's LIMIT
+
+
 def limit(body: Body) -> int:
     """LIMIT."""
     token = body.tokens[0]
@@ -325,4 +328,7 @@ def limit(body: Body) -> int:
         raise ParseError("BAD_NUMBER", span=token.span, found=found, expected="a whole number", hint=hint)
     if len(body.tokens) > 1:
         raise body.unexpected(body.tokens[1], "the next clause or the end of the text")
+    if int(token.text) > MOST_ROWS:
+        hint = "Leave LIMIT out to have them all."
+        raise ParseError("BAD_NUMBER", span=token.span, found=token.text, expected=f"at most {MOST_ROWS}", hint=hint)
     return int(token.text)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cersql.ctes import visible
 from cersql.describe import Fact, columns_of, describe, signature
 from cersql.errors import BindError, suggestion
 from cersql.functions import body_of, check_function
@@ -38,8 +39,9 @@ from spark_ext import functions, patterns, streams, views
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Plan = Callable[["SparkSession", str, Span], Planned]
-"""(session, text, place of the query) -> the query, planned; errors point into `text`."""
+Plan = Callable[..., Planned]
+"""(session, text, place of the query, ctes=what stands in place of its WITH) -> the query, planned; errors point into
+`text`."""
 
 
 def rewrite(
@@ -79,7 +81,8 @@ def _arranged(
     if not arguments:
         check_no_markers(sql, queries_of(found))
         return _Command(spark, sql, plan, None).run(found)
-    filled = fill_markers(sql, queries_of(found), arguments)
+    seen = [definition.span for query in queries_of(found) for definition in visible(sql, query)]
+    filled = fill_markers(sql, [*queries_of(found), *seen], arguments)
     try:
         again = find(filled.text, every=True)
         assert again is not None
@@ -123,23 +126,37 @@ class _Command:
             case ShowStreams():
                 return views.table(self.spark, list(streams.COLUMNS), streams.rows())
 
-    def plan(self, query: Span) -> Planned:
-        return self._plan(self.spark, self.sql, query)
+    def plan(self, query: Span, ctes: str | None = None) -> Planned:
+        return self._plan(self.spark, self.sql, query) if ctes is None else self._plan(
+            self.spark, self.sql, query, ctes=ctes
+        )  # fmt: skip
 
     def embedded(self, found: Embedded, explained: list[str] | None = None) -> str:
         """The statement with a private view in place of each query; what EXPLAIN says of them goes to `explained`."""
         values = marker_values(self.sql, found.queries, self.arguments)
-        pieces, at = [], 0
+        places: list[tuple[Span, str]] = []
         for query in found.queries:
-            planned = self.plan(query)
+            planned = self.plan(query, self._ctes(query, places))
             fewer, note = refined(planned, reading_of(self.sql, query), self.sql, values)
             if explained is not None:
                 explained.append(f"{planned.explain()}\n{note}")
             df = planned.frame() if fewer is None else fewer
             view = views.private_view(self.spark, df, lasting=found.lasting)
-            pieces += [self.sql[at : query.start], f"SELECT * FROM {view}"]
-            at = query.end
-        return "".join(pieces) + self.sql[at:]
+            places.append((query, _in_place(f"SELECT * FROM {view}", self.sql[query.start : query.end])))
+        return fill(self.sql, places).text
+
+    def _ctes(self, query: Span, places: Sequence[tuple[Span, str]]) -> str | None:
+        """The WITH that a query sees, whose queries before it have been replaced; None where it has its own alone."""
+        definitions = visible(self.sql, query)
+        if not definitions:
+            return None
+        texts = []
+        for _, span, _ in definitions:
+            own = [(Span(place.start - span.start, place.end - span.start), text)
+                   for place, text in places if span.start <= place.start < span.end]  # fmt: skip
+            texts.append(fill(self.sql[span.start : span.end], own).text)
+        recursive = "RECURSIVE " if any(definition.recursive for definition in definitions) else ""
+        return f"WITH {recursive}{', '.join(texts)}"
 
     def explain(self, found: Explain) -> DataFrame:
         """What we planned, then what Spark makes of the whole, as the one text that EXPLAIN gives."""
@@ -229,6 +246,19 @@ class _Command:
         there = [d.name for d in patterns.definitions(self.spark) if kind in (None, d.kind)]
         hint = suggestion(name, there, "There are")
         return BindError("UNKNOWN_PATTERN", span=span, what=what, name=name, hint=hint)
+
+
+def _in_place(text: str, written: str) -> str:
+    """The words of `text` among blanks where `written` has other characters, so that what follows stands where it did:
+    Spark names places in the text that it reads. As it is, where it does not fit."""
+    made, at = re.sub(r"[^\n]", " ", written), 0
+    for word in text.split():
+        while "\n" in made[at : at + len(word)]:
+            at = made.index("\n", at) + 1
+        if at + len(word) > len(made):
+            return text
+        made, at = f"{made[:at]}{word}{made[at + len(word) :]}", at + len(word) + 1
+    return made
 
 
 def _names_like(like: str) -> list[re.Pattern[str]]:

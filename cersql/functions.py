@@ -20,11 +20,14 @@ from cersql.scope import collect
 from cersql.statements import CreateFunction, Parameter
 from runtime.errors import CersqlError, Span
 from spark_ext.functions import Call, Implementation
-from spark_ext.objections import is_accepted
+from spark_ext.objections import evaluated, is_accepted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_WHOLE = frozenset("TINYINT SMALLINT INT INTEGER BIGINT BYTE SHORT LONG".split())
+_NUMERIC = frozenset("INT INTEGER BIGINT LONG DOUBLE FLOAT REAL".split())
+_NUMBER = re.compile(r"-?\d{1,9}")  # fits all of these
 _SUFFIXED = re.compile(r"(\d+)[lLsSyY]")  # 5L: a literal of Spark's that is no number for WITHIN, LIMIT and {n}
 
 
@@ -54,7 +57,9 @@ def check_function(spark: SparkSession, sql: str, found: CreateFunction) -> None
 
 
 def _check_type(spark: SparkSession, parameter: Parameter) -> None:
-    if not is_accepted(spark, f"CAST({parameter.default or 'NULL'} AS {parameter.type})"):
+    cast = f"CAST({parameter.default or 'NULL'} AS {parameter.type})"
+    has_value = parameter.default is not None and parameter.default.upper() != "NULL"
+    if not is_accepted(spark, cast) or (has_value and evaluated(spark, cast) is None):
         hint = None if parameter.default is None else f"Or its default, {parameter.default}, does not fit."
         raise BindError("PARAMETER_TYPE", span=parameter.name.span, type=parameter.type, hint=hint)
 
@@ -70,12 +75,21 @@ def body_of(sql: str, found: CreateFunction) -> Implementation:
 
 def planned_call(sql: str, found: CreateFunction, call: Call) -> Planned:
     """The definition's query over the call's table."""
-    filled, query = _filled(sql, found, _values(found, call))
+    filled, query = _filled(sql, found, _typed(call.table.sparkSession, found, _values(found, call)))
     try:
         tree = _with_clauses(parse(filled.text, start=query.start, end=query.end), call)
         return plan_tree(call.table.sparkSession, tree, given=call.table)
     except CersqlError as error:
+        if error.condition == "UNKNOWN_COLUMN" and error.parameters.get("name") in _columns_of(call):
+            error.hint = f"{error.hint or ''} It stands in the call of {found.name.value}.".strip()
+            error.text = error.span = None
+            raise
         raise _in_definition(filled.original(error.at(filled.text)), found.name.value) from None
+
+
+def _columns_of(call: Call) -> set[str]:
+    """The columns that the call itself names."""
+    return {*(call.partition_by or ()), *(column for column, _ in call.order_by or ())}
 
 
 def _in_definition(error: CersqlError, name: str) -> CersqlError:
@@ -131,6 +145,22 @@ def _values(found: CreateFunction, call: Call) -> dict[str, str]:
             raise _call_error(function, f"{name} has no value and no default", found)
         given.setdefault(name, parameter.default or "NULL")
     return given
+
+
+def _typed(spark: SparkSession, found: CreateFunction, values: Mapping[str, str]) -> dict[str, str]:
+    """The values, as far as they are not written in the type of their parameter in that. BindError: not of the type."""
+    typed = dict(values)
+    for parameter in found.parameters:
+        name, type = parameter.name.value, parameter.type
+        value = values[name]
+        if value == "NULL" or (_NUMBER.fullmatch(value) and type.upper() in _NUMERIC):
+            continue
+        made = evaluated(spark, f"CAST({value} AS {type})")
+        if made is None:
+            raise _call_error(found.name.value, f"{name} is {type}, and {value} is not", found)
+        if type.upper() in _WHOLE:
+            typed[name] = made
+    return typed
 
 
 def _call_error(function: str, problem: str, found: CreateFunction) -> BindError:

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cersql.reports import CommandError
+from cersql.reports import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -174,13 +174,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_path(path: Path, inputs: Iterable[Path]) -> None:
-    """Raises CommandError where a result cannot be written, before it is computed."""
+    """Raises UsageError where a result cannot be written, before it is computed."""
     if path.is_dir():
-        raise CommandError(f"--output {path} is a folder")
+        raise UsageError(f"--output {path} is a folder")
     if not path.absolute().parent.is_dir():
-        raise CommandError(f"--output {path}: there is no folder {path.parent}")
+        raise UsageError(f"--output {path}: there is no folder {path.parent}")
     if not os.access(path.absolute().parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise CommandError(f"--output {path} cannot be written: Permission denied")
+        raise UsageError(f"--output {path} cannot be written: Permission denied")
     for other in inputs:
         if path.exists() and path.samefile(other):
-            raise CommandError(f"--output {path} would replace {other}, which is read")
+            raise UsageError(f"--output {path} would replace {other}, which is read")

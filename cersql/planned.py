@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -158,10 +158,18 @@ class Planned:
 
 
 def plan_query(
-    spark: SparkSession, text: str, query: Span, given: DataFrame | None = None, order_by: str | None = None
+    spark: SparkSession,
+    text: str,
+    query: Span,
+    given: DataFrame | None = None,
+    order_by: str | None = None,
+    ctes: str | None = None,
 ) -> Planned:
-    """Parse, bind and plan the query at a place of `text`; errors point into `text`."""
-    return plan_tree(spark, parse(text, start=query.start, end=query.end), given, order_by)
+    """Parse, bind and plan the query at a place of `text`; errors point into `text`. `ctes`: in place of its WITH."""
+    tree = parse(text, start=query.start, end=query.end)
+    if ctes is not None:
+        tree = replace(tree, ctes=syntax.Text(ctes, query))
+    return plan_tree(spark, tree, given, order_by)
 
 
 def plan_tree(

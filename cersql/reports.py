@@ -85,6 +85,7 @@ _TAILS = re.compile(
 _PLACE = re.compile(r";? ?\(?line (\d+),? pos (\d+)\)?")
 _SQLSTATE = re.compile(r" *SQLSTATE: \w{5}")
 _JOB = re.compile(r"Job aborted due to stage failure:.*?: (?:[\w.$]+(?:Exception|Error): )?(?=\[)", re.DOTALL)
+_CARRIED = re.compile(r"\[[A-Z_]+(?:\.[A-Z_]+)?\] \[(?=[A-Z_]+\])")  # the class of Spark's that carries ours
 _OURS = re.compile(r"^.*\b(?:ExecutionError|InternalError|CersqlError): (?=\[)", re.DOTALL)
 _ADVICE_FOR_ALL = re.compile(
     r"\s*(?:Verify the spelling and correctness|Search path:|If you did not qualify|To tolerate the error).*", re.DOTALL
@@ -97,7 +98,7 @@ def _brief(message: str) -> str:
     message = _TAILS.sub("", message)
     if traceback:
         message = f"{message.strip()} {traceback.group(1)}"
-    message = _SQLSTATE.sub("", _PLACE.sub("", message)).replace("[USER_RAISED_EXCEPTION] [", "[")
+    message = _CARRIED.sub("[", _SQLSTATE.sub("", _PLACE.sub("", message)))
     message = re.sub(r"`?__cersql_\w+`?\.", "", message)
     return _ADVICE_FOR_ALL.sub("", message).strip()
 

@@ -161,7 +161,7 @@ def find(sql: str, *, every: bool = False) -> Statement | None:
     try:
         toks = tokens(sql)
     except ParseError as error:
-        if every or first:
+        if every or first or _begins_ours(sql, error):
             raise error.at(sql) from None
         return None  # an unclosed string: Spark says so as well
     while toks and toks[-1].text == ";":
@@ -243,9 +243,23 @@ def _after_table(toks: list[Token], closings: dict[int, int], at: int) -> int:
     return at + 1
 
 
+def _begins_ours(sql: str, unclosed: ParseError) -> bool:
+    """Is there a pattern query before a string, a name or a comment that is never closed?"""
+    if unclosed.condition != "UNCLOSED" or unclosed.span is None:
+        return False
+    try:
+        toks = tokens(sql[: unclosed.span.start])
+    except ParseError:
+        return False
+    finder = _Finder(toks)
+    return any(finder._is_call(i) and finder._is_clause(i) for i in range(len(toks)))
+
+
 def _may_be_ours(sql: str) -> bool:
     """A cheap first look: some word like PATTERN, or a query that may have it misspelt."""
     upper = sql.upper()
+    if upper.lstrip().startswith(("SHOW", "CREATE", "DROP")) and any(word in upper for word in ("PAT", "TERN")):
+        return True
     return "PATTERN" in upper or "MATCH_RECOGNIZE" in upper or any(w in upper for w in ("FROM", "SELECT", "RETURN"))
 
 
@@ -357,7 +371,7 @@ class _Finder:
         """Whether a query may stand in the parenthesis at `at`: by the word before it, and before others around it."""
         while at > 0 and self._upper(at - 1) == "(":
             at -= 1
-        return at == 0 or self._upper(at - 1) in _BEFORE_SUBQUERY
+        return at == self._main(0, len(self.toks)) or self._upper(at - 1) in _BEFORE_SUBQUERY
 
     def _main(self, lo: int, hi: int) -> int:
         """The index of the first word after WITH x AS (…), y AS (…)."""
@@ -454,6 +468,7 @@ class _Definition:
         stream = stream_statements.parsed(words, self)
         if stream is not None:
             return stream
+        self._check_spelling(words)
         if words[0] == "CREATE" and "PATTERN" in words:
             return self._creation()
         if (words[0], second) == ("DROP", "PATTERN"):
@@ -463,6 +478,20 @@ class _Definition:
         if words[0] in ("DESCRIBE", "DESC") and second == "PATTERN":
             return self._describe()
         return None
+
+    def _check_spelling(self, words: list[str]) -> None:
+        """A word that nearly is PATTERN, where Spark has none that is like it."""
+        if words[0] == "SHOW" and len(words) == 2 and 0 < letters_apart(words[1], "PATTERNS", 2) <= 2:
+            raise misspelt(self.toks[1], "PATTERNS")
+        if words[0] not in ("CREATE", "DROP"):
+            return
+        at = next((i for i, word in enumerate(words) if word in ("VIEW", "FUNCTION")), 0)
+        if at > 1 and words[at - 1] != "PATTERN" and letters_apart(words[at - 1], "PATTERN", 2) <= 2:
+            raise misspelt(self.toks[at - 1], "PATTERN")
+        if words[at : at + 1] == ["FUNCTION"] and words[at - 1] != "PATTERN" and words[0] == "CREATE":
+            body = next((i for i in range(at, len(self.toks)) if self.upper(i) == "AS"), len(self.toks))
+            if body + 1 < len(self.toks) and self.finder._is_query(body + 1, len(self.toks)):
+                raise self.finder._expected(at, "PATTERN FUNCTION")
 
     def _creation(self) -> CreateView | CreateFunction | None:
         """CREATE [OR REPLACE] [GLOBAL] [TEMPORARY | TEMP] PATTERN VIEW | FUNCTION name … AS query."""

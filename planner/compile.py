@@ -58,8 +58,6 @@ def lowered(
         if contains(formula, (cel.Across,)):
             hint = "Leave WITH TIMEOUTS out, or compare with constants only."
             raise PlanError("TIMEOUTS", found="comparisons with what must not happen", hint=hint)
-        if consume == "ANY":
-            raise PlanError("TIMEOUTS", found="CONSUME BY ANY", hint="Leave one of the two out.")
         watched = Watched(push_filters(absence_outside(formula)), window, strategy == "NEXT_MATCH")
     if strategy == "ALL" and consume == "NONE" and skip is None and is_flat(formula):
         automaton = automaton_of(formula, variables)

@@ -22,12 +22,17 @@ class Sql:
             if offset < at + len(text):
                 return origin + (offset - at if verbatim else 0)
             at += len(text)
-        return self.pieces[-1][1] if self.pieces else 0
+        return self._end
+
+    @property
+    def _end(self) -> int:
+        text, origin, verbatim = self.pieces[-1] if self.pieces else ("", 0, True)
+        return origin + (len(text) if verbatim else 0)
 
     def wrapped(self, before: str, after: str) -> Sql:
         """Put text of ours around it."""
         first = self.pieces[0][1] if self.pieces else 0
-        return Sql(((before, first, False), *self.pieces, (after, first, False)))
+        return Sql(((before, first, False), *self.pieces, (after, self._end, False)))
 
 
 def quote(name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from runtime.any_timeouts import AnyTimeoutsEngine
 from runtime.arrays import AnyArray, IntArray
 from runtime.bound import BoundEngine
 from runtime.cea_engine import CeaEngine
@@ -87,4 +88,6 @@ def engine_for(program: Program) -> Engine:
     if program.rule not in ENGINES:
         raise InternalError("INTERNAL", detail=f"no engine for the rule {program.rule!r}")
     engine = ENGINES[program.rule](program)
-    return engine if program.timeouts is None else TimeoutsEngine(program, engine)
+    if program.timeouts is None:
+        return engine
+    return (AnyTimeoutsEngine if program.rule == "any" else TimeoutsEngine)(program, engine)

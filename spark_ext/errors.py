@@ -79,6 +79,22 @@ _CARRIERS = {
     "42P01": _Carrier("TABLE_OR_VIEW_NOT_FOUND", "relationName", {}),
     "0A000": _Carrier("UNSUPPORTED_FEATURE.TABLE_OPERATION", "operation", {"tableName": "PATTERN"}),
     "XX000": _Carrier("INTERNAL_ERROR", "message", {}),
+    "07001": _Carrier("ALL_PARAMETERS_MUST_BE_NAMED", "exprs", {}),
+    "22003": _Carrier("ARITHMETIC_OVERFLOW", "message", {"alternative": "", "config": ""}),
+    "42000": _Carrier("AMBIGUOUS_REFERENCE_TO_FIELDS", "field", {"count": ""}),
+    "42605": _Carrier("WRONG_NUM_ARGS.WITHOUT_SUGGESTION", "functionName", {"expectedNum": "", "actualNum": ""}),
+    "42701": _Carrier("DUPLICATE_ASSIGNMENTS", "nameList", {}),
+    "42702": _Carrier("AMBIGUOUS_COLUMN_OR_FIELD", "name", {"n": ""}),
+    "42704": _Carrier("FIELD_NOT_FOUND", "fieldName", {"fields": "PATTERN"}),
+    "42710": _Carrier("FIELD_ALREADY_EXISTS", "op", {"fieldNames": "", "struct": ""}),
+    "42711": _Carrier("COLUMN_ALREADY_EXISTS", "columnName", {}),
+    "42723": _Carrier("ROUTINE_ALREADY_EXISTS", "routineName", {"newRoutineType": "", "existingRoutineType": ""}),
+    "42734": _Carrier("DUPLICATE_ROUTINE_PARAMETER_NAMES", "names", {"routineName": ""}),
+    "42822": _Carrier("EXPRESSION_TYPE_IS_NOT_ORDERABLE", "exprType", {"expr": ""}),
+    "42846": _Carrier("CANNOT_CAST_DATATYPE", "sourceType", {"targetType": ""}),
+    "42P02": _Carrier("UNBOUND_SQL_PARAMETER", "name", {}),
+    "54000": _Carrier("GROUPING_SIZE_LIMIT_EXCEEDED", "maxSize", {}),
+    "54001": _Carrier("FAILED_TO_PARSE_TOO_COMPLEX", "message", {}),
 }
 _ANY_OTHER = _Carrier("USER_RAISED_EXCEPTION", "errorMessage", {})
 

@@ -47,6 +47,16 @@ def is_accepted(spark: SparkSession, expression: str) -> bool:
         return False
 
 
+def evaluated(spark: SparkSession, expression: str) -> str | None:
+    """The value of an expression that reads no columns, as text; None where it has none, is NULL, or fails."""
+    try:
+        with quiet_captures():
+            row = spark.sql(f"SELECT CAST({expression} AS STRING) FROM VALUES (1)").first()
+    except PySparkException:
+        return None
+    return None if row is None or row[0] is None else str(row[0])
+
+
 def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> CersqlError | None:
     """The error of one expression on its own, or None if Spark takes it."""
     before, after = ("IF(", ", 1, 0)") if condition else ("", "")
@@ -57,8 +67,12 @@ def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> Cersql
     except (AnalysisException, ParseException) as error:
         place = _place(error)
         start, length = place or (0, 1)
-        at = sql.locate(max(0, start - len(before)))
+        offset = max(0, start - len(before))
+        at = sql.locate(offset)
         span = Span(at, at + max(1, length))
+        if isinstance(error, ParseException) and place and not sql.text[offset:].strip(" )"):
+            end = sql.locate(len(sql.text.rstrip(" )")) - 1) + 1
+            return ExpressionError("INVALID_EXPRESSION", span=Span(end, end + 1), detail="it ends too early.")
         spark_condition = error.getCondition() or ""
         if spark_condition.startswith("UNRESOLVED_COLUMN"):
             name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
@@ -92,4 +106,4 @@ def _place(error: PySparkException) -> tuple[int, int] | None:
 def _detail(error: PySparkException) -> str:
     message = (error.getMessage() or str(error)).split("\n== SQL")[0]
     message = re.sub(r"`?__cersql_\w+`?\.?", "", message)
-    return " ".join(message.split())
+    return re.sub(r" *SQLSTATE: \w{5}", "", " ".join(message.split()))

@@ -361,3 +361,56 @@ def test_random_formulas_by_key(
         check(formula, [row.event() for row in rows], window, options, keyed=True, seed=seed)
     except oracle.TooLarge:
         return
+
+
+# ---------------------------------------------------------------- CONSUME BY ANY
+
+
+def dropped_by_any(part: list[int], events: list[oracle.Event], ends: list[int], window: cel.Window | None) -> set[int]:
+    """Of the events of a key (`part`: their places in the whole stream), by their number in it: those that were under
+    way when a match of some key ended, the first from there on."""
+    found = set()
+    for start, place in enumerate(part):
+        end = next((end for end in ends if end >= place), None)
+        if end is None:
+            continue
+        last = sum(other <= end for other in part) - 1
+        if window is None:
+            inside = True
+        elif window.kind == "events":
+            inside = last - start < window.size
+        else:
+            length = events[end].time - events[place].time
+            inside = length < window.size if window.strict else length <= window.size
+        if inside:
+            found.add(start)
+    return found
+
+
+@given(
+    strategies.parts(2, DEFINED, solid=True), strategies.busy_streams(10, (0, 1)), st.booleans(),
+    st.none() | strategies.small_windows(), st.integers(0, 99),
+)  # fmt: skip
+@strategies.examples(60)
+def test_what_any_key_has_consumed(
+    formula: cel.Formula, rows: list[Row], keyed: bool, window: cel.Window | None, seed: int
+) -> None:
+    events, options = [row.event() for row in rows], Options(consume="ANY")
+    parts = oracle.split(events) if keyed else {None: events}
+    places = {key: [n for n, e in enumerate(events) if not keyed or e.key == key] for key in parts}
+    try:
+        own = harness.expected_matches(formula, events, window, keyed, LIMIT, options)
+        order = order_of(formula)
+        whole = {key: oracle.timeouts(formula, part, order, window, LIMIT) for key, part in parts.items()}
+    except oracle.TooLarge:
+        return
+    program = compiled(formula, window, options)
+    assert program.rule == "any"
+    ends = sorted(places[key][end] for key, matches in own.items() for _, end, _ in matches)
+    fed = harness.rows_of(program, events, keyed)
+    for cuts, restore in (((), False), (harness.random_cuts(seed, len(fed)), True)):
+        matches, shown = run(program, fed, cuts, restore)
+        assert harness.unique(matches) == own
+        for key, timed_out in whole.items():
+            lost = dropped_by_any(places[key], events, ends, window)
+            assert [start for start, _, _ in shown.get(key, [])] == sorted(set(timed_out) - lost)

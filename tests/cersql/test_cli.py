@@ -139,6 +139,20 @@ def test_two_results_make_no_csv(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert cli.main(["run", "-e", "SELECT 1", "--format", "parquet"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("CREATE OR REPLACE TEMPORARY PATTERN VIEW w AS FROM t PATTERN A a ORDER BY ts RETURN a.ts", 0),
+        ("CREATE PATTERN VIEW w AS FROM t PATTERN A a ORDER BY tz RETURN a.ts", 1),
+        ("CREATE PATTERN FUNCTION f AS PATTERN A a WITHIN 5 RETURN a.ts", 0),
+        ("CREATE PATTERN FUNCTION f AS PATTERN A a WITHN 5 RETURN a.ts", 1),
+        ("DROP PATTERN VEW w", 1),
+    ],
+)
+def test_definitions_are_checked_without_spark(statement: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "--schema", "t=type:string,ts:int", "-e", statement]) == code
+
+
 def test_check_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     query = "FROM t PATTERN A a ; B b WHERE a.x < b.x ORDER BY ts WITHIN 5 RETURN a.x"
     schema = ["--schema", "t=x INT, type STRING, ts INT"]

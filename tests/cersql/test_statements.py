@@ -295,7 +295,9 @@ def test_the_rest_of_the_statement_stays_byte_for_byte() -> None:
     text = rewritten(spark, sql)
     assert isinstance(text, str)
     first, second = re.findall(r"__cersql_\d+", text)
-    assert text == sql.replace(Q, f"SELECT * FROM {first}", 1).replace(Q, f"SELECT * FROM {second}", 1)
+    # … and where it was, so that Spark's errors are at the places of the statement as it was written.
+    reads = [f"SELECT * FROM {name}".ljust(len(Q)) for name in (first, second)]
+    assert text == sql.replace(Q, reads[0], 1).replace(Q, reads[1], 1)
     assert spark.views == {first: Q, second: Q}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -325,3 +326,38 @@ def test_what_only_contains_the_word_is_sparks(session: SparkSession) -> None:
         session.sql("SELECT 'DROP PATTERN VIEW v' AS pattern -- SHOW PATTERNS").collect()[0].pattern
         == "DROP PATTERN VIEW v"
     )
+
+
+@pytest.mark.parametrize(
+    ("sql", "says", "at"),
+    [
+        ("FROM ev PATTERN A a ORDER BY ts RETURN a.ts LIMIT 2147483648", "[BAD_NUMBER]", "2147483648"),
+        ("FROM ev PATTERN A a WHERE a.type = 'A ORDER BY ts RETURN a.ts", "[UNCLOSED] ' is never closed", "'A ORDER"),
+        ("FROM ev PATTERN A a ; B b WHERE b.v > a.v + ORDER BY ts RETURN a.ts", "ends too early", " ORDER"),
+        ("SHOW PATERNS", "[MISSPELT_CLAUSE]", "PATERNS"),
+        ("CREATE PATERN VIEW w AS FROM ev PATTERN A a ORDER BY ts RETURN a.ts", "[MISSPELT_CLAUSE]", "PATERN"),
+        ("CREATE FUNCTION h(x INT) AS PATTERN A a WHERE a.v > x RETURN a.ts", "PATTERN FUNCTION", "FUNCTION"),
+        (f"SELECT * FROM ({QUERY}) m WHERE m.xx = 1", "xx", "m.xx"),
+        (f"SELECT *\nFROM (\n{QUERY})\nm GROUPP BY x", "GROUPP", "BY x"),
+    ],
+)
+def test_mistakes_are_shown_where_they_are(session: SparkSession, sql: str, says: str, at: str) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        session.sql(sql)
+    assert says in str(caught.value)
+    found = re.search(r"line (\d+),? pos(?:ition)? (\d+)", str(caught.value))
+    assert found is not None
+    offset = sql.index(at)
+    before = sql[:offset].split("\n")
+    assert int(found[1]) == len(before)
+    assert int(found[2]) in (len(before[-1]), len(before[-1]) + 1)  # Spark counts from 0 in the one and 1 in the other
+
+
+def test_the_state_of_an_error_is_the_one_in_its_text(session: SparkSession) -> None:
+    for sql in (
+        "DROP PATTERN VIEW nobody", "FROM ev PATTERN X x ORDER BY ts RETURN x.ts", "FROM nowhere PATTERN A a RETURN *",
+        "FROM ev PATTERN A a WHERE nothing(a.v) ORDER BY ts RETURN *", "FROM ev PATTERN A a WHERE a.v > :v RETURN *",
+    ):  # fmt: skip
+        with pytest.raises(AnalysisException) as caught:
+            session.sql(sql)
+        assert re.findall(r"SQLSTATE: (\w{5})", str(caught.value)) == [caught.value.getSqlState()], sql

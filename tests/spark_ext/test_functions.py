@@ -46,6 +46,7 @@ def test_the_rows_are_those_of_the_query(session: SparkSession) -> None:
         ("SELECT * FROM fires(TABLE(ev))", query()),
         ("SELECT * FROM fires(TABLE(ev), 5)", query(t=5)),
         ("SELECT * FROM fires(TABLE(ev), 5, 2)", query(t=5, w=2)),
+        ("SELECT * FROM fires(TABLE(ev), '5', 2.5)", query(t=5, w=2)),
         ("SELECT * FROM FIRES(threshold => 1 + 4, TABLE(ev))", query(t=5)),
         ("SELECT * FROM fires(TABLE(ev), W => 2)", query(w=2)),
         ("SELECT * FROM fires(TABLE(ev), w => 1L + 1, threshold => 2S + 1)", query(w=2)),
@@ -168,6 +169,12 @@ def test_constants_of_every_making(session: SparkSession) -> None:
         ("fires(TABLE(ev), 1, 2, 3)",
          "[FUNCTION_ARGUMENTS] The call of the pattern function fires does not fit: it has 3 values, and the function 2 parameters. "  # noqa: E501
          "Its parameters: threshold DOUBLE DEFAULT 3, w INT DEFAULT 6. SQLSTATE: 42605"),
+        ("fires(TABLE(ev), 'x')",
+         "[FUNCTION_ARGUMENTS] The call of the pattern function fires does not fit: threshold is DOUBLE, and 'x' is not. "  # noqa: E501
+         "Its parameters: threshold DOUBLE DEFAULT 3, w INT DEFAULT 6. SQLSTATE: 42605"),
+        ("fires(TABLE(ev) ORDER BY tss)",
+         "[UNKNOWN_COLUMN] tss is not a column of the sources. ORDER BY needs a column; there are: id, type, k, name, ts, v. "  # noqa: E501
+         "Did you mean ts? It stands in the call of fires. SQLSTATE: 42703"),
         ("fires(1)", "[FUNCTION_CALL] The call of the pattern function fires does not fit: it needs a TABLE(…) argument. SQLSTATE: 42605"),  # noqa: E501
         ("fires(TABLE(ev), TABLE(ev))",
          "[FUNCTION_CALL] The call of the pattern function fires does not fit: its argument is one TABLE(…), and here are two. "  # noqa: E501
@@ -202,6 +209,7 @@ def test_errors_of_spark_in_a_call(session: SparkSession) -> None:
         ("f(a INT) AS PATTERN A a WHERE a.v > 1 RETURN a.id", "PARAMETER_NAME", "a INT"),
         ("f(A INT) AS PATTERN A x WHERE x.v > 1 RETURN x.id", "PARAMETER_NAME", "A INT"),
         ("f(p NOSUCH) AS PATTERN A a WHERE a.v > p RETURN a.id", "PARAMETER_TYPE", "p NOSUCH"),
+        ("f(p INT DEFAULT 'a') AS PATTERN A a WHERE a.v > p RETURN a.id", "PARAMETER_TYPE", "p INT"),
         ("f(p INT DEFAULT nosuch) AS PATTERN A a WHERE a.v > p RETURN a.id", "PARAMETER_TYPE", "p INT"),
         ("f(p INT) AS PATTERN A a WHERE a.p > 1 RETURN a.id AS p", "UNUSED_PARAMETER", "p INT"),
         ("f AS FROM ev PATTERN A a ORDER BY ts RETURN a.id", "FUNCTION_WITH_SOURCE", "FROM ev"),

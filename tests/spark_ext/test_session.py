@@ -198,7 +198,7 @@ def test_an_error_of_ours_is_a_parse_exception_with_caret_class_and_sqlstate(tau
     [
         ("PATTERN later", "NOT_SUPPORTED_YET", "0A000"),
         ("PATTERN bug", "INTERNAL", "XX000"),
-        ("PATTERN limit", "TOO_DEEP", "P0001"),  # Spark has no plain class with our 54001, which is in the text
+        ("PATTERN limit", "TOO_DEEP", "54001"),
     ],
 )
 def test_errors_are_carried_by_spark_classes(taught: SparkSession, sql: str, condition: str, sqlstate: str) -> None:
