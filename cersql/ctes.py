@@ -24,7 +24,7 @@ class Definition(NamedTuple):
 
 def visible(sql: str, query: Span) -> list[Definition]:
     """What the query at a place of a statement can name: of the WITHs around it and of its own, the innermost of each
-    name. Nothing where all that it can name is its own."""
+    name. Nothing where it names none but its own."""
     toks = tokens(sql)
     levels = depths(toks)
     found: dict[str, Definition] = {}
@@ -36,7 +36,8 @@ def visible(sql: str, query: Span) -> list[Definition]:
                 name = strip_quotes(definition.name).casefold()
                 found.pop(name, None)
                 found[name] = definition
-    outside = any(definition.span.start < query.start for definition in found.values())
+    inside = {strip_quotes(t.text).casefold() for t in toks if t.is_name and query.start <= t.start < query.end}
+    outside = any(name in inside for name, definition in found.items() if definition.span.start < query.start)
     return list(found.values()) if outside else []
 
 

@@ -133,9 +133,9 @@ def pick_kernel(arena, picks, roots, begin, n_roots, kept, width, strict, rule):
     """Leave of the roots from `begin` on those that win, the first of them at `kept`; those of one event follow each
     other. Returns (PICKED or what is lacking, the root to go on with, how many are kept)."""
     while begin < n_roots:
-        row, now = arena.row[roots.node[begin]], roots.clock[begin]
+        row, now, key = arena.row[roots.node[begin]], roots.clock[begin], roots.key[begin]
         end = begin
-        while end < n_roots and arena.row[roots.node[end]] == row:
+        while end < n_roots and arena.row[roots.node[end]] == row and roots.key[end] == key:
             end += 1
         picks.serial[0] += 1
         winner = BOTTOM

@@ -90,7 +90,7 @@ def either(draw: st.DrawFn, names: Sequence[str]) -> tuple[cel.Comparison | cel.
     chains(), st.sampled_from(OPTIONS), st.none() | strategies.small_windows(), strategies.busy_streams(10),
     st.integers(0, 1 << 16),
 )  # fmt: skip
-@strategies.examples(250)
+@strategies.examples(120)
 def test_kernel_and_oracle_agree(
     formula: cel.Formula, options: Options, window: cel.Window | None, rows: list[Row], seed: int
 ) -> None:
@@ -100,7 +100,7 @@ def test_kernel_and_oracle_agree(
 
 @pytest.mark.slow
 @given(chains(), st.sampled_from(OPTIONS), strategies.busy_streams(14, test_comparisons.KEYS), st.integers(0, 1 << 16))
-@strategies.examples(60)
+@strategies.examples(50)
 def test_kernel_and_oracle_agree_on_each_key(
     formula: cel.Formula, options: Options, rows: list[Row], seed: int
 ) -> None:

@@ -59,6 +59,7 @@ def test_values_and_definitions(session: SparkSession) -> None:
     [
         ("SELECT * FROM (@)", ""),
         ("WITH a AS (SELECT 1), b(x) AS (SELECT 2) SELECT * FROM (@)", "a b"),
+        ("WITH c AS (SELECT 1), d AS (SELECT 2) SELECT * FROM (@)", ""),
         ("WITH a AS (@) SELECT 1", ""),
         ("WITH a AS (SELECT 1), b AS (@), c AS (SELECT 3) SELECT 1", "a"),
         ("SELECT * FROM (WITH a AS (SELECT 1) SELECT * FROM a) JOIN (@)", ""),
@@ -68,5 +69,7 @@ def test_values_and_definitions(session: SparkSession) -> None:
     ],
 )
 def test_what_is_visible(text: str, names: str) -> None:
-    at = text.index("@")
-    assert " ".join(found.name for found in visible(text.replace("@", "1"), Span(at, at + 1))) == names
+    """To a query that names a and b."""
+    begin, query = text.index("@"), "FROM a PATTERN b"
+    found = visible(text.replace("@", query), Span(begin, begin + len(query)))
+    assert " ".join(definition.name for definition in found) == names
