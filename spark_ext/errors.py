@@ -76,13 +76,15 @@ class _Carrier(NamedTuple):
 _CARRIERS = {
     "42601": _Carrier("PARSE_SYNTAX_ERROR", "hint", {"error": "PATTERN"}),
     "42703": _Carrier("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "objectName", {}),
-    "42P01": _Carrier("TABLE_OR_VIEW_NOT_FOUND", "relationName", {}),
+    "42P01": _Carrier("TABLE_OR_VIEW_NOT_FOUND", "relationName", {"searchPath": ""}),
     "0A000": _Carrier("UNSUPPORTED_FEATURE.TABLE_OPERATION", "operation", {"tableName": "PATTERN"}),
     "XX000": _Carrier("INTERNAL_ERROR", "message", {}),
     "07001": _Carrier("ALL_PARAMETERS_MUST_BE_NAMED", "exprs", {}),
     "22003": _Carrier("ARITHMETIC_OVERFLOW", "message", {"alternative": "", "config": ""}),
     "42000": _Carrier("AMBIGUOUS_REFERENCE_TO_FIELDS", "field", {"count": ""}),
-    "42605": _Carrier("WRONG_NUM_ARGS.WITHOUT_SUGGESTION", "functionName", {"expectedNum": "", "actualNum": ""}),
+    "42605": _Carrier(
+        "WRONG_NUM_ARGS.WITHOUT_SUGGESTION", "functionName", {"expectedNum": "", "actualNum": "", "docroot": ""}
+    ),
     "42701": _Carrier("DUPLICATE_ASSIGNMENTS", "nameList", {}),
     "42702": _Carrier("AMBIGUOUS_COLUMN_OR_FIELD", "name", {"n": ""}),
     "42704": _Carrier("FIELD_NOT_FOUND", "fieldName", {"fields": "PATTERN"}),

@@ -338,7 +338,7 @@ def test_what_only_contains_the_word_is_sparks(session: SparkSession) -> None:
         ("CREATE PATERN VIEW w AS FROM ev PATTERN A a ORDER BY ts RETURN a.ts", "[MISSPELT_CLAUSE]", "PATERN"),
         ("CREATE FUNCTION h(x INT) AS PATTERN A a WHERE a.v > x RETURN a.ts", "PATTERN FUNCTION", "FUNCTION"),
         (f"SELECT * FROM ({QUERY}) m WHERE m.xx = 1", "xx", "m.xx"),
-        (f"SELECT *\nFROM (\n{QUERY})\nm GROUPP BY x", "GROUPP", "BY x"),
+        (f"SELECT *\nFROM (\n{QUERY})\nm GROUPP BY x", "GROUPP", "GROUPP"),
     ],
 )
 def test_mistakes_are_shown_where_they_are(session: SparkSession, sql: str, says: str, at: str) -> None:
@@ -355,7 +355,7 @@ def test_mistakes_are_shown_where_they_are(session: SparkSession, sql: str, says
 
 def test_the_state_of_an_error_is_the_one_in_its_text(session: SparkSession) -> None:
     for sql in (
-        "DROP PATTERN VIEW nobody", "FROM ev PATTERN X x ORDER BY ts RETURN x.ts", "FROM nowhere PATTERN A a RETURN *",
+        "DROP PATTERN VIEW nobody", "CREATE PATTERN FUNCTION f(p NOSUCH) AS PATTERN A a WHERE a.v > p RETURN a.id", "FROM nowhere PATTERN A a RETURN *",
         "FROM ev PATTERN A a WHERE nothing(a.v) ORDER BY ts RETURN *", "FROM ev PATTERN A a WHERE a.v > :v RETURN *",
     ):  # fmt: skip
         with pytest.raises(AnalysisException) as caught:
