@@ -355,7 +355,9 @@ def test_mistakes_are_shown_where_they_are(session: SparkSession, sql: str, says
 
 def test_the_state_of_an_error_is_the_one_in_its_text(session: SparkSession) -> None:
     for sql in (
-        "DROP PATTERN VIEW nobody", "CREATE PATTERN FUNCTION f(p NOSUCH) AS PATTERN A a WHERE a.v > p RETURN a.id", "FROM nowhere PATTERN A a RETURN *",
+        "DROP PATTERN VIEW nobody",
+        "CREATE PATTERN FUNCTION f(p NOSUCH) AS PATTERN A a WHERE a.v > p RETURN a.id",
+        "FROM nowhere PATTERN A a RETURN *",
         "FROM ev PATTERN A a WHERE nothing(a.v) ORDER BY ts RETURN *", "FROM ev PATTERN A a WHERE a.v > :v RETURN *",
     ):  # fmt: skip
         with pytest.raises(AnalysisException) as caught:
