@@ -206,8 +206,9 @@ def test_rows_are_copied_for_keys_by_different_attributes(
         f"FROM events {define} PATTERN {part} ORDER BY ts, id {within} RETURN *"
         for part, within in ((p.partition(" WITHIN")[0], "".join(p.partition(" WITHIN")[1:])) for p in LINKED)
     ]
-    for text in texts:  # all are planned, two in three are run
+    for text in texts:
         assert "rows are copied for each of theirs" in cersql.explain(session, text, "physical"), text
+    texts = texts[::2]  # all are planned, every other is run
     ours = sparks.together([session.sql(text) for text in texts])
     monkeypatch.setattr(planner.physical, "keyed", lambda query, obstacle: Keyed(query))
     others = sparks.together([session.sql(text) for text in texts])
