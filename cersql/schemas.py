@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping
 
@@ -15,6 +16,10 @@ _NAMES = {
     "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float", "dec": "decimal",
     "numeric": "decimal", "timestamp_ltz": "timestamp",
 }  # fmt: skip
+_KNOWN = frozenset(
+    "boolean tinyint smallint int bigint float double decimal string char varchar binary date timestamp timestamp_ntz "
+    "time interval void null array map struct variant geometry geography".split()
+)
 _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\W\d]\w*))(?:\s*:\s*|\s+)(\S.*)", re.DOTALL)
 _AFTER_TYPE = re.compile(r"""\s+(?:NOT\s+NULL|COMMENT\s+(?:'[^']*'|"[^"]*"))""", re.IGNORECASE)
 
@@ -45,6 +50,10 @@ def _type(written: str) -> str:
     text = re.sub(r"\s*([<>:,()])\s*", r"\1", " ".join(written.lower().split()))
     name, opening, arguments = text.partition("(")
     name = _NAMES.get(name, name)
+    first = re.match(r"\w*", name)
+    if first is None or first[0] not in _KNOWN:
+        near = difflib.get_close_matches(name, _KNOWN | _NAMES.keys(), 1)
+        raise ValueError(f"{written!r} is no type of Spark's{f'; did you mean {near[0]}?' if near else ''}")
     return "decimal(10,0)" if text in ("decimal", "dec", "numeric") else f"{name}{opening}{arguments}"
 
 

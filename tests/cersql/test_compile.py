@@ -81,6 +81,8 @@ def test_a_schema_may_be_ddl() -> None:
         ({"t": {"id": int}}, TypeError, "a column of t is 'id': <class 'int'>"),
         ({"t": "id"}, ValueError, "'id' in the schema of t is no column with a type, expected {'trades'"),
         ({"t": "id INT,"}, ValueError, "'' in the schema of t"),
+        ({"t": "id INTT"}, ValueError, "'INTT' is no type of Spark's; did you mean int?"),
+        ({"t": {"id": "nothing"}}, ValueError, "'nothing' is no type of Spark's"),
     ],
 )
 def test_what_is_no_schema(schemas: Any, error: type[Exception], fragment: str) -> None:
