@@ -127,9 +127,9 @@ class _Command:
                 return views.table(self.spark, list(streams.COLUMNS), streams.rows())
 
     def plan(self, query: Span, ctes: str | None = None) -> Planned:
-        return self._plan(self.spark, self.sql, query) if ctes is None else self._plan(
-            self.spark, self.sql, query, ctes=ctes
-        )  # fmt: skip
+        if ctes is None:
+            return self._plan(self.spark, self.sql, query)
+        return self._plan(self.spark, self.sql, query, ctes=ctes)
 
     def embedded(self, found: Embedded, explained: list[str] | None = None) -> str:
         """The statement with a private view in place of each query; what EXPLAIN says of them goes to `explained`."""

@@ -58,8 +58,7 @@ def check_function(spark: SparkSession, sql: str, found: CreateFunction) -> None
 
 def _check_type(spark: SparkSession, parameter: Parameter) -> None:
     cast = f"CAST({parameter.default or 'NULL'} AS {parameter.type})"
-    has_value = parameter.default is not None and parameter.default.upper() != "NULL"
-    if not is_accepted(spark, cast) or (has_value and evaluated(spark, cast) is None):
+    if not is_accepted(spark, cast) or (parameter.default is not None and evaluated(spark, cast) is None):
         hint = None if parameter.default is None else f"Or its default, {parameter.default}, does not fit."
         raise BindError("PARAMETER_TYPE", span=parameter.name.span, type=parameter.type, hint=hint)
 
@@ -158,7 +157,7 @@ def _typed(spark: SparkSession, found: CreateFunction, values: Mapping[str, str]
         made = evaluated(spark, f"CAST({value} AS {type})")
         if made is None:
             raise _call_error(found.name.value, f"{name} is {type}, and {value} is not", found)
-        if type.upper() in _WHOLE:
+        if made and type.upper() in _WHOLE:
             typed[name] = made
     return typed
 

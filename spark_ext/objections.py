@@ -48,13 +48,13 @@ def is_accepted(spark: SparkSession, expression: str) -> bool:
 
 
 def evaluated(spark: SparkSession, expression: str) -> str | None:
-    """The value of an expression that reads no columns, as text; None where it has none, is NULL, or fails."""
+    """The value of an expression that reads no columns, as text, '' for NULL; None where it has none, or fails."""
     try:
         with quiet_captures():
-            row = spark.sql(f"SELECT CAST({expression} AS STRING) FROM VALUES (1)").first()
+            row = spark.sql(f"SELECT coalesce(CAST({expression} AS STRING), '') FROM VALUES (1)").first()
     except PySparkException:
         return None
-    return None if row is None or row[0] is None else str(row[0])
+    return None if row is None else str(row[0])
 
 
 def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> CersqlError | None:

@@ -47,6 +47,7 @@ def test_the_rows_are_those_of_the_query(session: SparkSession) -> None:
         ("SELECT * FROM fires(TABLE(ev), 5)", query(t=5)),
         ("SELECT * FROM fires(TABLE(ev), 5, 2)", query(t=5, w=2)),
         ("SELECT * FROM fires(TABLE(ev), '5', 2.5)", query(t=5, w=2)),
+        ("SELECT * FROM fires(TABLE(ev), CAST(NULL AS INT))", query(t="NULL")),
         ("SELECT * FROM FIRES(threshold => 1 + 4, TABLE(ev))", query(t=5)),
         ("SELECT * FROM fires(TABLE(ev), W => 2)", query(w=2)),
         ("SELECT * FROM fires(TABLE(ev), w => 1L + 1, threshold => 2S + 1)", query(w=2)),
