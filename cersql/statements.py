@@ -481,7 +481,8 @@ class _Definition:
 
     def _check_spelling(self, words: list[str]) -> None:
         """A word that nearly is PATTERN, where Spark has none that is like it."""
-        if words[0] == "SHOW" and len(words) == 2 and 0 < letters_apart(words[1], "PATTERNS", 2) <= 2:
+        near = len(words) == 2 and words[1] != "PATTERN" and 0 < letters_apart(words[1], "PATTERNS", 2) <= 2
+        if words[0] == "SHOW" and near:
             raise misspelt(self.toks[1], "PATTERNS")
         if words[0] not in ("CREATE", "DROP"):
             return

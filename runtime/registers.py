@@ -25,39 +25,11 @@ import numpy as np
 from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, extend, inside, link
 from runtime.jit import inlined, kernel
-from runtime.nodes import (
-    ANY_OF,
-    BOTH,
-    EQUAL,
-    EVERY,
-    FAILED,
-    FROM_START,
-    GREATER,
-    GREATER_EQUAL,
-    GREATEST,
-    HIGHEST,
-    HOLDS,
-    LEAST,
-    LESS,
-    LESS_EQUAL,
-    LOWEST,
-    NOBODY,
-    NOT_ALL,
-    NOTE,
-    NOTED,
-    ONLY_NEAR,
-    OWN,
-    REFUSED,
-    RESET,
-    SET,
-)
+from runtime.nodes import EVERY, FROM_START, NOBODY, ONLY_NEAR
 from runtime.ordered import clear, clear_one, lacks_room, passing, push, room
 from runtime.picking import NO_COPIES, NXT, compared
 from runtime.program import NULL_CODE
-
-# What a register can hold besides codes. Codes of terms are greater (runtime.terms).
-EMPTY = NULL_CODE + 1  # nothing yet: every check passes
-BAD = NULL_CODE + 2  # a NULL, or values that nothing can be equal to: every check fails
+from runtime.register_ops import BAD, EMPTY, apply, holds
 
 DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING, NEEDS_ORDERED = range(6)
 # Places in Entries.counts.
@@ -254,121 +226,6 @@ def sweep(entries, now, width, strict):
     for e in range(len(entries.at)):
         if entries.at[e] != NOBODY and not inside(entries.start[e], now, width, strict):
             release(entries, e)
-
-
-@inlined
-def passes(kind, left, right):
-    """A check of codes; EMPTY is the caller's business, BAD and NULL pass nothing."""
-    if left <= BAD or right == NULL_CODE:  # BAD and NULL are less than any code, and EMPTY does not come here
-        return False
-    if kind == LESS:
-        return left < right
-    if kind == LESS_EQUAL:
-        return left <= right
-    if kind == GREATER:
-        return left > right
-    if kind == GREATER_EQUAL:
-        return left >= right
-    if kind == EQUAL:
-        return left == right
-    return left != right
-
-
-@inlined
-def changed(kind, old, value):
-    """What a register holds after an event with this value."""
-    if value == NULL_CODE:
-        return BAD
-    if kind == SET or old == EMPTY:
-        return value
-    if old == BAD:
-        return BAD
-    if kind == GREATEST:
-        return max(old, value)
-    if kind == LEAST:
-        return min(old, value)
-    return old if old == value else BAD
-
-
-@inlined
-def holds(symbols, row, guard):
-    """Does an event satisfy a guard?"""
-    return guard < 0 or (symbols[row, guard // 62] >> (guard % 62)) & 1 != 0
-
-
-@inlined
-def some_side(automaton, begin, end, symbols, row, words, registers, to):
-    """Does one of these ops pass, or lack what it is compared with?"""
-    for o in range(begin, end):
-        kind, register, term = automaton.op_kind[o], automaton.op_register[o], automaton.op_term[o]
-        if kind == HOLDS:
-            passed = holds(symbols, row, term)
-        elif kind == NOTED:
-            passed = registers[to, register] == EMPTY or registers[to, register] == 1
-        elif kind >= BOTH:
-            left, right = registers[to, register], registers[to, term]
-            passed = left == EMPTY or right == EMPTY or (right != BAD and passes(kind - BOTH, left, right))
-        elif kind >= OWN:
-            passed = passes(kind - OWN, symbols[row, words + register], symbols[row, words + term])
-        else:
-            left = registers[to, register]
-            passed = left == EMPTY or passes(kind, left, symbols[row, words + term])
-        if passed:
-            return True
-    return False
-
-
-@inlined
-def change(kind, old, symbols, row, words, term):
-    """What a register holds after a change of it; NULL_CODE where a NULL keeps an event from being a veto."""
-    if kind >= FAILED:
-        if holds(symbols, row, term):
-            return old
-        return (np.int64(0) if old == EMPTY else old) | (np.int64(1) << (kind - FAILED))
-    if kind == NOTE:
-        return np.int64(1) if holds(symbols, row, term) else np.int64(0)
-    value = symbols[row, words + term]
-    if kind in (HIGHEST, LOWEST):
-        if value == NULL_CODE or old == EMPTY:
-            return value
-        return max(old, value) if kind == HIGHEST else min(old, value)
-    return changed(kind, old, value)
-
-
-@inlined
-def fails(kind, register, term, symbols, row, words, registers, to):
-    """Does a check fail that is not one of an OR?"""
-    if kind == NOT_ALL:
-        return registers[to, register] == term
-    value = symbols[row, words + term]
-    if kind >= REFUSED:
-        return registers[to, register] != EMPTY and passes(kind - REFUSED, registers[to, register], value)
-    if kind >= OWN:
-        return not passes(kind - OWN, symbols[row, words + register], value)
-    return registers[to, register] != EMPTY and not passes(kind, registers[to, register], value)
-
-
-@inlined
-def apply(automaton, edge, symbols, row, words, registers, to):
-    """Run the ops of an edge on registers[to]; False if a check fails."""
-    o, end = automaton.op_of[edge], automaton.op_of[edge + 1]
-    while o < end:
-        kind, register, term = automaton.op_kind[o], automaton.op_register[o], automaton.op_term[o]
-        o += 1
-        if kind == RESET:
-            registers[to, register] = EMPTY
-        elif kind == ANY_OF:
-            if not some_side(automaton, o, o + register, symbols, row, words, registers, to):
-                return False
-            o += register
-        elif kind >= FAILED or SET <= kind <= LOWEST:
-            after = change(kind, registers[to, register], symbols, row, words, term)
-            if after == NULL_CODE:
-                return False
-            registers[to, register] = after
-        elif fails(kind, register, term, symbols, row, words, registers, to):
-            return False
-    return True
 
 
 @inlined

@@ -230,7 +230,7 @@ INSERT pattern VALUES (1)
 CREATE TABLE pattern (a INTT)
 CREATE TABLE t (a INT) USING
 CREATE VIEW pattern SELECT 1
-SHOW pattern FROM t
+SHOW pattern
 ALTER TABLE pattern
 UPDATE pattern SETT a = 1
 MERGE INTO pattern USING t

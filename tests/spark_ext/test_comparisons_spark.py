@@ -190,8 +190,9 @@ LINKED = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_rows_are_copied_for_keys_by_different_attributes(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch, turn: int
 ) -> None:
     chance = random.Random(5)
     numbers = (None, 0.0, -0.0, 1.0, 2.0, float("nan"))
@@ -208,7 +209,7 @@ def test_rows_are_copied_for_keys_by_different_attributes(
     ]
     for text in texts:
         assert "rows are copied for each of theirs" in cersql.explain(session, text, "physical"), text
-    texts = texts[::2]  # all are planned, every other is run
+    texts = texts[turn::2]  # all are planned, every other is run
     ours = sparks.together([session.sql(text) for text in texts])
     monkeypatch.setattr(planner.physical, "keyed", lambda query, obstacle: Keyed(query))
     others = sparks.together([session.sql(text) for text in texts])

@@ -293,7 +293,6 @@ def assert_free(port: int) -> None:
 # ---------------------------------------------------------------- the command
 
 
-@pytest.mark.exhaustive  # SIGTERM is tried always
 def test_ctrl_c_is_a_clean_end_too(tmp_path: Path) -> None:
     command = Command(tmp_path, "--port", "0").ready()
     assert command.end(signal.SIGINT) == 0
