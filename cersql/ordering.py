@@ -16,6 +16,7 @@ from cersql.errors import BindError, suggestion
 from cersql.scope import Scope, find_column, unknown_column
 from cersql.sources import Sources
 from planner.query import Column, Order, Window
+from planner.sql import is_collated
 from runtime.errors import Span
 
 TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
@@ -103,7 +104,13 @@ class Clauses:
                 hint="Patterns read forward in time. To order the result, put the query in parentheses: "
                 "SELECT * FROM (PATTERN …) ORDER BY … DESC.",
             )  # fmt: skip
-        return Order(self._column(item.column, "ORDER BY"), nulls_last=item.nulls == "LAST" and not first)
+        column = self._column(item.column, "ORDER BY")
+        if first and is_collated(self._type(column)):
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=item.span, construct="A string with a collation as the first of ORDER BY",
+                hint=f"Order by a key of yours: FROM (SELECT *, lower({column}) AS o FROM t) … ORDER BY o.",
+            )  # fmt: skip
+        return Order(column, nulls_last=item.nulls == "LAST" and not first)
 
     def _column(self, parts: tuple[syntax.Name, ...], clause: str) -> str:
         """A column, bare or after a source's alias."""

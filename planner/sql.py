@@ -43,3 +43,9 @@ def quote(name: str) -> str:
 def literal(value: str) -> str:
     """A string literal of Spark SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def is_collated(type: str) -> bool:
+    """Is it a string type, as Spark writes it, whose values are not compared byte by byte?"""
+    words = type.lower().split()
+    return words[:2] == ["string", "collate"] and words[2:] != ["utf8_binary"]

@@ -13,7 +13,7 @@ from functools import partial
 
 from pyarrow import RecordBatch
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
@@ -44,14 +44,14 @@ from planner.query import (
     key_column,
     variable_column,
 )  # fmt: skip
-from planner.sql import literal, quote
+from planner.sql import is_collated, literal, quote
 from runtime import rivals
 from runtime.partition import COUNT_COLUMN
 from runtime.program import symbol_words
 from runtime.rows import EMPTY
 from runtime.task import OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
-from spark_ext import connect
+from spark_ext import collations, connect
 from spark_ext.errors import SparkError
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
 from spark_ext.objections import analyzed, explained
@@ -85,6 +85,9 @@ class Batch:
         keys = [self._normalised(name) for name in self.query.partition_by]
         keys += [self._equal(key) for key in self.query.keys]
         self.key_sql = {f"__cersql_group{i}": sql for i, sql in enumerate(keys)}
+        # ORDER BY columns that are sorted by the keys of their collation, which are sent along.
+        self.sorts = {order.column: f"__cersql_order{i}" for i, order in enumerate(self.query.order_by)
+                      if is_collated(self.types[order.column].simpleString())}  # fmt: skip
         self.keys = list(self.key_sql)
 
     # ------------------------------------------------------------ before the engine
@@ -122,6 +125,7 @@ class Batch:
             source = source.where(filter_)
         columns = [self._payload(name) for name in self._needed()]
         columns += [f"{sql} AS {key}" for key, sql in self.key_sql.items()]
+        columns += [f"{collations.key(self.spark, quote(column))} AS {name}" for column, name in self.sorts.items()]
         columns += [f"{sql} AS {name}" for name, sql in (*self.symbols, *self.terms)]
         if any(tie.name == TYPE_COLUMN for tie in self._ties()):
             columns.append(f"CAST({type_rank_sql(self.plan)} AS INT) AS {TYPE_COLUMN}")
@@ -147,7 +151,9 @@ class Batch:
         types, type, values = dict(self.query.types), link.type.lower(), []
         for sql, kinds in link.by:
             tests = ["TRUE" if kind is None else types[kind] for kind in kinds]
-            value = _hashed_alike(f"CAST({sql} AS {link.type})" if type else sql, type)
+            value = f"CAST({sql} AS {link.type})" if type else sql
+            if not is_collated(type):  # what the conditions ask of the copies is asked under the collation
+                value = _hashed_alike(self.spark, value, type)
             values.append(f"IF({' OR '.join(f'({test})' for test in tests)}, array({value}), array())")
         all_, some = (values[:1], values[1:]) if link.null else ([], values)
         known = [f"filter(concat({', '.join(some)}), __cersql_v -> __cersql_v IS NOT NULL)"] if some else []
@@ -199,7 +205,7 @@ class Batch:
         users = {variable for variable, own, as_type in cel.compared(formula) if (own, as_type) == (sql, type)}
         kinds = {kind for variable, kind in cel.bindings(formula) if variable in users}
         tests = [types[kind] for kind in sorted(kind for kind in kinds if kind is not None)]
-        return self._where(_term_sql(sql, type), sql, tests if None not in kinds else ["TRUE"])
+        return self._where(_term_sql(self.spark, sql, type), sql, tests if None not in kinds else ["TRUE"])
 
     def _where(self, made: str, sql: str, conditions: Sequence[str]) -> str:
         """An expression where one of the conditions holds, else NULL; a column as it is cannot raise an error."""
@@ -211,14 +217,15 @@ class Batch:
 
     def _normalised(self, name: str) -> str:
         """A PARTITION BY column."""
-        return _hashed_alike(quote(name), self.types[name].simpleString())
+        return _hashed_alike(self.spark, quote(name), self.types[name].simpleString())
 
     def _equal(self, key: Key) -> str:
         """A key of the planner's."""
-        if any(key.sql == quote(link.column) for link in self.query.links):
-            return key.sql
+        for link in self.query.links:
+            if key.sql == quote(link.column):
+                return collations.key(self.spark, key.sql) if is_collated(link.type) else key.sql
         type = key.type.lower()
-        made = _hashed_alike(f"CAST({key.sql} AS {key.type})" if type else key.sql, type)
+        made = _hashed_alike(self.spark, f"CAST({key.sql} AS {key.type})" if type else key.sql, type)
         return self._where(made, key.sql, self.plan.guards[: self.plan.n_event_guards])
 
     def _slices(self, clock: str, reach: int) -> str:
@@ -249,11 +256,11 @@ class Batch:
         return mapped(rows, partial(match_partition, task), schema)
 
     def _order(self) -> tuple[OrderColumn, ...]:
-        return tuple(OrderColumn(order.column, order.nulls_last) for order in self.query.order_by)
+        return tuple(OrderColumn(self.sorts.get(o.column, o.column), o.nulls_last) for o in self.query.order_by)
 
     def _ties(self) -> tuple[OrderColumn, ...]:
         """What breaks ties, with a small number in place of the TYPE column where that is enough."""
-        ordered = {order.column for order in self.query.order_by}
+        ordered = {order.column for order in self.query.order_by} - self.sorts.keys()
         names = [name for name in self._tie_columns() if name not in ordered and _comparable(self.types[name])]
         type = self.plan.type_column
         if type is not None and type not in ordered:
@@ -387,25 +394,23 @@ def mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], sche
     return rows.mapInArrow(function, schema)
 
 
-def _hashed_alike(sql: str, type: str) -> str:
+def _hashed_alike(spark: SparkSession, sql: str, type: str) -> str:
     """A key such that equal values, as GROUP BY sees them, hash alike."""
     if type == "double":
         return f"{sql} + 0.0D"
     if type == "float":
         return f"{sql} + CAST(0 AS FLOAT)"
-    if type.startswith("string") and type != "string":
-        return f"collation_key({sql})"
-    return sql
+    return collations.key(spark, sql) if is_collated(type) else sql
 
 
 def _same_type(name: str, type: DataType) -> str:
     return f"CAST({quote(name)} AS {type.simpleString()})".upper()
 
 
-def _term_sql(sql: str, type: str) -> str:
+def _term_sql(spark: SparkSession, sql: str, type: str) -> str:
     """An attribute that is compared, in the type in which it is; equal under a collation is equal as a key."""
     cast = f"CAST({sql} AS {type})" if type else f"({sql})"
-    return f"collation_key({cast})" if "COLLATE" in type.upper() else cast
+    return collations.key(spark, cast) if is_collated(type) else cast
 
 
 def clock_sql(column: str, types: dict[str, DataType]) -> str:

@@ -45,6 +45,7 @@ class SparkError(CersqlError):
         "FUNCTION_EXISTS": Condition("42723", "There is a table function {name} already."),
         "FUNCTION_CALL": Condition("42605", "The call of the pattern function {name} does not fit: {problem}."),
         "ARGUMENT_TYPE": Condition("0A000", "Through Spark Connect an argument cannot be a {type} here."),
+        "COLLATION": Condition("0A000", "Through Spark Connect {sql} cannot be compared under its collation."),
         "CONNECT": Condition("0A000", "This is a Spark Connect session, and {what} needs Spark in this process."),
         "CONNECT_WORKERS": Condition(
             "55000", "The Python workers of the Connect server cannot match patterns: they have no module {module}."

@@ -201,6 +201,15 @@ def test_what_can_be_ordered(type: str, fine: bool) -> None:
         check_error("FROM t PATTERN A ORDER BY ts, ‸x RETURN *", "NOT_ORDERABLE", type, schemas=schemas)
 
 
+def test_the_first_of_the_order_has_no_collation() -> None:
+    for type, fine in (("string", True), ("string collate UTF8_BINARY", True), ("string collate UNICODE_CI", False)):
+        schemas, query = {"t": {"x": type, "type": "string"}}, "FROM t PATTERN A ORDER BY {}x RETURN *"
+        if fine:
+            assert len(bound(query.format(""), schemas).order_by) == 1
+        else:
+            check_error(query.format("‸"), "NOT_SUPPORTED_YET", "with a collation", schemas=schemas)
+
+
 # ---------------------------------------------------------------- what is not built yet
 
 UNBUILT = [

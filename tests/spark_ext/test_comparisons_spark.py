@@ -29,7 +29,8 @@ TYPES: dict[str, tuple[Any, ...]] = {
     "decimal(10,2)": (Decimal("1.50"), Decimal("-1.50"), Decimal("0.00"), None),
     "decimal(38,18)": (Decimal("1.5"), Decimal("-99999999999999999999.5"), None),
     "string": ("", "a", "A", "é", "b ", None),
-    "string collate UTF8_LCASE": ("a", "A", "b", None),
+    "string collate UTF8_LCASE": ("a", "A", "b", "B ", None),
+    "string collate de_CI_AI": ("a", "Ä", "b", "ö", "Z", None),
     "binary": (b"", b"\x00", b"\xff", None),
     "date": (date(2024, 3, 1), date(1969, 12, 31), None),
     "timestamp": (DAY, DAY + timedelta(microseconds=1), None),
@@ -74,14 +75,11 @@ def around(operators: Sequence[str]) -> list[str]:
     return [condition for op in operators for condition in (f"a.x {op} b.y", f"NOT (a.x {op} b.y)")]
 
 
-COLLATED = pytest.mark.xfail(reason="Spark has no SQL function for the key of a collation", strict=True)
-
-
 ALIKE = ("tinyint", "smallint", "float", "decimal(38,18)")  # compared as others are
 
 
 def _marks(kind: str) -> list[pytest.MarkDecorator]:
-    return [*([COLLATED] if "collate" in kind else []), *([pytest.mark.exhaustive] if kind in ALIKE else [])]
+    return [pytest.mark.exhaustive] if kind in ALIKE else []
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=_marks(kind)) for kind in TYPES])
@@ -140,6 +138,22 @@ UNKEYED = (
     "A a ; B? b WHERE a.k = b.k", "SEQ(A a, !C c, B b) WHERE a.k = c.k", "A a : B b WHERE [k]",
     "SEQ(A a, !C c, B b) WHERE a.k = c.k AND c.k = b.k",
 )  # fmt: skip
+
+
+def test_strings_with_a_collation_are_keys(session: SparkSession) -> None:
+    rows = [(n, "AB"[n % 2], value, 0) for n, value in enumerate(("x", "X", "É", "é", "y", "x", "X", "É"))]
+    sparks.view(session, "events", rows, "ts bigint, type string, k string collate UNICODE_CI, v int")
+    join = (
+        "SELECT a.ts AS x, b.ts AS y FROM events a JOIN events b ON a.k = b.k AND a.ts < b.ts "
+        "WHERE a.type = 'A' AND b.type = 'B'"
+    )
+    query = "FROM events PATTERN A a ; B b {} ORDER BY ts RETURN a.ts AS x, b.ts AS y"
+    keys = ("PARTITION BY k", "WHERE [k]", "WHERE a.k = b.k", "WHERE (a.k = b.k OR a.v < b.v)")
+    texts = [join, *(query.format(key) for key in keys)]
+    want, *found = sparks.together([session.sql(text) for text in texts])
+    assert sorted((row["x"], row["y"]) for row in want) == [(0, 1), (0, 5), (2, 3), (2, 7)]
+    for key, rows_of in zip(keys, found, strict=True):
+        assert sorted(map(repr, rows_of)) == sorted(map(repr, want)), key
 
 
 @pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.exhaustive)])

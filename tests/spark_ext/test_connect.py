@@ -108,6 +108,10 @@ def script() -> None:
     assert rows(spark.sql(filtered.replace(":v", "?").replace(":w", "?"), args=[20, 9])) == [(3, 4)]
     assert refused(lambda: spark.sql(filtered), "UNBOUND_PARAMETER").span.start == filtered.index(":v")
     refused(lambda: cersql.sql(spark, filtered, {"v": datetime.timedelta(1), "w": 1}), "ARGUMENT_TYPE")
+    collated = (
+        "FROM (SELECT *, type COLLATE UNICODE_CI AS c FROM ev) e PATTERN A a ; B b PARTITION BY c ORDER BY ts RETURN *"
+    )
+    refused(lambda: spark.sql(collated), "COLLATION")
 
     # views
     spark.sql(f"CREATE TEMPORARY PATTERN VIEW pv AS {QUERY}")

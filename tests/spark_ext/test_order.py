@@ -20,10 +20,12 @@ def session(spark: SparkSession) -> SparkSession:
 MORE = pytest.mark.exhaustive
 
 
-def order_of(session: SparkSession, rows: list[tuple[Any, ...]], clauses: str) -> list[list[int]]:
+def order_of(
+    session: SparkSession, rows: list[tuple[Any, ...]], clauses: str, source: str = "FROM events"
+) -> list[list[int]]:
     """The ids of rows in stream order, however they are sorted and laid out."""
     sparks.view(session, "events", rows, SCHEMA)
-    text = f"FROM events PATTERN (a :+) AS b DEFINE a AS TRUE WHERE COUNT(b) = {len(rows)} {clauses} RETURN b.id AS ids"
+    text = f"{source} PATTERN (a :+) AS b DEFINE a AS TRUE WHERE COUNT(b) = {len(rows)} {clauses} RETURN b.id AS ids"
     text = text.replace("(a :+) AS b", "(a:+) AS b")
     frames = []
     for sort, more in itertools.product(("worker", "spark"), ("", "WITHIN 1000000")):
@@ -58,6 +60,21 @@ def test_later_columns_decide(session: SparkSession, clauses: str, expected: lis
     ]
     for arrangement in (rows, rows[::-1]):
         assert order_of(session, arrangement, clauses)[0] == expected
+
+
+def test_a_collation_decides(session: SparkSession) -> None:
+    """What is equal under it is told apart by what follows, and at last by its bytes."""
+    rows = [
+        (x, 1, n, 0.0, id) for id, (x, n) in enumerate([("b", 1), ("Ä", 2), ("B", 0), ("a", 2), (None, 5), ("c", 0)])
+    ]
+    source = "FROM (SELECT x COLLATE de_CI_AI AS x, ts, n, id FROM events) e "
+    for clauses, expected in (
+        ("ORDER BY ts, x, n, id", [4, 1, 3, 2, 0, 5]),
+        ("ORDER BY ts, x NULLS LAST, n, id", [1, 3, 2, 0, 5, 4]),
+    ):
+        for arrangement in (rows, rows[::-1]):
+            found = order_of(session, arrangement, clauses, source)
+            assert found[0] == expected
 
 
 def test_the_pattern_decides_ties_before_return_does(session: SparkSession) -> None:

@@ -119,6 +119,17 @@ def test_sql_over_a_streaming_view(session: SparkSession, tmp_path: Path) -> Non
     assert sorted(map(repr, got)) == sorted(map(repr, want))
 
 
+def test_a_key_with_a_collation(session: SparkSession, tmp_path: Path) -> None:
+    rows = stream(session, tmp_path / "rows", files=1).selectExpr(
+        "*", "IF(id % 2 = 0, 'x', 'X') COLLATE UTF8_LCASE AS c"
+    )
+    pattern = "PATTERN A a ; B b ORDER BY ts WITHIN 5 SECONDS RETURN a.id AS a, b.id AS b"
+    got = run(cersql.match(rows, f"{pattern} PARTITION BY c"), "collated", tmp_path)
+    want = run(cersql.match(rows, pattern), "alone", tmp_path)
+    assert len(want) > 10
+    assert sorted(map(tuple, got)) == sorted(map(tuple, want))
+
+
 @pytest.mark.parametrize("pattern", [PATTERN, QUERIES["linked"]], ids=["keys", "linked"])
 def test_what_is_irrelevant_is_dropped_above_the_watermark(session: SparkSession, tmp_path: Path, pattern: str) -> None:
     df = cersql.match(stream(session, tmp_path / "rows"), pattern)
