@@ -19,7 +19,8 @@ COMPARES = (cel.Compare, cel.Agree, cel.Across)
 AROUND_ABSENCE = (
     cel.As, cel.Filter, cel.FilterAny, cel.Compare, cel.Agree, cel.Across, cel.Project, cel.NotAfter,
 )  # fmt: skip
-REGISTERS = (cel.Within, cel.NotBefore, cel.NotAfter)
+AROUND = (cel.NotBefore, cel.NotAfter)
+REGISTERS = (cel.Within, *AROUND)
 
 
 @dataclass(frozen=True)

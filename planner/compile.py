@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from planner import cel
 from planner.automaton import Automaton, distinct_guards, relabel, trim
 from planner.cea import to_cea
-from planner.choice import absence_outside, choice, contains, without_choice_before
+from planner.choice import AROUND, absence_outside, choice, contains, without_choice_before
 from planner.compose import is_flat, push_filters
 from planner.errors import PlanError
 from planner.lower import Lowered, Watched, lower, lower_composed, lower_pcea, lower_registers, with_timeouts
@@ -74,4 +74,8 @@ def lowered(
         if isinstance(made_or_why, Lowered):
             return made_or_why
         return lower_composed(chosen, variables)._replace(why_general=made_or_why)
+    if watched is None and chosen.clause == "ALL" and contains(chosen.formula, AROUND):
+        made_or_why = lower_registers(chosen, variables)
+        if isinstance(made_or_why, Lowered):
+            return made_or_why
     return lower_composed(chosen, variables, watched)

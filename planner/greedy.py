@@ -77,7 +77,7 @@ def is_simple(formula: cel.Formula) -> bool:
         case cel.Absent(left, _, right):
             return is_simple(left) and is_simple(right)
         case cel.Across(inner):
-            return not is_around(formula) and is_simple(inner)
+            return is_simple(inner)
     return isinstance(formula, SIMPLE) and all(map(is_simple, cel.children(formula)))
 
 
@@ -150,6 +150,40 @@ def greedy_node(formula: cel.Formula, composer: Composer) -> nodes.Node:
     return _Builder(composer).node(formula)
 
 
+class Surrounded(NamedTuple):
+    """A `gathered` formula, and the absences before and after the whole, all in this window (None: there are none)."""
+
+    formula: cel.Formula
+    window: Window | None
+    before: tuple[cel.Formula, ...] = ()
+    after: tuple[cel.Formula, ...] = ()
+
+
+def surrounded(formula: cel.Formula) -> Surrounded | None:
+    """The parts of a gathered formula; what compares the absences with the whole stays around that. None if they have
+    several windows."""
+    match formula:
+        case cel.NotBefore(vetoes, inner, window):
+            found = surrounded(inner)
+            if found is None or found.window not in (None, window):
+                return None
+            return found._replace(window=window, before=(*found.before, *vetoes))
+        case cel.NotAfter(inner, vetoes, window):
+            found = surrounded(inner)
+            if found is None or found.window not in (None, window):
+                return None
+            return found._replace(window=window, after=(*found.after, *vetoes))
+        case cel.Across(inner) if is_around(formula):
+            found = surrounded(inner)
+            return None if found is None else found._replace(formula=replace(formula, inner=found.formula))
+    return Surrounded(formula, None)
+
+
+def positions_of(parts: Surrounded, composer: Composer) -> nodes.Greedy:
+    """The position automaton of a formula with the absences around it, for planner.registers."""
+    return _Builder(composer).node(parts.formula, parts.before, parts.after)
+
+
 UNUSED = -2  # in place of a guard, where there is none
 
 
@@ -205,8 +239,11 @@ class _Builder:
     across: dict[int, nodes.Deciding] = field(default_factory=dict)
     vetoes: dict[cel.Formula, int] = field(default_factory=dict)
 
-    def node(self, formula: cel.Formula) -> nodes.Greedy:
+    def node(
+        self, formula: cel.Formula, before: tuple[cel.Formula, ...] = (), after: tuple[cel.Formula, ...] = ()
+    ) -> nodes.Greedy:
         whole = self.part(formula)
+        around = [tuple(self.vetoes.setdefault(v, len(self.vetoes)) for v in vetoes) for vetoes in (before, after)]
         follow: list[dict[nodes.Follow, None]] = [{} for _ in self.positions]
         for e in self.edges:
             follow[e.left][nodes.Follow(e.right, e.contiguous, e.absences, e.inside)] = None
@@ -224,6 +261,8 @@ class _Builder:
             compared=tuple(self.compared.items()),
             across=tuple(self.across.items()),
             undecided=tuple(map(self.undecided, range(len(self.positions)))),
+            before=around[0],
+            after=around[1],
         )
 
     def undecided(self, position: int) -> frozenset[int]:

@@ -13,7 +13,7 @@ from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_b
 from planner.cel import Predicate
 from planner.choice import COMPARES, REGISTERS, Choice, absence_outside, contains, searches_each_window
 from planner.compose import Composer, masks, renumbered
-from planner.greedy import gathered, greedy_node, is_simple, strictly
+from planner.greedy import gathered, greedy_node, is_simple, positions_of, strictly, surrounded
 from planner.pcea import masks_of, parallel, pcea_of, picture
 from planner.query import Skip, Window
 from planner.registers import Runs, registers_of
@@ -89,20 +89,22 @@ def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str
         match formula:
             case cel.Within(inner, own):
                 formula, window = inner, own
-    if choice.rule != "bound" or choice.late != "ALL" or choice.clause not in ("ALL", *rt.PICKING):
+    if choice.rule not in ("bound", "timed") or choice.late != "ALL" or choice.clause not in ("ALL", *rt.PICKING):
         return "matches compete by MAX, or are consumed in all keys"
-    if contains(formula, REGISTERS):
-        return "a window inside the pattern, or an absence around it"
     if isinstance(formula, cel.Strategy) and formula.rule == "STRICT":
         formula = strictly(formula.inner) or formula
-    if not is_simple(formula):
+    parts = surrounded(gathered(formula))
+    if parts is None or contains(parts.formula, REGISTERS) or (window or parts.window) != (parts.window or window):
+        return "a window inside the pattern"
+    if (parts.before or parts.after) and (choice.consume != "NONE" or choice.skip is not None):
+        return "what is consumed or skipped beside an absence before or after the match"
+    if not is_simple(parts.formula):
         return "an operator that is more than a sequence, a loop or an OR"
     composer, rule = Composer(), "registers" if choice.skip is None else "skipping"
-    greedy = greedy_node(formula, composer)
-    assert isinstance(greedy, nodes.Greedy)
     program = _composed(
-        composer, greedy, variables, projects=False, window=lower_window(window), rule=rule,
-        consume=choice.consume != "NONE", pick=choice.clause, skip=lower_skip(choice.skip),
+        composer, positions_of(parts, composer), variables, projects=False, window=lower_window(window or parts.window),
+        rule=rule, consume=choice.consume != "NONE", pick=choice.clause, skip=lower_skip(choice.skip),
+        ends_late=choice.ends_late,
     )  # fmt: skip
     assert isinstance(program.machine, nodes.Greedy)
     labels = {mask: i for i, mask in enumerate(program.masks)}

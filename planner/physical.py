@@ -69,7 +69,7 @@ class PhysicalPlan:
         composed = "" if self.program.machine is None else " in its flat parts, composed where it runs"
         size = f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}"
         lines.append(size + composed)
-        if not self.terms:
+        if not isinstance(self.program.machine, nodes.Registers | nodes.Parallel):
             lines.append(f"deterministic states, for one condition at a time: {n_deterministic(self.program)}")
         lines += [f"term {i}: {sql}{f' as {type}' if type else ''}" for i, (sql, type) in enumerate(self.terms)]
         lines += [f"condition {i} (bit {i} of the symbol): {guard}" for i, guard in enumerate(self.guards)]
@@ -133,7 +133,9 @@ def _sees_other_keys(query: Query) -> str | None:
 def _why_compared(made: Lowered) -> tuple[str, ...]:
     """How events are compared, and what that costs."""
     if not made.terms:
-        return ()
+        if made.program.rule != "registers":
+            return ()
+        return (f"what must not happen is kept in registers, {_cost(made.program.machine)}",)
     shown = ", ".join(sql for sql, _ in made.terms[:3]) + (", …" if len(made.terms) > 3 else "")
     if made.program.rule == "pcea":
         return (f"runs for each event of ALL go side by side, joined by {shown}: a logarithmic cost per event",)
@@ -149,6 +151,10 @@ def _why_compared(made: Lowered) -> tuple[str, ...]:
 def _cost(machine: object) -> str:
     """What an event costs where runs wait with a value."""
     assert isinstance(machine, nodes.Registers)
+    if machine.special[nodes.LATE] != nodes.NOBODY:
+        return "a cost by the starts that wait for their windows to close"
+    if machine.special[nodes.SINCE] != nodes.NOBODY:
+        return "a cost by what waits, and how often that happened, in the window"
     waits = machine.holds > 0
     waits[: len(machine.goes_on)] &= machine.goes_on > 0
     indexed, sorted_ = (machine.index_of != nodes.NOBODY) & (machine.holds == 1), machine.ordered_of != nodes.NOBODY

@@ -76,6 +76,9 @@ class Clauses:
             elif number not in dict(greedy.across):
                 self.made.append(self._sides(number))
         self.vetoes = [self._veto(node) for node in greedy.vetoes]
+        if any(self.vetoes[absence].number is not None for absence in greedy.before):
+            raise NotByRegisters("what must not happen before the match is compared with it")
+        self.since = self._new(1)[0] if greedy.before else nodes.NOBODY
 
     def _new(self, n: int) -> range:
         self.n_registers += n

@@ -77,7 +77,7 @@ class _Builder:
                 raise NotByRegisters("two ways lead to the same events in the same variables")
         self.clauses = Clauses(greedy)
         self.places = _Places.of(greedy)
-        self.n = len(self.places.follow)
+        self.follow, self.n = self.places.follow, len(self.places.follow)
         edges = [Edge(nodes.FROM_START, q, False, self._taking(q, None)) for q in greedy.first]
         for place, follow in enumerate(self.places.follow):
             gap = [self.clauses.vetoes[absence] for absence in sorted({v for f in follow for v in f.absences})]
@@ -86,12 +86,19 @@ class _Builder:
         # A veto edge per guard, those of a place before those of the places that it leads to.
         vetoes = [(self.clauses.vetoes[absence], place, to) for place, absence, to in sorted(self.places.closing)]
         guarded = [(guard, self._vetoing(veto, place, to)) for veto, place, to in vetoes for guard in veto.guards]
+        # Where a match ends that something must not follow, it waits at a place of its own.
+        self.late, waiting = nodes.NOBODY, list[Edge]()
+        if greedy.after:
+            self.late, self.n, self.follow = self.n, self.n + 1, [*self.follow, ()]
+            waiting = [Edge(q, self.late, False, []) for q in sorted(greedy.last)]
+            after = [self.clauses.vetoes[absence] for absence in greedy.after]
+            guarded += [(guard, Edge(self.late, nodes.NOBODY, False, v.ops)) for v in after for guard in v.guards]
         self.veto_guards = [guard for guard, _ in guarded]
-        held = _held(self.n, [*edges, *(edge for _, edge in guarded)])
-        live = _live(self.n, [*edges, *(edge for _, edge in guarded)])
-        self.needed = [a & b for a, b in zip(held, live, strict=True)]
+        every = [*edges, *waiting, *(edge for _, edge in guarded)]
+        self.needed = [a & b for a, b in zip(_held(self.n, every), _live(self.n, every), strict=True)]
         self.edges = sorted((self._tidy(edge) for edge in edges), key=lambda edge: edge.to)
         self.veto_edges = [self._tidy(edge) for _, edge in guarded]
+        self.late_edges = [self._tidy(edge) for edge in waiting]
 
     def _taking(self, q: int, follow: Follow | None, ended: Iterable[Op] = ()) -> Ops:
         """What a run does that takes an event at q; `follow`: the way there, None from the beginning; `ended`: what
@@ -267,11 +274,13 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
     except NotByRegisters as why:
         return str(why)
     n, positions = made.n, range(len(greedy.masks))
-    edges = [*made.edges, *made.veto_edges]
+    edges = [*made.edges, *made.veto_edges, *made.late_edges]
     ops = [op for edge in edges for op in edge.ops]
     index = _indexes(edges, n)
-    # Of an ordered index a union of runs is taken, and none can be taken out.
-    ordered = {} if runs.greedy or runs.apart else _ordered(made, index)
+    apart, since = runs.apart or made.late != nodes.NOBODY, made.clauses.since
+    # Of an ordered index a union of runs is taken, and none can be taken out; it holds no more than one register.
+    ordered = {} if runs.greedy or apart or since != nodes.NOBODY else _ordered(made, index)
+    late_edge = {edge.source: len(edges) - len(made.late_edges) + k for k, edge in enumerate(made.late_edges)}
     numbers = {p: x for x, p in enumerate(ordered)}
     ranges = [ordered[edge.source][1].get(e, (nodes.EVERY, 0)) if edge.source in ordered else (nodes.EVERY, 0)
               for e, edge in enumerate(edges)]  # fmt: skip
@@ -287,7 +296,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
         label=ints(labels[mask & keep] for mask in greedy.masks),
         last=ints(p in greedy.last for p in positions),
         goes_on=ints(bool(greedy.follow[p]) for p in positions),
-        near=ints(_near([f.contiguous for f in follow]) for follow in made.places.follow),
+        near=ints(_near([f.contiguous for f in follow]) for follow in made.follow),
         edge_of=ends(sum(edge.to == q for edge in made.edges) for q in positions),
         source=ints(edge.source for edge in edges),
         contiguous=ints(edge.contiguous for edge in edges),
@@ -304,7 +313,10 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
         op_term=ints(term for _, _, term in ops),
         veto_guard=ints(made.veto_guards),
         veto_to=ints(edge.to for edge in made.veto_edges),
-        n_registers=made.clauses.n_registers + runs.apart,
+        before_guard=ints(guard for absence in greedy.before for guard in made.clauses.vetoes[absence].guards),
+        late_edge=ints(late_edge.get(q, nodes.NOBODY) for q in positions),
+        special=ints((made.late, since)),
+        n_registers=made.clauses.n_registers + apart,
         greedy=runs.greedy,
         apart=runs.apart,
     )

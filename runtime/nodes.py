@@ -335,6 +335,7 @@ NOBODY = -1  # no register, term, or run
 ONLY_NEAR = 2  # nothing but contiguous followers
 EVERY = -1  # no check: all runs pass
 FROM_START = -1  # the source of an edge from the beginning
+LATE, SINCE = 0, 1  # places in Registers.special
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,6 +356,10 @@ class Registers(Node):
     Veto v is of what must not happen: an event with veto_guard[v] moves the runs at the source of edge (number of edges
     + v) that pass the ops of that edge to position veto_to[v], or ends them: NOBODY. Such positions come after those of
     the pattern, which `guard`, `label`, `last` and `goes_on` are of; no event leads there.
+
+    `special` has the *late* place, NOBODY if no match waits for its window to close: where one ends at q it goes there,
+    over edge late_edge[q]; every start then has runs of its own, too. And the register that holds when an event with
+    one of the guards `before_guard` happened last before the run began, NOBODY if none is asked for.
     """
 
     guard: IntArray
@@ -378,6 +383,9 @@ class Registers(Node):
     op_term: IntArray
     veto_guard: IntArray
     veto_to: IntArray
+    before_guard: IntArray
+    late_edge: IntArray
+    special: IntArray
     n_registers: int
     greedy: bool = False
     apart: bool = False
@@ -440,7 +448,8 @@ class Greedy(Node):
     hold of every event that it speaks of. `asks[p]`: (clause, (side, guard) …) what they ask of the event of p.
     `compared`: the clauses that compare events, by their number; asks then has (choice, 0) for each of the event's.
     `across`: those that compare events with what must not happen between them; asks then has (mask, 0), the event's.
-    `undecided[p]`: of those, the ones that a later event can still decide after position p.
+    `undecided[p]`: of those, the ones that a later event can still decide after position p. `before` and `after`: the
+    absences (of `vetoes`) before and after the whole, for planner.registers alone.
     """
 
     guards: tuple[int, ...]
@@ -454,3 +463,5 @@ class Greedy(Node):
     compared: tuple[tuple[int, Compared], ...] = ()
     across: tuple[tuple[int, Deciding], ...] = ()
     undecided: tuple[frozenset[int], ...] = ()
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()

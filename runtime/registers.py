@@ -12,6 +12,11 @@ Under SKIP TILL NEXT MATCH (`greedy`) a run that takes an event leaves the posit
 runs when a match ends. For AFTER MATCH SKIP every start has runs of its own (`apart`): the last register holds where a
 run began, and of two that are one entry only the NXT-greater goes on, since all that can follow is the same.
 
+Where something must not happen after the match, too, every start has its own runs, and a match that ends waits at the
+*late* place: what must not happen ends it there, its window lets it out (when that is looked at, or the key ends). What
+must not happen before a match is one more register, since when it has not happened; a match ends only if that has left
+the window.
+
 The automaton must be unambiguous: from a position, or the beginning, no two next positions bear the same label. Then
 every match is found on one way, and each is listed once without any subset construction.
 """
@@ -25,7 +30,7 @@ import numpy as np
 from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, extend, inside, link
 from runtime.jit import inlined, kernel
-from runtime.nodes import EVERY, FROM_START, NOBODY, ONLY_NEAR
+from runtime.nodes import EVERY, FROM_START, LATE, NOBODY, ONLY_NEAR, SINCE
 from runtime.ordered import clear, clear_one, lacks_room, passing, push, room
 from runtime.picking import NO_COPIES, NXT, compared
 from runtime.program import NULL_CODE
@@ -33,8 +38,10 @@ from runtime.register_ops import BAD, EMPTY, apply, holds
 
 DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING, NEEDS_ORDERED = range(6)
 # Places in Entries.counts.
-KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL = range(7)
+KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL, HAPPENED = range(8)
 GONE = -2
+# What becomes of two runs of one entry where every start has its own: both go on, or the NXT-greater one.
+TOGETHER, NEXT_BEST, BOTH_STAY = range(3)
 
 
 class Entries(NamedTuple):
@@ -55,7 +62,9 @@ class Entries(NamedTuple):
     index_of: AnyArray  # int64[positions]: the register by which entries are indexed, or NOBODY
     took: AnyArray  # int64[entries]: the serial number of the event that a run of the entry took last
     taken: AnyArray  # int32[entries]: the entries of which that is the event being read
-    counts: AnyArray  # int64[7]
+    counts: AnyArray  # int64[8]
+    latest: AnyArray  # clock[1]: when what must not come before a match happened last, if it has (HAPPENED), and …
+    latest_code: AnyArray  # int64[1]: … the same bits, as a register holds them
 
 
 class Pending(NamedTuple):
@@ -91,9 +100,13 @@ class Automaton(NamedTuple):
     op_term: AnyArray
     veto_guard: AnyArray
     veto_to: AnyArray
+    before_guard: AnyArray
+    late_edge: AnyArray
+    special: AnyArray  # the late place, and the register of what must not come before, or NOBODY
 
 
 def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.dtype) -> Entries:
+    latest = np.zeros(1, clock)
     entries = Entries(
         registers=np.zeros((capacity, max(1, n_registers)), np.int64),
         node=np.zeros(capacity, np.int32),
@@ -110,7 +123,9 @@ def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.d
         index_of=index_of,
         took=np.full(capacity, NOBODY, np.int64),
         taken=np.zeros(capacity, np.int32),
-        counts=np.zeros(7, np.int64),
+        counts=np.zeros(8, np.int64),
+        latest=latest,
+        latest_code=latest.view(np.int64),
     )
     entries.next[-1] = NOBODY
     entries.counts[LAST_POSITION] = -1
@@ -123,7 +138,7 @@ def grown_entries(entries: Entries) -> Entries:
     bigger = new_entries(2 * old, entries.registers.shape[1], entries.index_of, entries.start.dtype)
     for name in ("registers", "node", "start", "last", "at", "next", "previous"):
         getattr(bigger, name)[:old] = getattr(entries, name)
-    bigger.head[:], bigger.counts[:] = entries.head, entries.counts
+    bigger.head[:], bigger.counts[:], bigger.latest[:] = entries.head, entries.counts, entries.latest
     free = entries.counts[FREE]
     bigger.next[-1] = free
     bigger.counts[FREE] = old
@@ -220,12 +235,35 @@ def forget_all(entries):
             e = following
 
 
+@inlined
+def let_out(entries, roots, e):
+    """The matches of an entry that has waited; all have one start, which is inside any window of itself."""
+    root = entries.counts[N_ROOTS]
+    roots.node[root], roots.clock[root], roots.key[root] = entries.node[e], entries.start[e], entries.counts[KEY]
+    entries.counts[N_ROOTS] = root + 1
+
+
 @kernel
-def sweep(entries, now, width, strict):
-    """Drop the runs that have left the window; an index lets most of them lie."""
+def sweep(automaton, entries, roots, now, width, strict):
+    """Drop the runs that have left the window (an index lets most of them lie), and let out what waited for that."""
     for e in range(len(entries.at)):
         if entries.at[e] != NOBODY and not inside(entries.start[e], now, width, strict):
+            if entries.at[e] == automaton.special[LATE]:
+                let_out(entries, roots, e)
             release(entries, e)
+
+
+@kernel
+def end_key(automaton, entries, roots):
+    """Let out all that waits for its window to close: time has passed."""
+    late = automaton.special[LATE]
+    e = entries.head[late] if late != NOBODY else NOBODY
+    while e != NOBODY:
+        following = entries.next[e]
+        let_out(entries, roots, e)
+        release(entries, e)
+        e = following
+    entries.counts[HAPPENED] = 0
 
 
 @inlined
@@ -257,7 +295,7 @@ def gather(arena, pending, n, q, serial, child, start, apart):
         if alike and (child == BOTTOM) == (pending.child[other] == BOTTOM):
             if child == BOTTOM:
                 return n
-            if apart:
+            if apart == NEXT_BEST:
                 pending.child[other] = greater(arena, child, pending.child[other])
                 return n
             if pending.start[other] >= start:
@@ -289,14 +327,17 @@ def found(entries, q, pending, k):
 
 
 @kernel
-def begun(arena, automaton, pending, n, q, edge, symbols, i, words, position, now, serial, apart):
+def begun(arena, automaton, entries, pending, n, q, edge, symbols, i, words, position, now, serial, apart):
     """Pending ones after a run that begins with event i at position q; -NEEDS_PENDING."""
     if 2 * (n + 1) >= len(pending.at):
         return -NEEDS_PENDING
     for r in range(pending.registers.shape[1]):
         pending.registers[n, r] = EMPTY
-    if apart:
+    if apart != TOGETHER:
         pending.registers[n, -1] = position
+    since = automaton.special[SINCE]
+    if since != NOBODY and entries.counts[HAPPENED] != 0:
+        pending.registers[n, since] = entries.latest_code[0]
     if apply(automaton, edge, symbols, i, words, pending.registers, n):
         return gather(arena, pending, n, q, serial, BOTTOM, now, apart)
     return n
@@ -383,7 +424,7 @@ def settle(arena, automaton, entries, pending, k, q, node, start, last, apart):
     # Where something contiguous can follow it matters which event was the last.
     e = NOBODY if automaton.near[q] else found(entries, q, pending, k)
     if e != NOBODY:
-        if apart:
+        if apart == NEXT_BEST:
             entries.node[e] = greater(arena, node, entries.node[e])
         elif entries.start[e] > start:
             entries.node[e] = link(arena, entries.node[e], node)
@@ -418,7 +459,9 @@ def wait(arena, automaton, entries, ordered, pending, k, node, position, now, wi
 
 
 @kernel
-def stop(arena, automaton, entries, ordered, pending, n, edge, to, symbols, i, words, now, width, strict, apart):
+def stop(
+    arena, automaton, entries, ordered, pending, roots, n, edge, to, symbols, i, words, now, width, strict, apart
+):  # fmt: skip
     """Event i is what must not happen: the runs of the edge go on at place `to`, or end. Row n of pending is used.
 
     By the index: the entries with this event's value, then those that hold none.
@@ -444,6 +487,8 @@ def stop(arena, automaton, entries, ordered, pending, n, edge, to, symbols, i, w
             e = following
             continue
         if not inside(entries.start[e], now, width, strict):
+            if p == automaton.special[LATE]:
+                let_out(entries, roots, e)
             release(entries, e)
             e = following
             continue
@@ -460,16 +505,57 @@ def stop(arena, automaton, entries, ordered, pending, n, edge, to, symbols, i, w
         e = following
 
 
+@inlined
+def stands(automaton, entries, pending, k, now, width, strict):
+    """Has what must not come before left the window in which the runs of pending number k end a match?"""
+    since = automaton.special[SINCE]
+    if since == NOBODY or pending.registers[k, since] == EMPTY:
+        return True
+    held = entries.latest_code[0]
+    entries.latest_code[0] = pending.registers[k, since]
+    clock = entries.latest[0]
+    entries.latest_code[0] = held
+    return not inside(clock, now, width, strict)
+
+
+@kernel
+def finish(arena, automaton, entries, pending, roots, k, n, node, symbols, i, words, position, now, apart):
+    """Pending number k, now a node, is a match: give it out, or let it wait. Row n of pending is used."""
+    q, late = pending.at[k], automaton.special[LATE]
+    if late != NOBODY:
+        for r in range(pending.registers.shape[1]):
+            pending.registers[n, r] = pending.registers[k, r]
+        apply(automaton, automaton.late_edge[q], symbols, i, words, pending.registers, n)
+        settle(arena, automaton, entries, pending, n, late, node, pending.start[k], position, apart)
+        return
+    root = entries.counts[N_ROOTS]
+    roots.node[root], roots.clock[root] = node, now
+    roots.key[root] = pending.registers[k, -1] if apart == NEXT_BEST else entries.counts[KEY]
+    entries.counts[N_ROOTS] = root + 1
+
+
+@inlined
+def note_before(automaton, entries, symbols, i, now):
+    """Remember when what must not come before a match has happened: before whatever begins after it."""
+    for guard in automaton.before_guard:
+        if holds(symbols, i, guard):
+            entries.latest[0] = now
+            entries.counts[HAPPENED] = 1
+
+
 @kernel
 def step_kernel(
     arena, automaton, entries, ordered, pending, roots, begin,
     symbols, words, positions, rows, clocks, keys, mute, width, strict, greedy, consume, apart,
 ):  # fmt: skip
-    """Read events from `begin` on; where runs are `apart`, all of one key, and roots bear their beginnings. Returns
+    """Read events from `begin` on; `apart`: NEXT_BEST (all of one key, and roots bear their beginnings), … Returns
     (why it stopped, the event to go on with); an event that lacked room has had no effect."""
-    counts, n_edges = entries.counts, automaton.edge_of[-1]
+    counts, n_edges, late = entries.counts, automaton.edge_of[-1], automaton.special[LATE]
     for i in range(begin, len(clocks)):
         if len(keys) > 0 and keys[i] != counts[KEY]:
+            if late != NOBODY and counts[N_ROOTS] + counts[N_USED] > len(roots.node):
+                return NEEDS_ROOTS, i
+            end_key(automaton, entries, roots)
             forget_all(entries)
             clear(ordered)
             counts[KEY] = keys[i]
@@ -484,7 +570,9 @@ def step_kernel(
                 continue
             for edge in range(automaton.edge_of[q], automaton.edge_of[q + 1]):
                 if automaton.source[edge] == FROM_START:
-                    n = begun(arena, automaton, pending, n, q, edge, symbols, i, words, position, now, serial, apart)
+                    n = begun(
+                        arena, automaton, entries, pending, n, q, edge, symbols, i, words, position, now, serial, apart
+                    )
                     if n < 0:
                         return -n, i
                     continue
@@ -508,14 +596,17 @@ def step_kernel(
                 if automaton.veto_to[v] != NOBODY:
                     moved += counts[N_USED]
         if n == 0 and not stops:
+            note_before(automaton, entries, symbols, i, now)
             continue
+        # Where a match waits, it may also go on.
+        made, outs = (2 * n, counts[N_USED]) if late != NOBODY else (n, n)
         if 2 * (n + 1) >= len(pending.at):
             return NEEDS_PENDING, i
-        if arena.size[0] + 2 * n + moved + 2 >= len(arena.row):
+        if arena.size[0] + n + made + moved + 2 >= len(arena.row):
             return NEEDS_NODES, i
-        if counts[N_ROOTS] + n > len(roots.node):
+        if counts[N_ROOTS] + outs > len(roots.node):
             return NEEDS_ROOTS, i
-        if counts[N_USED] + n > len(entries.node) or 2 * (counts[N_FILLED] + n + moved) > len(entries.table):
+        if counts[N_USED] + made > len(entries.node) or 2 * (counts[N_FILLED] + made + moved) > len(entries.table):
             return NEEDS_ENTRIES, i
         if lacks_room(ordered, n):
             return NEEDS_ORDERED, i
@@ -525,24 +616,25 @@ def step_kernel(
             for v in range(len(automaton.veto_guard)):
                 if holds(symbols, i, automaton.veto_guard[v]):
                     stop(
-                        arena, automaton, entries, ordered, pending, n, n_edges + v, automaton.veto_to[v], symbols, i,
-                        words, now, width, strict, apart,
+                        arena, automaton, entries, ordered, pending, roots, n, n_edges + v, automaton.veto_to[v],
+                        symbols, i, words, now, width, strict, apart,
                     )  # fmt: skip
         ended = False
         for k in range(n):
             q = pending.at[k]
             node = extend(arena, rows[i], automaton.label[q], pending.child[k], pending.start[k])
-            ended = ended or automaton.last[q]
-            if automaton.last[q] and (len(mute) == 0 or not mute[i]):
-                root = counts[N_ROOTS]
-                roots.node[root], roots.clock[root] = node, now
-                roots.key[root] = pending.registers[k, -1] if apart else counts[KEY]
-                counts[N_ROOTS] = root + 1
+            if automaton.last[q] and stands(automaton, entries, pending, k, now, width, strict):
+                ended = True
+                if len(mute) == 0 or not mute[i]:
+                    finish(
+                        arena, automaton, entries, pending, roots, k, n, node, symbols, i, words, position, now, apart
+                    )
             if automaton.goes_on[q]:
                 wait(arena, automaton, entries, ordered, pending, k, node, position, now, width, strict, apart)
         if consume and ended:
             forget_all(entries)
             clear(ordered)
+        note_before(automaton, entries, symbols, i, now)
     return DONE, len(clocks)
 
 

@@ -12,6 +12,7 @@ from runtime import cea, ecs, nodes, ordered, picking, registers
 from runtime.arrays import AnyArray, IntArray
 from runtime.cea_engine import ALL_REPORT, NO_KEYS, CeaEngine, next_positions
 from runtime.errors import ExecutionError
+from runtime.matches import Matches
 from runtime.program import FORMAT, Program
 from runtime.subsets import NoSubsets, SubsetTable
 
@@ -27,7 +28,11 @@ class RegistersEngine(CeaEngine):
         assert isinstance(machine, nodes.Registers)
         self._n_registers = machine.n_registers
         self._automaton = registers.Automaton(**{name: getattr(machine, name) for name in registers.Automaton._fields})
-        self._index_of, self._greedy, self._apart = machine.index_of, machine.greedy, machine.apart
+        self._index_of, self._greedy = machine.index_of, machine.greedy
+        self._late = bool(machine.special[nodes.LATE] != nodes.NOBODY)
+        self._apart = registers.BOTH_STAY if self._late else registers.TOGETHER
+        if machine.apart:
+            self._apart = registers.NEXT_BEST
         self._entries: registers.Entries | None = None
         self._ordered: ordered.Ordered | None = None
         self._pending: registers.Pending | None = None
@@ -123,7 +128,8 @@ class RegistersEngine(CeaEngine):
 
     def _more_entries(self, entries: registers.Entries, now: Any) -> registers.Entries:
         """Without those that have left the window; with more room, if more than half of them have not."""
-        registers.sweep(entries, now, self._width, self._strict)
+        self._have_roots_for(entries)
+        registers.sweep(self._automaton, entries, self._roots, now, self._width, self._strict)
         registers.rebuild(entries)
         if (
             2 * entries.counts[registers.N_USED] > len(entries.node)
@@ -134,6 +140,20 @@ class RegistersEngine(CeaEngine):
         return entries
 
     _wanting = -1
+
+    def _have_roots_for(self, entries: registers.Entries) -> None:
+        """Room for all that waits; none are to be listed now."""
+        if self._late and len(self._roots.node) < entries.counts[registers.N_USED]:
+            self._roots = self._new_roots(2 * int(entries.counts[registers.N_USED]))
+
+    def flush(self) -> Iterator[Matches]:
+        """See Engine.flush."""
+        if self._late and self._entries is not None:
+            self._have_roots_for(self._entries)
+            registers.end_key(self._automaton, self._entries, self._roots)
+            self._live.counts[cea.N_ROOTS] = self._entries.counts[registers.N_ROOTS]
+            yield from self._enumerate()
+            self._live.counts[cea.N_ROOTS] = self._entries.counts[registers.N_ROOTS] = 0
 
     def _more_ordered(self, sorted_: ordered.Ordered, now: Any) -> ordered.Ordered:
         """Without what has left the window; with more room, if more than half of it has not."""
@@ -213,6 +233,7 @@ class RegistersEngine(CeaEngine):
                 "position": int(entries.counts[registers.LAST_POSITION]),
                 "key": int(entries.counts[registers.KEY]),
                 "clock": self._last_clock,
+                "before": (int(entries.counts[registers.HAPPENED]), entries.latest.copy()),
             }
         )
 
@@ -257,4 +278,5 @@ class RegistersEngine(CeaEngine):
         counts = entries.counts
         counts[registers.LAST_POSITION] = self._live.counts[cea.LAST_POSITION] = state["position"]
         counts[registers.KEY] = self._live.counts[cea.KEY] = state["key"]
+        counts[registers.HAPPENED], entries.latest[:] = state["before"]
         self._last_clock = state["clock"]

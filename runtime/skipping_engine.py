@@ -128,7 +128,7 @@ class SkippingEngine(RegistersEngine):
         entries = self._entries
         if entries is None:
             return int(NEVER)
-        registers.sweep(entries, self._last_clock, self._width, self._strict)
+        registers.sweep(self._automaton, entries, self._roots, self._last_clock, self._width, self._strict)
         alive = entries.at >= 0
         near = self._automaton.near[np.maximum(entries.at, 0)] == ONLY_NEAR
         # The kernel may have stopped before what it calls the last position.

@@ -82,6 +82,9 @@ def _two_in_order() -> nodes.Registers:
         op_term=ints(0, 0),
         veto_guard=ints(),
         veto_to=ints(),
+        before_guard=ints(),
+        late_edge=ints(nodes.NOBODY, nodes.NOBODY),
+        special=ints(nodes.NOBODY, nodes.NOBODY),
         n_registers=1,
     )
 

@@ -6,9 +6,11 @@ general engine, which knows no registers. Which patterns run so is part of the t
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import harness
+import oracle
 import pytest
 import strategies
 import test_comparisons
@@ -27,6 +29,7 @@ OPTIONS = (
     *[Options()] * 3, Options("NXT"), Options("LAST"), Options("NEXT_MATCH"), Options("NEXT_MATCH"),
     Options(consume="PARTITION"), Options(skip=Skip("PAST LAST ROW", None)), Options(skip=Skip("TO NEXT ROW", None)),
 )  # fmt: skip
+AROUND = (Options(), Options(), Options("NEXT_MATCH"), Options("NXT"))
 
 
 @st.composite
@@ -108,6 +111,56 @@ def test_kernel_and_oracle_agree_on_each_key(
     test_comparisons.agree(Asked(formula, None, options), rows, seed, keyed=True)
 
 
+@st.composite
+def surrounded(draw: st.DrawFn, window: cel.Window) -> cel.Formula:
+    """A chain with what must not happen before it, or after it, where that may be compared with it."""
+    made, number = draw(chains()), 99
+    names = sorted(v for v in cel.variables(made) if v[0] == "v")
+    if draw(st.integers(0, 2)) == 0:
+        made = cel.NotBefore(tuple(draw(st.lists(atoms("w"), min_size=1, max_size=2))), made, window)
+        if draw(st.booleans()):
+            return made
+    vetoes: tuple[cel.Formula, ...] = tuple(draw(st.lists(atoms("w"), max_size=2)))
+    if vetoes and draw(st.booleans()):
+        return cel.NotAfter(made, vetoes, window)
+    candidate = cel.Candidate(draw(atoms(f"w{number}")), number)
+    clauses = tuple(
+        (comparison(draw, f"w{number}", draw(st.sampled_from(names))),) for _ in range(draw(st.integers(1, 2)))
+    )
+    return cel.Across(cel.NotAfter(made, (*vetoes, candidate), window), number, clauses)
+
+
+@pytest.mark.slow
+@given(st.data(), st.sampled_from(AROUND), st.booleans(), st.integers(0, 1 << 16))
+@strategies.examples(200)
+def test_kernel_and_oracle_agree_on_what_must_not_happen_around(
+    data: st.DataObject, options: Options, keyed: bool, seed: int
+) -> None:
+    window = data.draw(strategies.small_windows())
+    formula = data.draw(surrounded(window))
+    rows = data.draw(strategies.busy_streams(14, test_comparisons.KEYS) if keyed else strategies.busy_streams(10))
+    assume(harness.compiled(formula, window, options).rule in BY_REGISTERS)
+    test_comparisons.agree(Asked(formula, window, options), rows, seed, keyed=keyed)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_clocks_that_are_no_whole_numbers(strict: bool) -> None:
+    window = cel.Window("time", 2, strict)
+    chain = cel.Sequence(cel.Event("A", frozenset({"a"})), cel.Event("C", frozenset({"c"})))
+    rising = cel.Compare(chain, (cel.Comparison(cel.Term("a", "v"), "<", cel.Term("c", "v")),))
+    veto = cel.Event("B", frozenset({"b"}))
+    around = cel.NotAfter(cel.NotBefore((veto,), rising, window), (veto,), window)
+    chance, found = random.Random(2), 0
+    for n in range(60):
+        times = sorted(chance.choice((0.0, 0.25, 0.5)) * k for k in range(9))
+        events = [
+            oracle.Event(frozenset({chance.choice("ABC")}), t, None, (("v", chance.randrange(3)),)) for t in times
+        ]
+        assert harness.compiled(around, window).rule == "registers"
+        found += harness.check(around, events, window, False, n)
+    assert found > 20
+
+
 SCHEMA = {"t": "type STRING, ts TIMESTAMP, x INT, y INT"}
 PATTERNS = {
     "an absence beside a comparison": "SEQ(A a, !B, C c) WHERE a.x < c.x",
@@ -120,9 +173,17 @@ PATTERNS = {
     "an OR of three": "A a ; B b ; C c WHERE a.x = b.x OR b.y > c.y",
     "an OR with a condition": "A a ; C+ c WHERE a.x = c[i].x OR c[i].y > 5",
     "an OR of conditions": "A a ; B b ; C c WHERE (a.x > 5 OR c.x > 5) AND a.y < b.y",
+    "an absence before": "SEQ(!D, A a, C c) WHERE a.x < c.x",
+}
+ALONE = {
+    "an absence after": "SEQ(A a, C c, !D) WHERE a.x < c.x",
+    "after, and compared": "SEQ(A a, B b, !D d) WHERE d.x > a.x AND d.y <= b.y",
+    "absences on both sides": "SEQ(!B, A a, C c, !(B OR D)) WHERE a.x < c.x",
 }
 NOT_SO = {
     "several events": "SEQ(A a, !(B ; D), C c) WHERE a.x < c.x",
+    "several events after": "SEQ(A a, C c, !(B ; D)) WHERE a.x < c.x",
+    "an event before that is compared": "SEQ(!D d, A a, C c) WHERE a.x < c.x AND d.x > a.x",
     "an event that comes later": "SEQ(A a, !B b, C c, D d) WHERE b.x > d.x",
     "what several events were bound to before": "A+ a ; C c WHERE a[i].x = c.x OR a[i].y > c.y",
 }
@@ -137,6 +198,13 @@ def rule(pattern: str, strategy: str = "ALL") -> str:
 @pytest.mark.parametrize("name", PATTERNS)
 def test_runs_by_registers(name: str, strategy: str) -> None:
     assert rule(PATTERNS[name], strategy) == "registers"
+
+
+@pytest.mark.parametrize("strategy", ["ALL", "SKIP TILL NEXT MATCH"])
+@pytest.mark.parametrize("name", ALONE)
+def test_what_waits_for_its_window_runs_by_registers(name: str, strategy: str) -> None:
+    assert rule(ALONE[name], strategy) == "registers"
+    assert rule(ALONE[name], "NXT") == "bound"
 
 
 @pytest.mark.parametrize("name", NOT_SO)
