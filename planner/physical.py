@@ -69,7 +69,7 @@ class PhysicalPlan:
         composed = "" if self.program.machine is None else " in its flat parts, composed where it runs"
         size = f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}"
         lines.append(size + composed)
-        if not isinstance(self.program.machine, nodes.Registers | nodes.Parallel):
+        if not self.terms and not isinstance(self.program.machine, nodes.Registers):
             lines.append(f"deterministic states, for one condition at a time: {n_deterministic(self.program)}")
         lines += [f"term {i}: {sql}{f' as {type}' if type else ''}" for i, (sql, type) in enumerate(self.terms)]
         lines += [f"condition {i} (bit {i} of the symbol): {guard}" for i, guard in enumerate(self.guards)]
