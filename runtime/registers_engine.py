@@ -17,6 +17,7 @@ from runtime.program import FORMAT, Program
 from runtime.subsets import NoSubsets, SubsetTable
 
 FIRST_ENTRIES = 1 << 8
+FEW_ENTRIES = 1 << 10  # up to here a table that is full grows: to look for what has left the window so often costs more
 
 
 class RegistersEngine(CeaEngine):
@@ -127,14 +128,12 @@ class RegistersEngine(CeaEngine):
     _picks: picking.Picks | None = None
 
     def _more_entries(self, entries: registers.Entries, now: Any) -> registers.Entries:
-        """Without those that have left the window; with more room, if more than half of them have not."""
+        """Without those that have left the window; with more room, if these are few or more than half have not."""
         self._have_roots_for(entries)
         registers.sweep(self._automaton, entries, self._roots, now, self._width, self._strict)
         registers.rebuild(entries)
-        if (
-            2 * entries.counts[registers.N_USED] > len(entries.node)
-            or self._wanting == entries.counts[registers.SERIAL]
-        ):
+        most = max(FEW_ENTRIES, 2 * entries.counts[registers.N_USED])
+        if len(entries.node) < most or self._wanting == entries.counts[registers.SERIAL]:
             entries = registers.grown_entries(entries)
         self._wanting = entries.counts[registers.SERIAL] + 1  # the next look at this very event
         return entries
