@@ -248,7 +248,11 @@ class Translator:
             own = tuple(term for term in terms if term[0] is None or term[0] in cel.variables(veto))
             if own:
                 self.vetoes[number] = veto = self._agreeing(veto, own, type, at)
-                pairs = product(_representatives(veto, terms), _representatives(formula, terms))
+                taken = cel.variables(formula)
+                if terms[0][0] is None and any(marks <= taken for marks in atoms(veto)):
+                    # The name of a type stands for events of the match, too: these get one of their own.
+                    veto = self.vetoes[number] = cel.As(veto, f"@not {number}")
+                pairs = product(_representatives(veto, terms, taken), _representatives(formula, terms))
                 equal = tuple((cel.Comparison(of_veto, "=", around, type),) for of_veto, around in pairs)
                 formula = self._compared_across(formula, number, equal, at)
         bound = cel.variables(formula)
@@ -395,14 +399,17 @@ def _number(formula: cel.Formula) -> int | None:
     return None
 
 
-def _representatives(formula: cel.Formula, terms: tuple[tuple[str | None, str], ...]) -> list[cel.Term]:
-    """Attributes of events of a formula that agree, of which one is always there, else all."""
+def _representatives(
+    formula: cel.Formula, terms: tuple[tuple[str | None, str], ...], taken: frozenset[str] = frozenset()
+) -> list[cel.Term]:
+    """Attributes of events of a formula that agree, of which one is always there, else all; by no name that is taken."""
     own: list[cel.Term] = []
+    names = cel.variables(formula) - taken
     for variable, sql in terms:
         if variable is None:
-            marks = sorted(cel.variables(formula), key=lambda mark: (mark.startswith("@"), mark))
+            marks = sorted(names, key=lambda mark: (mark.startswith("@"), mark))
             own += [cel.Term(mark, sql) for mark in marks]
-        elif variable in cel.variables(formula):
+        elif variable in names:
             own.append(cel.Term(variable, sql))
     present = always_bound(formula)
     return next(([term] for term in own if term.variable in present), own)

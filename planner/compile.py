@@ -10,7 +10,16 @@ from planner.cea import to_cea
 from planner.choice import AROUND, absence_outside, choice, contains, without_choice_before
 from planner.compose import is_flat, push_filters
 from planner.errors import PlanError
-from planner.lower import Lowered, Watched, lower, lower_composed, lower_pcea, lower_registers, with_timeouts
+from planner.lower import (
+    Lowered,
+    Watched,
+    is_watched,
+    lower,
+    lower_composed,
+    lower_pcea,
+    lower_registers,
+    with_timeouts,
+)
 from planner.query import Skip, Window
 from runtime.program import Program
 
@@ -55,9 +64,9 @@ def lowered(
     """
     formula, watched = without_choice_before(formula), None
     if timeouts:
-        if contains(formula, (cel.Across,)):
-            hint = "Leave WITH TIMEOUTS out, or compare with constants only."
-            raise PlanError("TIMEOUTS", found="comparisons with what must not happen", hint=hint)
+        if contains(formula, (cel.Across,)) and not is_watched(formula):
+            hint = "Leave WITH TIMEOUTS out, or write only sequences, loops and OR around it."
+            raise PlanError("TIMEOUTS", found="comparisons with what must not happen, in such a pattern,", hint=hint)
         watched = Watched(push_filters(absence_outside(formula)), window, strategy == "NEXT_MATCH")
     if strategy == "ALL" and consume == "NONE" and skip is None and is_flat(formula):
         automaton = automaton_of(formula, variables)

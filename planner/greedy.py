@@ -136,18 +136,19 @@ def any_order(formula: cel.Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder |
     return None
 
 
-def greedy_node(formula: cel.Formula, composer: Composer) -> nodes.Node:
-    """The node of a `gathered` formula: the runs, and the absences before and after, which filter what they find."""
+def greedy_node(formula: cel.Formula, composer: Composer, must: bool = True) -> nodes.Node:
+    """The node of a `gathered` formula: the runs, and the absences before and after, which filter what they find.
+    `must`: they must take what they can."""
     match formula:
         case cel.NotBefore(vetoes, inner, window):
-            return composer.not_before(vetoes, greedy_node(inner, composer), window)
+            return composer.not_before(vetoes, greedy_node(inner, composer, must), window)
         case cel.NotAfter(inner, vetoes, window):
             watched = tuple(map(composer.node, vetoes))
-            return nodes.NotAfter(greedy_node(inner, composer), watched, composer.window(window))
+            return nodes.NotAfter(greedy_node(inner, composer, must), watched, composer.window(window))
         case cel.Across(inner) if is_around(formula):
             deciding = composer.deciding(formula)
-            return nodes.Across(greedy_node(inner, composer), deciding)
-    return _Builder(composer).node(formula)
+            return nodes.Across(greedy_node(inner, composer, must), deciding)
+    return replace(_Builder(composer).node(formula), must=must)
 
 
 class Surrounded(NamedTuple):

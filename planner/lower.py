@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner import cel
+from planner.across import way
 from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
 from planner.cel import Predicate
 from planner.choice import COMPARES, REGISTERS, Choice, absence_outside, contains, searches_each_window
-from planner.compose import Composer, masks, renumbered
-from planner.greedy import gathered, greedy_node, is_simple, positions_of, strictly, surrounded
+from planner.compose import Composer, masks, push_filters, renumbered
+from planner.greedy import gathered, greedy_node, is_around, is_simple, positions_of, strictly, surrounded
 from planner.pcea import masks_of, parallel, pcea_of, picture
 from planner.query import Skip, Window
 from planner.registers import Runs, registers_of
@@ -206,20 +207,45 @@ def _with_timeouts(program: rt.Program, watch: Watch, composer: Composer) -> rt.
     return replace(program, labels=(*program.labels, *more), timeouts=made)
 
 
+def is_watched(formula: cel.Formula) -> bool:
+    """Can it be told how far runs come which what must not happen ends by comparisons? That the positions say."""
+    formula = gathered(push_filters(absence_outside(formula)))
+    while isinstance(formula, (cel.NotBefore, cel.NotAfter)) or (
+        isinstance(formula, cel.Across) and is_around(formula)
+    ):
+        formula = formula.inner
+    return is_simple(formula)
+
+
 def watching(watched: Watched, composer: Composer) -> Watch:
     """One run for each start and state, NXT-best; a trailing absence has its window inside, and goes around that."""
     formula, window = absence_outside(watched.formula), watched.window
-    projects = contains(formula, (cel.Project,))
-    if watched.greedy:
+    projects, positions = contains(formula, (cel.Project,)), watched.greedy or contains(formula, (cel.Across,))
+    if positions:
         formula = gathered(formula)
+    rule = "bound" if contains(formula, COMPARES) or searches_each_window(formula) else "timed"
+    after: list[nodes.Deciding] = []  # by what the match is compared with what follows it
+    before: list[cel.Across] = []
+    while isinstance(formula, cel.Across) and is_around(formula):
+        if isinstance(way(formula.inner, formula.number)[-1], cel.NotAfter):
+            after.append(composer.deciding(formula))
+        else:
+            before.append(formula)
+        formula = formula.inner
 
     def runs(part: cel.Formula) -> nodes.Node:
-        return nodes.First(_shown(greedy_node(part, composer) if watched.greedy else composer.node(part)), shows=True)
+        for across in before:
+            part = replace(across, inner=part)
+        made = _shown(greedy_node(part, composer, watched.greedy) if positions else composer.node(part))
+        for deciding in after:  # runs that differ in what is compared later stay apart
+            made = nodes.Across(made, deciding)
+        return nodes.First(made, shows=True)
 
-    rule = "bound" if contains(formula, COMPARES) or searches_each_window(formula) else "timed"
     if isinstance(formula, cel.NotAfter):
         vetoes = tuple(map(composer.node, formula.vetoes))
-        tree = nodes.NotAfter(runs(formula.inner), vetoes, composer.window(formula.window))
+        tree: nodes.Node = nodes.NotAfter(runs(formula.inner), vetoes, composer.window(formula.window))
+        for deciding in after:
+            tree = nodes.Across(tree, deciding)
         return Watch(tree, None, projects, ends_late=True, rule=rule)
     return Watch(runs(formula), window, projects, ends_late=False, rule=rule)
 
@@ -229,6 +255,8 @@ def _shown(node: nodes.Node) -> nodes.Node:
     match node:
         case nodes.Bind() | nodes.Restrict() | nodes.Keep() | nodes.Compare() | nodes.Agree():
             return replace(node, inner=_shown(node.inner))
+        case nodes.Across():
+            return replace(node, inner=_shown(node.inner), shows=True)
         case nodes.NotBefore() | nodes.NotBeforeEach():
             return replace(node, shows=True)
     return node

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from runtime import nodes
 from runtime.nodes import Compared, Greedy
@@ -41,22 +42,46 @@ class Clause:
     ops: dict[int, list[Op]] = field(default_factory=dict)
 
 
+class Way(NamedTuple):
+    """One kind of event that must not happen: its guard, and what it asks of a run or leaves to compare. `late`: the
+    event after it decides."""
+
+    guard: int
+    ops: list[Op]
+    late: bool
+
+
 @dataclass
 class Veto:
-    """What the matches of an absence, single events, ask of a run. `ops`: its checks, and what it leaves to compare;
-    `after`: what the event right after the absence does with that; `number`: the clause, or None."""
+    """What the matches of an absence, single events, ask of a run. `events`: (guard, mask) of each; `ops`: checks, and
+    what is left to compare, each with the masks of what must not happen that its condition speaks of; `after`: what the
+    event right after the absence does with what was left; `number`: the clause, or None."""
 
-    guards: tuple[int, ...]
+    events: tuple[tuple[int, int], ...]
     number: int | None = None
-    ops: list[Op] = field(default_factory=list)
+    ops: list[tuple[Op, tuple[int, ...]]] = field(default_factory=list)
     after: list[Op] = field(default_factory=list)
     registers: range = range(0)
-    late: frozenset[int] = frozenset()  # masks of what is bound by the event right after it
+    late: frozenset[int] = frozenset()  # positions of the events right after it that decide
+
+    @property
+    def guards(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(guard for guard, _ in self.events))
 
     @property
     def leaves(self) -> bool:
         """Is it decided by the event after it?"""
         return bool(self.after)
+
+    @property
+    def ways(self) -> list[Way]:
+        """A condition holds of an event that is none of the variables it speaks of."""
+        found: dict[tuple[int, tuple[Op, ...]], Way] = {}
+        for guard, mask in self.events:
+            ops = [op for op, masks in self.ops if all(mask & own for own in masks)]
+            late = any(nodes.HIGHEST <= kind <= nodes.LOWEST for kind, _, _ in ops)
+            found[guard, tuple(ops)] = Way(guard, ops, late)
+        return list(found.values())
 
 
 class NotByRegisters(Exception):
@@ -221,12 +246,12 @@ class Clauses:
     def _veto(self, node: nodes.Node) -> Veto:
         if not isinstance(node, nodes.Candidate):
             return Veto(_single(node))
-        guards = _single(node.inner)
+        events = _single(node.inner)
         deciding = {d.number: (n, d) for n, d in self._greedy.across}
         if node.number not in deciding:
             raise NotByRegisters("what must not happen is compared with something around the pattern")
         number, own = deciding[node.number]
-        made = Veto(guards, number)
+        made = Veto(events, number)
         first = self.n_registers
         for clause in own.clauses:
             self._decide(made, own.profiles, clause)
@@ -244,8 +269,9 @@ class Clauses:
             raise NotByRegisters("what must not happen is compared with consecutive events")
         terms = [profiles.terms[o.choice][o.number] for o in (left, right)]
         inside = [profiles.negated[o.choice] for o in (left, right)]
+        masks = tuple(profiles.choices[o.choice].mask for o, own in zip((left, right), inside, strict=True) if own)
         if inside == [True, True]:
-            veto.ops.insert(0, (nodes.OWN + CHECKS[op], terms[0], terms[1]))
+            veto.ops.insert(0, ((nodes.OWN + CHECKS[op], terms[0], terms[1]), masks))
             return
         if inside == [True, False]:
             left, op, right, terms = right, MIRRORED[op], left, terms[::-1]
@@ -258,13 +284,13 @@ class Clauses:
         register = self._new(1)[0]
         if not after:
             self._before(register, number, places, op, terms[0])
-            veto.ops.insert(0, (CHECKS[op], register, terms[1]))
+            veto.ops.insert(0, ((CHECKS[op], register, terms[1]), masks))
             return
         if after != places or self._repeats(places, number) or veto.after or op[0] not in "<>" or op == "<>":
             raise NotByRegisters("what must not happen is compared with a later event in more than one way")
         # Some veto b has c op b, if the greatest (or least) that has come has.
         most = nodes.HIGHEST if op[0] == "<" else nodes.LOWEST
-        veto.ops.append((most, register, terms[1]))
+        veto.ops.append(((most, register, terms[1]), masks))
         veto.after = [(nodes.REFUSED + CHECKS[MIRRORED[op]], register, terms[0])]
         veto.late = frozenset(places)
 
@@ -282,12 +308,12 @@ class Clauses:
         self.made.append(Clause(number, range(register, register + 1), {p: [(keeps, register, term)] for p in places}))
 
 
-def _single(node: nodes.Node) -> tuple[int, ...]:
-    """The guards of an automaton each of whose matches begins with an event that is a match by itself."""
+def _single(node: nodes.Node) -> tuple[tuple[int, int], ...]:
+    """(guard, mask) of the events of an automaton each of whose matches begins with one that is a match by itself."""
     if not isinstance(node, nodes.Flat):
         raise NotByRegisters("what must not happen is more than an event")
-    begins = [(guard, target) for source, guard, label, target in node.transitions.tolist()
+    begins = [(guard, label, target) for source, guard, label, target in node.transitions.tolist()
               if source in node.initial and label != SKIP]  # fmt: skip
-    if not begins or any(target not in node.final for _, target in begins):
+    if not begins or any(target not in node.final for _, _, target in begins):
         raise NotByRegisters("what must not happen is more than an event")
-    return tuple(dict.fromkeys(guard for guard, _ in begins))
+    return tuple(dict.fromkeys((guard, node.masks[label]) for guard, label, _ in begins))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.register_clauses import Clauses, NotByRegisters, Op, Veto
+from planner.register_clauses import Clauses, NotByRegisters, Op, Way
 from runtime import nodes
 from runtime.nodes import Follow, Greedy
 
@@ -85,14 +85,14 @@ class _Builder:
             edges += [Edge(place, f.position, f.contiguous, self._taking(f.position, f, ended)) for f in follow]
         # A veto edge per guard, those of a place before those of the places that it leads to.
         vetoes = [(self.clauses.vetoes[absence], place, to) for place, absence, to in sorted(self.places.closing)]
-        guarded = [(guard, self._vetoing(veto, place, to)) for veto, place, to in vetoes for guard in veto.guards]
+        guarded = [(way.guard, _vetoing(way, place, to)) for veto, place, to in vetoes for way in veto.ways]
         # Where a match ends that something must not follow, it waits at a place of its own.
         self.late, waiting = nodes.NOBODY, list[Edge]()
         if greedy.after:
             self.late, self.n, self.follow = self.n, self.n + 1, [*self.follow, ()]
             waiting = [Edge(q, self.late, False, []) for q in sorted(greedy.last)]
             after = [self.clauses.vetoes[absence] for absence in greedy.after]
-            guarded += [(guard, Edge(self.late, nodes.NOBODY, False, v.ops)) for v in after for guard in v.guards]
+            guarded += [(way.guard, _vetoing(way, self.late, nodes.NOBODY)) for veto in after for way in veto.ways]
         self.veto_guards = [guard for guard, _ in guarded]
         every = [*edges, *waiting, *(edge for _, edge in guarded)]
         self.needed = [a & b for a, b in zip(_held(self.n, every), _live(self.n, every), strict=True)]
@@ -116,10 +116,6 @@ class _Builder:
             ops += clause.ops.get(q, [])
         return ops
 
-    def _vetoing(self, veto: Veto, place: int, to: int) -> Edge:
-        """The runs that the veto concerns; those for which a later event decides stay where they are."""
-        return Edge(place, place if veto.leaves else to, False, veto.ops)
-
     def _tidy(self, edge: Edge) -> Edge:
         """Forgets what is not needed any more where the run goes to."""
         if edge.to == nodes.NOBODY:
@@ -127,6 +123,11 @@ class _Builder:
         before = set() if edge.source == nodes.FROM_START else self.needed[edge.source]
         stale = _written(edge.ops, before) - self.needed[edge.to]
         return edge._replace(ops=[*edge.ops, *((nodes.RESET, r, 0) for r in sorted(stale))])
+
+
+def _vetoing(way: Way, place: int, to: int) -> Edge:
+    """The runs that a veto concerns; those for which a later event decides stay where they are."""
+    return Edge(place, place if way.late else to, False, way.ops)
 
 
 # ---------------------------------------------------------------- what registers hold, and are still asked for

@@ -227,7 +227,7 @@ class AcrossMachine(Machine):
     """A value is (inner value, what is bound, the matches of the negated part that may still veto)."""
 
     def __init__(self, node: nodes.Across, make: Maker) -> None:
-        self._inner, self._deciding = make(node.inner), Deciding(node.deciding)
+        self._inner, self._deciding, self._shows = make(node.inner), Deciding(node.deciding), node.shows
         self.may_be_empty = node.may_be_empty
 
     def initial(self) -> list[Value]:
@@ -245,7 +245,7 @@ class AcrossMachine(Machine):
             if mask == REPORT and others:
                 continue
             ends = accept and not others
-            if target is not None or ends:
+            if target is not None or ends or (self._shows and accept):
                 moves.append(Move(mask, None if target is None else (target, after, others), ends, passed))
         return moves
 

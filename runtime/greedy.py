@@ -32,7 +32,7 @@ class Gap(NamedTuple):
 
 
 class GreedyMachine(Machine):
-    """One move for each follower that accepts the event; only if none does, the event is skipped."""
+    """One move for each follower that accepts the event; if none does, or none must, the event is skipped."""
 
     def __init__(self, node: Greedy, make: Maker) -> None:
         self._node = node
@@ -60,12 +60,12 @@ class GreedyMachine(Machine):
             for f in available
             if (move := self._take(f.position, {c: held[c] for c in f.inside}, symbol, _seen(f, gaps))) is not None
         ]
-        if taken:
+        if taken and self._node.must:
             return taken
         after = {v: self._waited(v, gap, held, symbol) for v, gap in gaps.items()}
         if not any(_is_available(f, True, after) for f in available):
-            return []
-        return [Move(0, (position, self._has_contiguous[position], tuple(after.values()), clauses), False)]
+            return taken
+        return [*taken, Move(0, (position, self._has_contiguous[position], tuple(after.values()), clauses), False)]
 
     def _waited(self, veto: int, gap: Gap, held: Mapping[int, Any], symbol: Symbol) -> Gap:
         """What an absence has seen after one more event that was skipped."""

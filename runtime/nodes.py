@@ -145,10 +145,11 @@ class Candidate(Node):
 
 @dataclass(frozen=True, eq=False)
 class Across(Node):
-    """Keeps what no match of the Candidate fulfils all clauses with."""
+    """Keeps what no match of the Candidate fulfils all clauses with. `shows`: as of NotBefore."""
 
     inner: Node
     deciding: Deciding
+    shows: bool = False
 
     @property
     def may_be_empty(self) -> bool:  # type: ignore[override]
@@ -441,7 +442,7 @@ class Follow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Greedy(Node):
-    """SKIP TILL NEXT MATCH: a run that can take an event must take it. A position automaton ([CEL] has none).
+    """SKIP TILL NEXT MATCH: a run that can take an event must take it (`must`). A position automaton ([CEL] has none).
 
     Position p takes an event that satisfies guard `guards[p]` and marks it `masks[p]`. `first`: the positions that can
     begin, `last`: those that can end. `clauses`: of each OR of conditions, the number of its sides; one of them must
@@ -465,3 +466,4 @@ class Greedy(Node):
     undecided: tuple[frozenset[int], ...] = ()
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
+    must: bool = True

@@ -341,10 +341,10 @@ class Run:
 
 
 class Runs:
-    """SKIP TILL NEXT MATCH: a run that can take an event must take it, once for each follower that accepts."""
+    """SKIP TILL NEXT MATCH: a run that can take an event must take it (`must`), once for each follower that accepts."""
 
-    def __init__(self, formula: cel.Formula, meaning: Meaning) -> None:
-        self.meaning = meaning  # for what does not happen
+    def __init__(self, formula: cel.Formula, meaning: Meaning, must: bool = True) -> None:
+        self.meaning, self.must = meaning, must  # the former for what does not happen
         self.atoms: list[Atom] = []
         self.filters = 0
         self.absences: list[cel.NotBefore | cel.NotAfter] = []
@@ -511,7 +511,7 @@ class Runs:
                 followers = [f for f in self.whole.follows if f.left == run.atom and self.available(f, run, n)]
                 after = {self.take(f.right, n, run, f) for f in followers} - {None}
                 taken |= after
-                if not after:
+                if not after or not self.must:
                     kept.add(run)
             taken.discard(None)
             runs = kept | taken
@@ -772,10 +772,14 @@ def all_runs(formula: cel.Formula, meaning: Meaning) -> Iterator[Complex]:
         yield from begun.of(whole, 0, j) | meaning.of(whole, 0, j)
 
 
-def greedy_runs(formula: cel.Formula, meaning: Meaning) -> Iterator[Complex]:
-    """The same of skip till next match."""
-    for n, taken in enumerate(Runs(formula, meaning).taking()):
+def greedy_runs(formula: cel.Formula, meaning: Meaning, must: bool = True) -> Iterator[Complex]:
+    """The same of skip till next match; of any match, if a run need not take what it can."""
+    for n, taken in enumerate(Runs(formula, meaning, must).taking()):
         yield from ((run.start, n, run.mu) for run in taken)
+
+
+def compares_absences(formula: cel.Formula) -> bool:
+    return isinstance(formula, cel.Across) or any(map(compares_absences, cel.children(formula)))
 
 
 def timeouts(
@@ -792,12 +796,14 @@ def timeouts(
     runs that may be shown (which differ by their variables alone). The ends of these are not meant.
 
     A start is where a run begins. It times out if no match, before any strategy, begins there; skip till next match
-    has runs of its own. `order` has the variables as they appear in the pattern.
+    has runs of its own. `order` has the variables as they appear in the pattern. Where what must not happen is compared
+    with other events, a run ends as soon as no later event can lift the veto.
     """
     meaning = Meaning(stream, limit)
     greedy = strategy == "NEXT_MATCH"
     runs: dict[int, set[Complex]] = {}
-    for c in greedy_runs(formula, meaning) if greedy else all_runs(formula, meaning):
+    by_position = greedy or compares_absences(formula)
+    for c in greedy_runs(formula, meaning, greedy) if by_position else all_runs(formula, meaning):
         if fits(window, c[0], c[1], stream):
             runs.setdefault(c[0], set()).add(c)
     matched = {c[0] for found in answers(formula, meaning, window, strategy if greedy else "ALL") for c in found}

@@ -41,10 +41,14 @@ def chains(draw: st.DrawFn) -> cel.Formula:
     for k in range(1, n):
         follower, between = item(draw, names[k]), draw(st.sampled_from((";", ";", ":", "!", "!", "!!", "across")))
         if between == "across":
-            veto = cel.Candidate(draw(atoms(f"w{k}")), k)
+            veto = cel.Candidate(draw(events(f"w{k}")), k)
+            inside = sorted(cel.variables(veto))
             others = names[:k] if draw(st.booleans()) else [*names[:k], names[k]]
             n_sides = draw(st.integers(1, 2))
-            sides = tuple((comparison(draw, f"w{k}", draw(st.sampled_from(others))),) for _ in range(n_sides))
+            sides = tuple(
+                (comparison(draw, draw(st.sampled_from(inside)), draw(st.sampled_from(others))),)
+                for _ in range(n_sides)
+            )
             made = cel.Absent(made, (veto,), follower)
             acrosses.append(cel.Across(made, k, sides))
         elif between[0] == "!":
@@ -70,6 +74,14 @@ def item(draw: st.DrawFn, name: str) -> cel.Formula:
 @st.composite
 def atoms(draw: st.DrawFn, name: str) -> cel.Formula:
     return cel.Event(draw(st.sampled_from(strategies.TYPES)), frozenset({name}))
+
+
+@st.composite
+def events(draw: st.DrawFn, name: str) -> cel.Formula:
+    """One event, or one of two, of which conditions may speak apart."""
+    if draw(st.integers(0, 2)):
+        return draw(atoms(name))
+    return cel.Or(draw(atoms(name)), draw(atoms(f"{name}x")))
 
 
 def comparison(draw: st.DrawFn, x: str, y: str) -> cel.Comparison:
@@ -123,9 +135,11 @@ def surrounded(draw: st.DrawFn, window: cel.Window) -> cel.Formula:
     vetoes: tuple[cel.Formula, ...] = tuple(draw(st.lists(atoms("w"), max_size=2)))
     if vetoes and draw(st.booleans()):
         return cel.NotAfter(made, vetoes, window)
-    candidate = cel.Candidate(draw(atoms(f"w{number}")), number)
+    candidate = cel.Candidate(draw(events(f"w{number}")), number)
+    inside = sorted(cel.variables(candidate))
     clauses = tuple(
-        (comparison(draw, f"w{number}", draw(st.sampled_from(names))),) for _ in range(draw(st.integers(1, 2)))
+        (comparison(draw, draw(st.sampled_from(inside)), draw(st.sampled_from(names))),)
+        for _ in range(draw(st.integers(1, 2)))
     )
     return cel.Across(cel.NotAfter(made, (*vetoes, candidate), window), number, clauses)
 

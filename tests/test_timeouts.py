@@ -10,8 +10,9 @@ import harness
 import oracle
 import pytest
 import strategies
+import test_registers
 from harness import Options, Rows
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import Row
 
@@ -279,11 +280,34 @@ def test_comparisons() -> None:
     assert [start for start, _, _ in shown] == [3, 5]
 
 
+EQUAL = (cel.Comparison(cel.Term("A", "v"), "=", cel.Term("C", "v")),)
+GAP = cel.Across(cel.Absent(A, (cel.Candidate(C, 0),), B), 0, (EQUAL,))
+
+
+def test_what_must_not_happen_is_compared() -> None:
+    """A run ends with a veto that nothing can lift; what comes after decides where it is compared with that."""
+
+    def found(formula: cel.Formula, text: str, window: cel.Window | None = None) -> list[tuple[int, str | None]]:
+        words = [(word[0], int(word[1:])) for word in text.split()]
+        events = [oracle.Event(frozenset({kind}), n, 0, (("v", v),)) for n, (kind, v) in enumerate(words)]
+        return [(start, name) for start, name, _ in check(formula, events, window).get(None, [])]
+
+    assert found(seq(GAP, D), "A1 C2 B0") == [(0, "B")]
+    assert found(seq(GAP, D), "A1 C1 B0") == [(0, "A")]
+    assert found(seq(GAP, D), "A1 C1 B0 D0 A2 C1 B0") == [(0, "A"), (4, "B")]
+    less = (cel.Comparison(cel.Term("C", "v"), "<", cel.Term("B", "v")),)
+    later = cel.Across(cel.Absent(A, (cel.Candidate(C, 0),), cel.Iteration(B)), 0, (less,))
+    assert found(seq(later, D), "A0 C5 B9") == [(0, "B")]  # another B, of 5 or less, could lift it
+    after = cel.Across(cel.NotAfter(seq(A, B), (cel.Candidate(C, 0),), time(3)), 0, (EQUAL,))
+    assert found(after, "A1 B0 C1", time(3)) == [(0, "B")]
+    assert found(after, "A1 B0 C2", time(3)) == []
+    before = cel.Across(cel.NotBefore((cel.Candidate(C, 0),), seq(A, B), time(3)), 0, (EQUAL,))
+    assert found(before, "C1 A1 B0 A2", time(3)) == [(1, "B"), (3, "A")]
+
+
 def test_what_is_refused() -> None:
-    compared = (cel.Comparison(cel.Term("A", "v"), "=", cel.Term("C", "v")),)
-    across = cel.Across(cel.Absent(A, (cel.Candidate(C, 0),), B), 0, (compared,))
     with pytest.raises(PlanError) as raised:
-        compiled(across)
+        compiled(cel.Unless(GAP, D))
     assert raised.value.condition == "TIMEOUTS"
 
 
@@ -356,6 +380,32 @@ def test_random_formulas_by_key(
     formula, window, options = asked
     try:
         check(formula, [row.event() for row in rows], window, options, keyed=True, seed=seed)
+    except oracle.TooLarge:
+        return
+
+
+@st.composite
+def compared_absences(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
+    """Chains with what must not happen between, before and after them, which is compared."""
+    window = draw(strategies.small_windows())
+    around = draw(st.booleans())
+    formula = draw(test_registers.surrounded(window) if around else test_registers.chains())
+    trailing = any(isinstance(part, cel.NotAfter) for part in strategies.subformulas(formula))
+    consume = "NONE" if trailing else draw(st.sampled_from(("NONE", "NONE", "PARTITION")))
+    strategy = draw(st.sampled_from(("ALL", "ALL", "NXT", "NEXT_MATCH")))
+    return formula, window if around or draw(st.booleans()) else None, Options(strategy, consume)
+
+
+@strategies.examples(150)
+@given(compared_absences(), strategies.busy_streams(max_size=8), st.booleans(), st.integers(0, 2**16))
+def test_random_absences_that_are_compared(
+    asked: tuple[cel.Formula, cel.Window | None, Options], rows: list[Row], keyed: bool, seed: int
+) -> None:
+    formula, window, options = asked
+    assume(oracle.compares_absences(formula))
+    rows = [replace(row, key=n % 2) for n, row in enumerate(rows)] if keyed else rows
+    try:
+        check(formula, [row.event() for row in rows], window, options, keyed, seed)
     except oracle.TooLarge:
         return
 

@@ -169,7 +169,7 @@ def test_automaton_limit_names_both_numbers() -> None:
 
 PLAN = {
     "ACROSS": "FROM t PATTERN C z ; NXT(SEQ(A a, !B b, C c)) WHERE z.k < b.k ORDER BY ts WITHIN 5 SECONDS RETURN *",
-    "TIMEOUTS": "FROM t PATTERN SEQ(A a, !B b, C c) WHERE a.k < b.k ORDER BY ts RETURN * WITH TIMEOUTS",
+    "TIMEOUTS": "FROM t PATTERN SEQ(A a, !B b, C c) UNLESS D WHERE a.k < b.k ORDER BY ts RETURN * WITH TIMEOUTS",
 }
 
 
