@@ -10,8 +10,9 @@ from functools import cached_property
 from cersql import advice, selection, syntax
 from cersql import sources as src
 from cersql.booleans import OrOf
-from cersql.conditions import Conditions
+from cersql.conditions import Conditions, needs_match
 from cersql.errors import BindError
+from cersql.expressions import walk
 from cersql.formulas import MANY, occurrences
 from cersql.ordering import Clauses
 from cersql.returns import Returns
@@ -64,6 +65,8 @@ class _Binder:
         chosen = selection.bind(query, self.conditions, formula)
         if not _can_choose_later(chosen):
             _refuse_on_match(translator.on_match)
+        if chosen.strategy == "NEXT_MATCH":
+            _refuse_undecided(translator.on_match)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
         agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in self.partition_by))
@@ -72,8 +75,9 @@ class _Binder:
             self.conditions, variables, self.partition_by, self.catalog.type_of, chosen.timeouts, agreed,
             always_bound(formula),
         )  # fmt: skip
-        outputs = tuple(returns.outputs(query.returns))
         on_match = tuple(returns.condition(clause) for clause in translator.on_match)
+        self.conditions.reads.update(name for names in returns.used.values() for name in names)  # they decide ties, too
+        outputs = tuple(returns.outputs(query.returns))
         having = () if query.having is None else (returns.having(query.having),)
         self.conditions.reads.update(self.partition_by)
         # What PROJECT keeps tells matches apart, whether it is returned or not.
@@ -185,6 +189,17 @@ class _Binder:
 def _can_choose_later(chosen: selection.Selection) -> bool:
     """Can the strategy act on matches that are listed? Not where they take events from each other's runs."""
     return chosen.consume == "NONE" and chosen.skip is None and not chosen.timeouts
+
+
+def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
+    """A run must take what it can, which the workers decide; aggregates, FIRST and LAST are decided at the end."""
+    for clause in conditions:
+        if not any(needs_match(node) for part, _ in clause for node in walk(part.nodes)):
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=clause[0][0].span,
+                construct="Under SKIP TILL NEXT MATCH a condition on two events that is no comparison of their values",
+                hint="Write it as one (b.y > a.y + 1), or in HAVING, where it acts on the matches that are found.",
+            )  # fmt: skip
 
 
 def _refuse_on_match(conditions: Iterable[OrOf]) -> None:

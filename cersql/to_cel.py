@@ -402,7 +402,7 @@ def _number(formula: cel.Formula) -> int | None:
 def _representatives(
     formula: cel.Formula, terms: tuple[tuple[str | None, str], ...], taken: frozenset[str] = frozenset()
 ) -> list[cel.Term]:
-    """Attributes of events of a formula that agree, of which one is always there, else all; by no name that is taken."""
+    """Attributes of events of a formula that agree, of which one is always there, else all; by no taken name."""
     own: list[cel.Term] = []
     names = cel.variables(formula) - taken
     for variable, sql in terms:

@@ -238,14 +238,14 @@ def watching(watched: Watched, composer: Composer) -> Watch:
             part = replace(across, inner=part)
         made = _shown(greedy_node(part, composer, watched.greedy) if positions else composer.node(part))
         for deciding in after:  # runs that differ in what is compared later stay apart
-            made = nodes.Across(made, deciding)
+            made = nodes.Across(made, deciding, shows=True)
         return nodes.First(made, shows=True)
 
     if isinstance(formula, cel.NotAfter):
         vetoes = tuple(map(composer.node, formula.vetoes))
         tree: nodes.Node = nodes.NotAfter(runs(formula.inner), vetoes, composer.window(formula.window))
         for deciding in after:
-            tree = nodes.Across(tree, deciding)
+            tree = nodes.Across(tree, deciding, shows=True)
         return Watch(tree, None, projects, ends_late=True, rule=rule)
     return Watch(runs(formula), window, projects, ends_late=False, rule=rule)
 

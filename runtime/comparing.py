@@ -245,7 +245,7 @@ class AcrossMachine(Machine):
             if mask == REPORT and others:
                 continue
             ends = accept and not others
-            if target is not None or ends or (self._shows and accept):
+            if target is not None or ends or self._shows:
                 moves.append(Move(mask, None if target is None else (target, after, others), ends, passed))
         return moves
 

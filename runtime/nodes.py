@@ -145,7 +145,8 @@ class Candidate(Node):
 
 @dataclass(frozen=True, eq=False)
 class Across(Node):
-    """Keeps what no match of the Candidate fulfils all clauses with. `shows`: as of NotBefore."""
+    """Keeps what no match of the Candidate fulfils all clauses with. `shows`: what is vetoed, in it or by it, makes a
+    move that leads nowhere (WITH TIMEOUTS)."""
 
     inner: Node
     deciding: Deciding

@@ -61,6 +61,7 @@ from spark_ext.worker import chosen_matches, match_partition, renamed
 SLICE_COLUMN = "__cersql_slice"
 TYPE_COLUMN = "__cersql_type"
 PARTITION_BYTES = 128 << 20  # what a task should read, by Catalyst's estimate
+UNKNOWN_BYTES = 1 << 60  # the estimate of what Spark knows nothing about, such as rows that came from Python
 WORKER_BYTES = 1 << 30  # an estimate of a partition above which Spark sorts, since Spark can spill
 SORT_SETTING = "cersql.sort"  # auto, worker or spark
 
@@ -97,13 +98,12 @@ class Batch:
         n = self._partitions()
         match self.plan.layout:
             case "keys":
-                rows = self._rows()
-                rows = rows.repartition(n, *(rows[name] for name in self.keys))
+                rows = self._shuffled(self._rows(), n, *self.keys)
             case "slices":
                 assert self.query.window is not None
                 clock = clock_sql(self.query.order_by[0].column, self.types)
                 rows = self._rows(self._slices(clock, int(self.query.window.size)))
-                rows = rows.repartition(n, rows[SLICE_COLUMN])
+                rows = self._shuffled(rows, n, SLICE_COLUMN)
             case "ranges":
                 rows, n = self._numbered(self._rows(), n)
             case _:
@@ -112,6 +112,11 @@ class Batch:
         # Codes of terms that are ranks, too, mean something among the rows at hand only.
         presorted = self._spark_sorts(n) and not self._interleaved and not self.terms
         return self._matched(self._sorted(rows) if presorted else rows, presorted)
+
+    def _shuffled(self, rows: DataFrame, n: int, *names: str) -> DataFrame:
+        """In n tasks; in as many as adaptive execution finds enough, where the size was not known."""
+        columns = [rows[name] for name in names]
+        return rows.repartition(*columns) if self._bytes >= UNKNOWN_BYTES else rows.repartition(n, *columns)
 
     @property
     def _interleaved(self) -> bool:
@@ -360,8 +365,9 @@ class Batch:
 
     def _partitions(self) -> int:
         """How many tasks: by the estimated size, between the cores and spark.sql.shuffle.partitions."""
-        most = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 200)
-        return max(1, min(max(parallelism(self.spark), -(-self._bytes // PARTITION_BYTES)), most))
+        most, cores = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 200), parallelism(self.spark)
+        wanted = 4 * cores if self._bytes >= UNKNOWN_BYTES else max(cores, -(-self._bytes // PARTITION_BYTES))
+        return max(1, min(wanted, most))
 
     def _spark_sorts(self, n: int) -> bool:
         setting = self.spark.conf.get(SORT_SETTING, "auto")

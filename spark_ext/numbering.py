@@ -21,6 +21,8 @@ from runtime.task import OrderColumn
 
 POSITION_COLUMN = "__cersql_position"
 RANGE_COLUMN, INDEX_COLUMN = "__cersql_range", "__cersql_index"
+# A subquery's result is a column first, however often it is looked at: each mention would be a plan of its own.
+BOUNDS_COLUMN, SIZES_COLUMN = "__cersql_bounds", "__cersql_sizes"
 SAMPLE = 0.01
 MANY_ROWS_BYTES = 4 << 20  # a smaller source is one range: cutting it costs two more jobs
 INDEX_BITS = (1 << 33) - 1  # of monotonically_increasing_id: below its partition's number
@@ -50,7 +52,7 @@ def with_positions(
         kept = ordered.withColumn(POSITION_COLUMN, F.monotonically_increasing_id().bitwiseAND(F.lit(INDEX_BITS)))
         return kept.where(relevant)
     bounds = _bounds(source, time, n)
-    ranged = rows.withColumn(RANGE_COLUMN, _range_of(F.col(quote(time)), bounds, n))
+    ranged = rows.withColumn(BOUNDS_COLUMN, bounds).withColumn(RANGE_COLUMN, _range_of(time, n)).drop(BOUNDS_COLUMN)
     # Its time is NULL, as no other's: it sorts last.
     ends = rows.sparkSession.range(n).select(
         *(F.lit(None).cast(f.dataType).alias(f.name) for f in rows.schema.fields),
@@ -60,16 +62,11 @@ def with_positions(
     indexed = _sorted(placed, order, time_nulls_last=True).withColumn(
         INDEX_COLUMN, F.monotonically_increasing_id().bitwiseAND(F.lit(INDEX_BITS))
     )
-    sizes = _sizes(source, time, bounds, n)
-    size = F.coalesce(F.try_element_at(sizes, F.col(RANGE_COLUMN)), F.lit(0))
+    sized = indexed.withColumn(SIZES_COLUMN, _sizes(source, time, bounds, n))
+    size, before = (F.get(F.col(SIZES_COLUMN)[of], F.col(RANGE_COLUMN)) for of in ("own", "before"))
     checked = F.when(size == F.col(INDEX_COLUMN), F.lit(False)).otherwise(F.raise_error(F.lit(CHANGED)).cast("boolean"))
-    kept = indexed.where(F.when(F.col(quote(time)).isNull(), checked).otherwise(F.expr(relevant)))
-    before = F.lit(0).cast("bigint")
-    for k in range(n - 1):
-        before = before + F.when(
-            F.col(RANGE_COLUMN) > k, F.coalesce(F.try_element_at(sizes, F.lit(k)), F.lit(0))
-        ).otherwise(0)
-    return kept.withColumn(POSITION_COLUMN, before + F.col(INDEX_COLUMN)).drop(RANGE_COLUMN, INDEX_COLUMN)
+    kept = sized.where(F.when(F.col(quote(time)).isNull(), checked).otherwise(F.expr(relevant)))
+    return kept.withColumn(POSITION_COLUMN, before + F.col(INDEX_COLUMN)).drop(RANGE_COLUMN, INDEX_COLUMN, SIZES_COLUMN)
 
 
 def _sorted(rows: DataFrame, order: Sequence[OrderColumn], time_nulls_last: bool = False) -> DataFrame:
@@ -88,15 +85,20 @@ def _bounds(source: DataFrame, time: str, n: int) -> Column:
     return sample.selectExpr(f"approx_percentile(t, array({shares}), 200)").scalar()
 
 
-def _range_of(time: Column, bounds: Column, n: int) -> Column:
-    """The range of a time: how many bounds are not after it."""
+def _range_of(time: str, n: int) -> Column:
+    """The range of a row: how many of its bounds are not after its time."""
     found = F.lit(0)
     for k in range(n - 1):
-        found = found + F.when(time >= F.get(bounds, F.lit(k)), 1).otherwise(0)
+        found = found + F.when(F.col(quote(time)) >= F.get(F.col(BOUNDS_COLUMN), F.lit(k)), 1).otherwise(0)
     return found
 
 
 def _sizes(source: DataFrame, time: str, bounds: Column, n: int) -> Column:
-    """How many rows each range has: a map from ranges that have any."""
-    ranges = source.select(_range_of(F.col(quote(time)), bounds, n).alias("r"))
-    return ranges.groupBy("r").count().selectExpr("map_from_entries(collect_list(struct(r, count)))").scalar()
+    """A struct of arrays: how many rows each range has, `own`, and how many those before it have, `before`."""
+    bounded = source.select(F.col(quote(time)), bounds.alias(BOUNDS_COLUMN))
+    counts = bounded.select(_range_of(time, n).alias("r")).groupBy("r").count()
+    sizes = counts.selectExpr("map_from_entries(collect_list(struct(r, count))) AS m").selectExpr(
+        f"transform(sequence(0, {n - 1}), k -> coalesce(try_element_at(m, k), 0L)) AS own"
+    )
+    earlier = "transform(own, (_, k) -> aggregate(slice(own, 1, k), 0L, (total, x) -> total + x))"
+    return sizes.selectExpr(f"struct(own, {earlier} AS before)").scalar()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from queries import bound, check_error
 
+from cersql.formulas import walk
 from planner import cel
 
 END = " ORDER BY ts RETURN *"
@@ -192,6 +193,17 @@ def test_conditions_between_a_negated_part_and_the_match() -> None:
         "FROM t PATTERN ((SEQ(A a, !B b, C) FILTER a.v = b.v) ; D d) WHERE ‸b.v = d.v" + END,
         "NOT_SUPPORTED_YET", "A second condition between the same negated part",
     )  # fmt: skip
+
+
+def test_agreement_names_the_events_that_must_not_happen_apart() -> None:
+    """C is the name of events of the match, too."""
+    for pattern, names in (
+        ("SEQ(A a, !(C n OR C m), C c)", {"n", "m"}), ("SEQ(A a, !C, C)", {"@not 0"}), ("SEQ(A a, !C n, C c)", {"n"}),
+    ):  # fmt: skip
+        found = formula(pattern, "WHERE [k]")
+        across = next(part for part in walk(found) if isinstance(part, cel.Across))
+        negated = {side.left.variable for clause in across.clauses for side in clause}  # type: ignore[union-attr]
+        assert negated == names, pattern
 
 
 def test_a_types_name_stands_for_what_happens() -> None:

@@ -11,6 +11,7 @@ import sparks
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+import cersql
 import spark_ext.batch
 from cersql.planned import plan_query
 from planner.physical import PhysicalPlan
@@ -215,3 +216,16 @@ def test_nothing_but_nulls(session: SparkSession) -> None:
     for clauses in ("ORDER BY ts", "PARTITION BY v ORDER BY ts", "ORDER BY ts WITHIN 9", "ORDER BY ts WITHIN 9 EVENTS"):
         assert session.sql(f"FROM empty PATTERN A a ; B b {clauses} RETURN *").collect() == []
         assert session.sql(f"FROM empty PATTERN ANY AS a : ANY AS b WHERE a.v IS NULL {clauses} RETURN *").count() == 2
+
+
+def test_rows_of_unknown_size_take_few_tasks_and_a_short_plan(session: SparkSession) -> None:
+    """Spark holds rows that came from Python for larger than anything."""
+    rows = [(n, "AB"[n % 2], n % 3) for n in range(20)]
+    found = session.createDataFrame(rows, "ts INT, type STRING, k INT")
+    assert int(found._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()) > 1 << 60
+    with sparks.settings(session, spark__sql__shuffle__partitions="200"):
+        counted = cersql.match(found, "PATTERN A a : B b ORDER BY ts RETURN a.ts AS x")
+        assert str(counted._jdf.queryExecution().optimizedPlan()).count("scalar-subquery") < 12
+        assert sorted(row.x for row in counted.collect()) == list(range(0, 20, 2))
+        keyed = cersql.match(found, "PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 3 RETURN a.ts AS x")
+        assert keyed.rdd.getNumPartitions() < 20
