@@ -81,7 +81,7 @@ class Clauses:
         clock = f"ORDER BY {order.column} is {type}"
         if window.unit == "INTERVAL" and type not in TIME_TYPES:
             if is_number:
-                raise _bad(window, f"{clock}, which has no minutes", plain)
+                raise _bad(window, f"{clock}, which has no {window.amount.value.split()[-1].lower()}", plain)
             raise _bad(window, f"{clock}, not a time", "ORDER BY with a column of time, or WITHIN 100 EVENTS")
         if window.unit is None and type in TIME_TYPES:
             raise _bad(window, f"{clock}, which needs a duration", f"WITHIN {window.amount.value} SECONDS")

@@ -168,6 +168,10 @@ class Returns:
         for node in walk([call]):
             if isinstance(node, Bare) and self.conditions.constant_column(node) is None:
                 return unknown_variable(node.names[0], node.first, self.conditions.scope.known())
+        if isinstance(call, Call) and any(isinstance(node, Call) for node in walk([call]) if node is not call):
+            return BindError(
+                "NOT_SUPPORTED_YET", span=call.span, construct=f"{name} of what is one value of the match already",
+            )  # fmt: skip
         variable = self.variables[0]
         column = next(iter(variable.columns), "x")
         return BindError(

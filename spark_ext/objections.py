@@ -83,6 +83,10 @@ def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> Cersql
             return ExpressionError("UNRESOLVED_NAME", span=span, name=name, hint=hint)
         if spark_condition in _AGGREGATE:
             return ExpressionError("INVALID_EXPRESSION", span=span, detail=_NO_AGGREGATE, hint=_AGGREGATES)
+        type = _no_boolean(error)
+        if type is not None:
+            detail = f"a condition is a BOOLEAN, and this is {type}."
+            return ExpressionError("INVALID_EXPRESSION", span=span, detail=detail)
         return ExpressionError("INVALID_EXPRESSION", span=span, detail=_detail(error))
 
 
@@ -92,6 +96,18 @@ _NO_AGGREGATE = "an aggregate function that is not one over the events of a matc
 _AGGREGATES = (
     "Those are COUNT, SUM, AVG, MIN, MAX, RANGE and COLLECT_LIST; others can take an array, COLLECT_LIST(x.a)."
 )
+
+
+def _no_boolean(error: PySparkException) -> str | None:
+    """The type of what stands where TRUE or FALSE is wanted; None if that is not what Spark objects to."""
+    told = error.getMessageParameters() or {}
+    if told.get("requiredType") == '"BOOLEAN"':
+        return told.get("inputType", "").strip('"')
+    # A condition on the whole match is coalesce(…, FALSE).
+    types = re.findall(r"[A-Z][\w<>(), ]*", told.get("dataType", ""))
+    if told.get("functionName") == "`coalesce`" and "BOOLEAN" in types:
+        return next((type for type in types if type != "BOOLEAN"), None)
+    return None
 
 
 def _place(error: PySparkException) -> tuple[int, int] | None:
@@ -105,5 +121,5 @@ def _place(error: PySparkException) -> tuple[int, int] | None:
 
 def _detail(error: PySparkException) -> str:
     message = (error.getMessage() or str(error)).split("\n== SQL")[0]
-    message = re.sub(r"`?__cersql_\w+`?\.?", "", message)
+    message = re.sub(r"`?__cersql_\w+`?\.?|namedlambdavariable\(\)\.?", "", message)
     return re.sub(r" *SQLSTATE: \w{5}", "", " ".join(message.split()))

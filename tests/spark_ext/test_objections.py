@@ -36,6 +36,9 @@ NAME = "UNRESOLVED_NAME"
         (T + "WHERE\n  a.v > 0 AND\n\tb.v < ‸nosuch(b.v)" + END, WRONG, ("nosuch",)),
         (T + "WHERE NOT (a.v > 0 OR b.name > ‸zzz)" + END, NAME, ("zzz",)),
         (T + "WHERE ‸a.v" + END, WRONG, ("DOUBLE", "BOOLEAN")),
+        (T + "WHERE ‸a.v + b.v" + END, WRONG, ("DOUBLE", "BOOLEAN")),
+        (T + "WHERE ‸COUNT(b)" + END, WRONG, ("BIGINT", "BOOLEAN")),
+        (T + "WHERE ‸b.ts - a.ts <= INTERVAL 3 SECONDS" + END, WRONG, ("INTERVAL",)),
         (T + "WHERE ‸a.arr > 1" + END, WRONG, ("ARRAY<INT>",)),
         (T + "WHERE ‸median(a.v) > 1" + END, WRONG, ("aggregate function", "COUNT, SUM")),
         (T + "WHERE a.v > (SELECT max(‸nope) FROM t)" + END, NAME, ("nope",)),
@@ -58,6 +61,7 @@ def test_place(session: Any, marked: str, condition: str, fragments: tuple[str, 
         cersql.sql(session, text)
     check_place(raised.value, text, marked.index("‸"), condition, *fragments)
     assert "__cersql" not in str(raised.value)
+    assert "lambda" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
