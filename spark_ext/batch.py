@@ -10,6 +10,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from pyarrow import RecordBatch
 from pyspark.errors import PySparkException
@@ -62,6 +63,7 @@ SLICE_COLUMN = "__cersql_slice"
 TYPE_COLUMN = "__cersql_type"
 PARTITION_BYTES = 128 << 20  # what a task should read, by Catalyst's estimate
 UNKNOWN_BYTES = 1 << 60  # the estimate of what Spark knows nothing about, such as rows that came from Python
+LEAVES_TIMES = 4  # so often what it reads a source is taken to be at the most
 WORKER_BYTES = 1 << 30  # an estimate of a partition above which Spark sorts, since Spark can spill
 SORT_SETTING = "cersql.sort"  # auto, worker or spark
 
@@ -361,7 +363,7 @@ class Batch:
         if "CTERelationRef" in execution.analyzed().toString():
             # A pattern function over a CTE, which is defined around the call: no optimizer can look into it from here.
             return 0
-        return int(execution.optimizedPlan().stats().sizeInBytes())
+        return _estimate(execution.optimizedPlan())
 
     def _partitions(self) -> int:
         """How many tasks: by the estimated size, between the cores and spark.sql.shuffle.partitions."""
@@ -383,6 +385,15 @@ class Batch:
         frame = self._with_keys().selectExpr(*(sql for _, sql in self.symbols))
         expressions = frame._jdf.queryExecution().analyzed().expressions()
         return all(expressions.apply(i).deterministic() for i in range(expressions.length()))
+
+
+def _estimate(plan: Any) -> int:
+    """Catalyst's estimate in bytes; it multiplies the sides of a join, which are believed to fit each other."""
+    size = int(plan.stats().sizeInBytes())
+    if size > PARTITION_BYTES:
+        leaves = plan.collectLeaves()
+        size = min(size, LEAVES_TIMES * sum(int(leaves.apply(i).stats().sizeInBytes()) for i in range(leaves.size())))
+    return size
 
 
 def mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], schema: StructType) -> DataFrame:

@@ -229,3 +229,10 @@ def test_rows_of_unknown_size_take_few_tasks_and_a_short_plan(session: SparkSess
         assert sorted(row.x for row in counted.collect()) == list(range(0, 20, 2))
         keyed = cersql.match(found, "PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 3 RETURN a.ts AS x")
         assert keyed.rdd.getNumPartitions() < 20
+
+
+def test_the_sides_of_a_join_are_not_multiplied(session: SparkSession) -> None:
+    joined = session.sql("SELECT a.id FROM range(1000000) a JOIN range(1000000) b ON a.id = b.id")
+    plan = joined._jdf.queryExecution().optimizedPlan()
+    assert int(plan.stats().sizeInBytes()) > 1 << 40
+    assert spark_ext.batch._estimate(plan) < 1 << 28
