@@ -88,8 +88,8 @@ def without_window(part: Pattern, edge: str, hint: str | None) -> BindError:
     return BindError("ABSENCE_WITHOUT_WINDOW", span=part.span, edge=edge, way=way, hint=hint)
 
 
-def beside_nothing(part: Pattern, side: str) -> BindError:
-    return BindError(
-        "ABSENCE_BESIDE_NOTHING", span=part.span, side=side,
-        hint="Write the two cases with OR: SEQ(A, !B, C, D) OR SEQ(A, !B, D).",
-    )  # fmt: skip
+def beside_nothing(part: Pattern, side: str, edge: bool) -> BindError:
+    hint = "Write the two cases with OR: SEQ(A, !B, C, D) OR SEQ(A, !B, D)."
+    if edge:  # around it OR is an error
+        hint = "Write the two cases as queries of their own, joined by UNION ALL."
+    return BindError("ABSENCE_BESIDE_NOTHING", span=part.span, side=side, hint=hint)

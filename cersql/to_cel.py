@@ -150,9 +150,9 @@ class Translator:
             gaps.append(self._vetoes(gap))
         for k, around in enumerate((cut.leading, *cut.gaps, cut.trailing)):
             if around and k > 0 and cel.may_be_empty(parts[k - 1]):
-                raise absence.beside_nothing(around[0], "before")
+                raise absence.beside_nothing(around[0], "before", k == len(parts))
             if around and k < len(parts) and cel.may_be_empty(parts[k]):
-                raise absence.beside_nothing(around[0], "after")
+                raise absence.beside_nothing(around[0], "after", k == 0)
         formula, window = _chained(parts, gaps[:-1]), self.windows(None)
         if leading:
             assert window is not None

@@ -167,11 +167,11 @@ def _cost(machine: object) -> str:
 
 def _looks_at_all(machine: nodes.Registers) -> bool:
     """Does what must not happen look at each run that waits, which neither ends nor has the value it asks for?"""
-    first = len(machine.source) - len(machine.veto_to)
+    first = int(machine.edge_of[-1])
+    ends = list(pairwise(machine.op_of.tolist()))[first : first + len(machine.veto_to)]
     return any(
         machine.wanted[edge] == nodes.NOBODY and (machine.op_kind[begin:end] != nodes.RESET).any()
-        for edge, (begin, end) in enumerate(pairwise(machine.op_of.tolist()))
-        if edge >= first
+        for edge, (begin, end) in enumerate(ends, first)
     )
 
 

@@ -102,6 +102,12 @@ BIND = [
     ("FROM t PATTERN (A ; ‸!B) OR C WITHIN 5 EVENTS" + END, "ABSENCE_AT_EDGE", "at the end of a sequence", "SEQ(A"),
     ("FROM t PATTERN A ; ‸!B" + END, "ABSENCE_WITHOUT_WINDOW", "at the end of the pattern needs", "WITHIN 10 MINUTES"),
     ("FROM t PATTERN A? ; ‸!B ; C" + END, "ABSENCE_BESIDE_NOTHING", "before this '!' may match nothing", "OR"),
+    (
+        "FROM t PATTERN A ; B? ; ‸!C WITHIN 5 SECONDS" + END,
+        "ABSENCE_BESIDE_NOTHING",
+        "before this '!' may match nothing",
+        "UNION ALL",
+    ),
     ("FROM t PATTERN SEQ(A x, !B ‸x, C)" + END, "NAME_IN_NEGATED_PART", "The variable x stands", "another name"),
     ("FROM t PATTERN SEQ(A, !B b, C) ORDER BY ts RETURN ‸b.v", "NEGATED_VARIABLE", "b must not happen", "in WHERE"),
     (
