@@ -13,10 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
+from runtime import compiling
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INTERVAL = 0.5  # seconds between two looks at Spark
+COMPILES = "compiling the engine's kernels, once on this machine"
 
 
 class Progress:
@@ -81,7 +84,8 @@ class Progress:
             done = tasks(self._spark) if self._status is not None and self._spark is not None else ""
             with self._lock:
                 if self._status is not None:
-                    self._status.update(escape(f"{self._text}{done}, {time.monotonic() - self._since:.0f} s"))
+                    text = COMPILES if compiling.is_long() else f"{self._text}{done}"
+                    self._status.update(escape(f"{text}, {time.monotonic() - self._since:.0f} s"))
 
 
 def tasks(spark: Any) -> str:

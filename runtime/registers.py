@@ -518,20 +518,15 @@ def stands(automaton, entries, pending, k, now, width, strict):
     return not inside(clock, now, width, strict)
 
 
-@kernel
-def finish(arena, automaton, entries, pending, roots, k, n, node, symbols, i, words, position, now, apart):
-    """Pending number k, now a node, is a match: give it out, or let it wait. Row n of pending is used."""
-    q, late = pending.at[k], automaton.special[LATE]
-    if late != NOBODY:
-        for r in range(pending.registers.shape[1]):
-            pending.registers[n, r] = pending.registers[k, r]
-        apply(automaton, automaton.late_edge[q], symbols, i, words, pending.registers, n)
-        settle(arena, automaton, entries, pending, n, late, node, pending.start[k], position, apart)
-        return
-    root = entries.counts[N_ROOTS]
-    roots.node[root], roots.clock[root] = node, now
-    roots.key[root] = pending.registers[k, -1] if apart == NEXT_BEST else entries.counts[KEY]
-    entries.counts[N_ROOTS] = root + 1
+@inlined
+def to_late(automaton, pending, k, n):
+    """Row n of pending as what pending number k, a match, is at the late place: what no veto asks for is forgotten."""
+    for r in range(pending.registers.shape[1]):
+        pending.registers[n, r] = pending.registers[k, r]
+    edge = automaton.late_edge[pending.at[k]]
+    for o in range(automaton.op_of[edge], automaton.op_of[edge + 1]):
+        pending.registers[n, automaton.op_register[o]] = EMPTY
+    pending.at[n], pending.start[n] = automaton.special[LATE], pending.start[k]
 
 
 @inlined
@@ -623,14 +618,19 @@ def step_kernel(
         for k in range(n):
             q = pending.at[k]
             node = extend(arena, rows[i], automaton.label[q], pending.child[k], pending.start[k])
-            if automaton.last[q] and stands(automaton, entries, pending, k, now, width, strict):
-                ended = True
-                if len(mute) == 0 or not mute[i]:
-                    finish(
-                        arena, automaton, entries, pending, roots, k, n, node, symbols, i, words, position, now, apart
-                    )
-            if automaton.goes_on[q]:
-                wait(arena, automaton, entries, ordered, pending, k, node, position, now, width, strict, apart)
+            ends = automaton.last[q] and stands(automaton, entries, pending, k, now, width, strict)
+            ended = ended or ends
+            ends = ends and (len(mute) == 0 or not mute[i])
+            if ends and late == NOBODY:
+                root = counts[N_ROOTS]
+                roots.node[root], roots.clock[root] = node, now
+                roots.key[root] = pending.registers[k, -1] if apart == NEXT_BEST else counts[KEY]
+                counts[N_ROOTS] = root + 1
+            if ends and late != NOBODY:
+                to_late(automaton, pending, k, n)
+            for row in (k, n):  # the run, if it goes on, and the match, if it waits: one call, which is compiled once
+                if automaton.goes_on[q] if row == k else ends and late != NOBODY:
+                    wait(arena, automaton, entries, ordered, pending, row, node, position, now, width, strict, apart)
         if consume and ended:
             forget_all(entries)
             clear(ordered)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from runtime import compiling
+
 SCRIPT = """
 import numpy as np
 from runtime import ecs
@@ -31,3 +33,12 @@ def test_compiling_at_once_and_never_again(tmp_path: Path) -> None:
     assert all(sum(map(int, numbers)) == 1 for numbers in printed)  # compiled, or found what the other compiled
     later = start(tmp_path)
     assert later.communicate()[0].split() == ["1", "0"]
+
+
+def test_who_shows_progress_can_ask_whether_it_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not compiling.is_long()
+    with compiling.noted():
+        assert not compiling.is_long()  # it may be loading what was compiled before
+        monkeypatch.setattr(compiling, "LONG", -1.0)
+        assert compiling.is_long()
+    assert not compiling.is_long()
