@@ -168,10 +168,9 @@ class Returns:
         for node in walk([call]):
             if isinstance(node, Bare) and self.conditions.constant_column(node) is None:
                 return unknown_variable(node.names[0], node.first, self.conditions.scope.known())
-        if isinstance(call, Call) and any(isinstance(node, Call) for node in walk([call]) if node is not call):
-            return BindError(
-                "NOT_SUPPORTED_YET", span=call.span, construct=f"{name} of what is one value of the match already",
-            )  # fmt: skip
+        nested = next((node for node in walk([call]) if isinstance(node, Call) and node is not call), None)
+        if nested is not None:
+            return _inside_another(nested)
         variable = self.variables[0]
         column = next(iter(variable.columns), "x")
         return BindError(
@@ -359,7 +358,7 @@ class Returns:
 
         def element(node: Node) -> str | None:
             if isinstance(node, Call):
-                raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="An aggregate inside another")
+                raise _inside_another(node)
             if not isinstance(node, Ref):
                 return self._bare(node) if isinstance(node, Bare) else None
             if node.index is not None:
@@ -476,3 +475,7 @@ def _decimal(type: str) -> tuple[int, int]:
     """Precision and scale of DECIMAL(p,s)."""
     precision, scale = type[len("DECIMAL(") : -1].split(",")
     return int(precision), int(scale)
+
+
+def _inside_another(call: Call) -> BindError:
+    return BindError("NOT_SUPPORTED_YET", span=call.span, construct="An aggregate inside another")

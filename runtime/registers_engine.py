@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import cea, ecs, nodes, ordered, picking, registers
+from runtime import cea, ecs, nodes, ordered, picking, registers, run_table
 from runtime.arrays import AnyArray, IntArray
 from runtime.cea_engine import ALL_REPORT, NO_KEYS, CeaEngine, next_positions
 from runtime.errors import ExecutionError
@@ -34,7 +34,7 @@ class RegistersEngine(CeaEngine):
         self._apart = registers.BOTH_STAY if self._late else registers.TOGETHER
         if machine.apart:
             self._apart = registers.NEXT_BEST
-        self._entries: registers.Entries | None = None
+        self._entries: run_table.Entries | None = None
         self._ordered: ordered.Ordered | None = None
         self._pending: registers.Pending | None = None
 
@@ -72,9 +72,9 @@ class RegistersEngine(CeaEngine):
                 symbols, words, positions, rows, clocks, keys, mute, self._width, self._strict,
                 self._greedy, self._program.consume, self._apart,
             )  # fmt: skip
-            self._live.counts[cea.N_ROOTS] = entries.counts[registers.N_ROOTS]
-            self._live.counts[cea.LAST_POSITION] = entries.counts[registers.LAST_POSITION]
-            self._live.counts[cea.KEY] = entries.counts[registers.KEY]
+            self._live.counts[cea.N_ROOTS] = entries.counts[run_table.N_ROOTS]
+            self._live.counts[cea.LAST_POSITION] = entries.counts[run_table.LAST_POSITION]
+            self._live.counts[cea.KEY] = entries.counts[run_table.KEY]
             if at:
                 self._last_clock = clocks[at - 1]
             size = int(arena.size[0])
@@ -82,7 +82,7 @@ class RegistersEngine(CeaEngine):
                 arena = self._arena = self._picked(arena)
             yield
             self._drop_copies(size)
-            self._live.counts[cea.N_ROOTS] = entries.counts[registers.N_ROOTS] = 0
+            self._live.counts[cea.N_ROOTS] = entries.counts[run_table.N_ROOTS] = 0
             if result == registers.DONE:
                 return
             if result == registers.NEEDS_NODES:
@@ -127,32 +127,32 @@ class RegistersEngine(CeaEngine):
 
     _picks: picking.Picks | None = None
 
-    def _more_entries(self, entries: registers.Entries, now: Any) -> registers.Entries:
+    def _more_entries(self, entries: run_table.Entries, now: Any) -> run_table.Entries:
         """Without those that have left the window; with more room, if these are few or more than half have not."""
         self._have_roots_for(entries)
-        registers.sweep(self._automaton, entries, self._roots, now, self._width, self._strict)
-        registers.rebuild(entries)
-        most = max(FEW_ENTRIES, 2 * entries.counts[registers.N_USED])
-        if len(entries.node) < most or self._wanting == entries.counts[registers.SERIAL]:
-            entries = registers.grown_entries(entries)
-        self._wanting = entries.counts[registers.SERIAL] + 1  # the next look at this very event
+        run_table.sweep(self._automaton, entries, self._roots, now, self._width, self._strict)
+        run_table.rebuild(entries)
+        most = max(FEW_ENTRIES, 2 * entries.counts[run_table.N_USED])
+        if len(entries.node) < most or self._wanting == entries.counts[run_table.SERIAL]:
+            entries = run_table.grown_entries(entries)
+        self._wanting = entries.counts[run_table.SERIAL] + 1  # the next look at this very event
         return entries
 
     _wanting = -1
 
-    def _have_roots_for(self, entries: registers.Entries) -> None:
+    def _have_roots_for(self, entries: run_table.Entries) -> None:
         """Room for all that waits; none are to be listed now."""
-        if self._late and len(self._roots.node) < entries.counts[registers.N_USED]:
-            self._roots = self._new_roots(2 * int(entries.counts[registers.N_USED]))
+        if self._late and len(self._roots.node) < entries.counts[run_table.N_USED]:
+            self._roots = self._new_roots(2 * int(entries.counts[run_table.N_USED]))
 
     def flush(self) -> Iterator[Matches]:
         """See Engine.flush."""
         if self._late and self._entries is not None:
             self._have_roots_for(self._entries)
-            registers.end_key(self._automaton, self._entries, self._roots)
-            self._live.counts[cea.N_ROOTS] = self._entries.counts[registers.N_ROOTS]
+            run_table.end_key(self._automaton, self._entries, self._roots)
+            self._live.counts[cea.N_ROOTS] = self._entries.counts[run_table.N_ROOTS]
             yield from self._enumerate()
-            self._live.counts[cea.N_ROOTS] = self._entries.counts[registers.N_ROOTS] = 0
+            self._live.counts[cea.N_ROOTS] = self._entries.counts[run_table.N_ROOTS] = 0
 
     def _more_ordered(self, sorted_: ordered.Ordered, now: Any) -> ordered.Ordered:
         """Without what has left the window; with more room, if more than half of it has not."""
@@ -161,10 +161,10 @@ class RegistersEngine(CeaEngine):
             return ordered.grown_ordered(sorted_)
         return sorted_
 
-    def _room(self, clock: np.dtype) -> tuple[registers.Entries, ordered.Ordered, registers.Pending]:
+    def _room(self, clock: np.dtype) -> tuple[run_table.Entries, ordered.Ordered, registers.Pending]:
         if self._entries is None:
-            self._entries = registers.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock)
-            self._entries.counts[registers.KEY] = self._live.counts[cea.KEY]
+            self._entries = run_table.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock)
+            self._entries.counts[run_table.KEY] = self._live.counts[cea.KEY]
         if self._ordered is None:
             n = 1 + int(self._automaton.ordered_of.max())
             self._ordered = ordered.new_ordered(n, 4 * FIRST_ENTRIES, clock)
@@ -176,7 +176,7 @@ class RegistersEngine(CeaEngine):
         """See Engine.least_row. Compacts the arena. O(nodes)."""
         if self._arena is None or self._entries is None or self._ordered is None:
             return int(np.iinfo(np.int64).max)
-        if self._entries.counts[registers.N_USED] == 0 and not self._ordered.ends[:, ordered.N_BLOCKS].any():
+        if self._entries.counts[run_table.N_USED] == 0 and not self._ordered.ends[:, ordered.N_BLOCKS].any():
             return int(np.iinfo(np.int64).max)
         return self._compact(self._last_clock)
 
@@ -229,10 +229,10 @@ class RegistersEngine(CeaEngine):
                 "entries": columns,
                 "ordered": self._ordered_columns(),
                 "arena": [column[: self.nodes].copy() for column in self._arena[:-1]],
-                "position": int(entries.counts[registers.LAST_POSITION]),
-                "key": int(entries.counts[registers.KEY]),
+                "position": int(entries.counts[run_table.LAST_POSITION]),
+                "key": int(entries.counts[run_table.KEY]),
                 "clock": self._last_clock,
-                "before": (int(entries.counts[registers.HAPPENED]), entries.latest.copy()),
+                "before": (int(entries.counts[run_table.HAPPENED]), entries.latest.copy()),
             }
         )
 
@@ -260,7 +260,7 @@ class RegistersEngine(CeaEngine):
             getattr(sorted_, name)[:, : column.shape[1]] = column
         n = len(state["entries"]["node"])
         while len(entries.node) < n + 1:
-            entries = registers.grown_entries(entries)
+            entries = run_table.grown_entries(entries)
         self._entries = entries
         for name, column in state["entries"].items():
             getattr(entries, name)[:n] = column
@@ -272,10 +272,10 @@ class RegistersEngine(CeaEngine):
             entries.head[entries.at[e]] = e
         entries.next[n : len(entries.next) - 1] = np.arange(n + 1, len(entries.next))
         entries.next[-1] = nodes.NOBODY
-        entries.counts[registers.FREE], entries.counts[registers.N_USED] = n, n
-        registers.rebuild(entries)
+        entries.counts[run_table.FREE], entries.counts[run_table.N_USED] = n, n
+        run_table.rebuild(entries)
         counts = entries.counts
-        counts[registers.LAST_POSITION] = self._live.counts[cea.LAST_POSITION] = state["position"]
-        counts[registers.KEY] = self._live.counts[cea.KEY] = state["key"]
-        counts[registers.HAPPENED], entries.latest[:] = state["before"]
+        counts[run_table.LAST_POSITION] = self._live.counts[cea.LAST_POSITION] = state["position"]
+        counts[run_table.KEY] = self._live.counts[cea.KEY] = state["key"]
+        counts[run_table.HAPPENED], entries.latest[:] = state["before"]
         self._last_clock = state["clock"]

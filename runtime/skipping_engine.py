@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import cea, registers, select
+from runtime import cea, run_table, select
 from runtime.arrays import AnyArray, IntArray
 from runtime.cea_engine import next_positions
 from runtime.ecs import BOTTOM, UNION
@@ -102,8 +102,8 @@ class SkippingEngine(RegistersEngine):
     def _next_key(self, key: int) -> None:
         self._begin_key()
         if self._entries is not None:
-            registers.forget_all(self._entries)
-            self._entries.counts[registers.KEY], self._entries.counts[registers.LAST_POSITION] = key, -1
+            run_table.forget_all(self._entries)
+            self._entries.counts[run_table.KEY], self._entries.counts[run_table.LAST_POSITION] = key, -1
         self._live.counts[cea.KEY], self._live.counts[cea.LAST_POSITION] = key, -1
 
     def _hold(self) -> None:
@@ -128,11 +128,11 @@ class SkippingEngine(RegistersEngine):
         entries = self._entries
         if entries is None:
             return int(NEVER)
-        registers.sweep(self._automaton, entries, self._roots, self._last_clock, self._width, self._strict)
+        run_table.sweep(self._automaton, entries, self._roots, self._last_clock, self._width, self._strict)
         alive = entries.at >= 0
         near = self._automaton.near[np.maximum(entries.at, 0)] == ONLY_NEAR
         # The kernel may have stopped before what it calls the last position.
-        alive &= ~near | (entries.last >= entries.counts[registers.LAST_POSITION] - 1)
+        alive &= ~near | (entries.last >= entries.counts[run_table.LAST_POSITION] - 1)
         return int(entries.registers[alive, -1].min(initial=NEVER))
 
     def _settled(self, ended: bool = False) -> Iterator[Matches]:

@@ -224,7 +224,7 @@ UNBUILT = [
     ("FROM t PATTERN A+ a ORDER BY ts RETURN SUM(‸MAX(a.v) + a.w)", "An aggregate inside another"),
     ("FROM t PATTERN A+ a ORDER BY ts RETURN SUM(‸a[1].v)", "a[1].v, one event, inside an aggregate"),
     ("FROM t PATTERN A+ a ORDER BY ts RETURN ‸SUM(1)", "SUM of no variable"),
-    ("FROM t PATTERN A+ a ORDER BY ts RETURN ‸SUM(SUM(a.v))", "SUM of what is one value of the match already"),
+    ("FROM t PATTERN A+ a ORDER BY ts RETURN SUM(‸SUM(a.v))", "An aggregate inside another"),
     ("FROM t PATTERN A+ a ORDER BY ts RETURN ‸FIRST(1)", "FIRST of no variable"),
     ("FROM t PATTERN A a ; B b ORDER BY ts RETURN ‸FIRST(a.v + b.v)", "FIRST over several variables"),
     ("FROM t PATTERN A+ a ORDER BY ts RETURN SUM(a.v) ‸OVER ()", "OVER after SUM(…)"),
