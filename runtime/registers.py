@@ -368,23 +368,6 @@ def note_before(automaton, entries, symbols, i, now):
             entries.counts[HAPPENED] = 1
 
 
-@inlined
-def lacking(arena, entries, ordered, pending, roots, n, moved, waits):
-    """What there is no room for, where n pending ones and so many moved by vetoes are to take effect; DONE: nothing."""
-    counts = entries.counts
-    # Where a match waits, it may also go on.
-    made, outs = (2 * n, counts[N_USED]) if waits else (n, n)
-    if 2 * (n + 1) >= len(pending.at):
-        return NEEDS_PENDING
-    if arena.size[0] + n + made + moved + 2 >= len(arena.row):
-        return NEEDS_NODES
-    if counts[N_ROOTS] + outs > len(roots.node):
-        return NEEDS_ROOTS
-    if counts[N_USED] + made > len(entries.node) or 2 * (counts[N_FILLED] + made + moved) > len(entries.table):
-        return NEEDS_ENTRIES
-    return NEEDS_ORDERED if lacks_room(ordered, n) else DONE
-
-
 @kernel
 def step_kernel(
     arena, automaton, entries, ordered, pending, roots, begin,
@@ -440,9 +423,18 @@ def step_kernel(
         if n == 0 and not stops:
             note_before(automaton, entries, symbols, i, now)
             continue
-        lacks = lacking(arena, entries, ordered, pending, roots, n, moved, late != NOBODY)
-        if lacks != DONE:
-            return lacks, i
+        # Where a match waits, it may also go on.
+        made, outs = (2 * n, counts[N_USED]) if late != NOBODY else (n, n)
+        if 2 * (n + 1) >= len(pending.at):
+            return NEEDS_PENDING, i
+        if arena.size[0] + n + made + moved + 2 >= len(arena.row):
+            return NEEDS_NODES, i
+        if counts[N_ROOTS] + outs > len(roots.node):
+            return NEEDS_ROOTS, i
+        if counts[N_USED] + made > len(entries.node) or 2 * (counts[N_FILLED] + made + moved) > len(entries.table):
+            return NEEDS_ENTRIES, i
+        if lacks_room(ordered, n):
+            return NEEDS_ORDERED, i
         for k in range(n_taken):
             release(entries, entries.taken[k])
         if stops:
@@ -464,10 +456,15 @@ def step_kernel(
                 roots.node[root], roots.clock[root] = node, now
                 roots.key[root] = pending.registers[k, -1] if apart == NEXT_BEST else counts[KEY]
                 counts[N_ROOTS] = root + 1
-            if ends and late != NOBODY:
-                to_late(automaton, pending, k, n)
-            for row in (k, n):  # the run, if it goes on, and the match, if it waits: one call, which is compiled once
-                if automaton.goes_on[q] if row == k else ends and late != NOBODY:
+            # The run, if it goes on, and the match, if it waits: one call, which is compiled once, and in this form faster.
+            for row in (k, n):
+                if row == k and automaton.goes_on[q]:
+                    waits = True
+                else:
+                    waits = row == n and ends and late != NOBODY
+                    if waits:
+                        to_late(automaton, pending, k, n)
+                if waits:
                     wait(arena, automaton, entries, ordered, pending, row, node, position, now, width, strict, apart)
         if consume and ended:
             forget_all(entries)
