@@ -456,7 +456,7 @@ def step_kernel(
                 roots.node[root], roots.clock[root] = node, now
                 roots.key[root] = pending.registers[k, -1] if apart == NEXT_BEST else counts[KEY]
                 counts[N_ROOTS] = root + 1
-            # The run, if it goes on, and the match, if it waits: one call, which is compiled once, and in this form faster.
+            # The run, if it goes on, and the match, if it waits: one call, compiled once, and fastest in this form.
             for row in (k, n):
                 if row == k and automaton.goes_on[q]:
                     waits = True
