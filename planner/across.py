@@ -1,28 +1,26 @@
-"""Comparisons between a negated part and the events around it: where they act, and where they are not built."""
+"""Comparisons between a negated part and the events around it: where they act.
+
+A condition that mentions a negated part belongs to that part (semantics, "Negated parts"). A strategy that compares
+matches therefore chooses among those that it leaves, and a negated part that holds another prevents only by what that
+leaves: on the way to the negated part these are *choices*, and each makes complex events of its own, which the match
+has no part in. A variable that a choice binds means the events of such a complex event, any other those of the match
+around it, which may be known later. So the comparison stands inside all choices around its negated part if they bind
+all its variables, outside of them all if they bind none; where it is split, each choice below it is `Pending`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from itertools import pairwise
 from typing import Any
 
 from planner import cel
 from planner.errors import PlanError
 
-CHOOSES = (cel.Strategy, cel.And)  # what would have to choose before the comparison has been made
-LOOPS = (cel.Iteration, cel.ContiguousIteration, cel.Repeat)
-
 
 def inside_choices(formula: cel.Formula) -> cel.Formula:
-    """Each comparison below the strategies and ANDs around its negated part, if all its events come from there.
-
-    A condition that mentions a negated part belongs to that part (semantics, "Negated parts"), so that a strategy
-    chooses among the matches that it leaves.
-    """
+    """Each comparison with a negated part at the outermost place where a variable of it is bound."""
     if isinstance(formula, cel.Across):
-        pushed = _below(formula)
-        if pushed is not formula:
-            return inside_choices(pushed)
+        formula = _placed(formula)
     for part in cel.children(formula):
         made = inside_choices(part)
         if made is not part:
@@ -30,46 +28,59 @@ def inside_choices(formula: cel.Formula) -> cel.Formula:
     return formula
 
 
-def _below(across: cel.Across) -> cel.Formula:
-    """The comparison below the innermost of the choices on the way to its negated part; itself if it is to stay."""
+def _placed(across: cel.Across) -> cel.Formula:
     steps = way(across.inner, across.number)
-    last = max((n for n, part in enumerate(steps) if isinstance(part, CHOOSES)), default=-1)
-    if last < 0 or last + 1 == len(steps):
+    inside = _inside_choices_of(steps)
+    if not inside or any(isinstance(part, cel.Pending) and part.number == across.number for part in steps):
         return across
-    names = _own_names(across, steps[-1])
-    if None in names or not all(_passes(part, below, names) for part, below in pairwise(steps[: last + 2])):
-        return across
-    made: cel.Formula = replace(across, inner=steps[last + 1])
-    for part, below in zip(steps[last::-1], steps[last + 1 : 0 : -1], strict=True):
-        made = _with(part, below, made)
-    return made
+    own = [cel.variables(across.inner), *(cel.variables(steps[i]) for i in inside)]
+    levels = [level for name in _names(across) if (level := level_of(name, own)) is not None]
+    outermost = min(levels, default=len(inside))
+    made = steps[-1]
+    for i in range(len(steps) - 1, -1, -1):
+        if i < len(steps) - 1:
+            made = _with(steps[i], steps[i + 1], made)
+        level = inside.index(i) + 1 if i in inside else 0
+        if level > outermost:
+            made = cel.Pending(made, across.number, level - outermost)
+        elif level and level == outermost:
+            made = replace(across, inner=made)
+    return made if outermost else replace(across, inner=made)
+
+
+def level_of(name: str | None, own: list[frozenset[str]]) -> int | None:
+    """The innermost of the parts whose variables these are that binds it: None, where only the negated part does."""
+    return max((level for level, names in enumerate(own) if name in names), default=None)
 
 
 def way(formula: cel.Formula, number: int) -> list[cel.Formula]:
-    """From the formula down to the operator that holds the negated part, through what is not negated; else nothing."""
-    if number in candidates(_vetoes(formula)):
+    """From the formula down to the operator that holds the negated part."""
+    if number in candidates(vetoes_of(formula)):
         return [formula]
-    for part in cel.positive(formula):
+    for part in cel.children(formula):
         found = way(part, number)
         if found:
             return [formula, *found]
     return []
 
 
-def _own_names(across: cel.Across, holder: cel.Formula) -> frozenset[str | None]:
-    """The variables of the conditions that are not of the negated part; None: every event."""
-    negated = [v for v in _vetoes(holder) if isinstance(v, cel.Candidate) and v.number == across.number]
-    named = {variable for variable, _, _ in cel.compared(replace(across, inner=cel.Event(None, frozenset())))}
-    named |= {side.variable for clause in across.clauses for side in clause if isinstance(side, cel.Test)}
-    return frozenset(named - frozenset[str]().union(*(cel.variables(v.inner) for v in negated)))
+def _inside_choices_of(steps: list[cel.Formula]) -> list[int]:
+    """Which of the steps of a way stand directly inside a choice: in a strategy, or as what must not happen."""
+    found = []
+    for i in range(1, len(steps)):
+        above, part = steps[i - 1], steps[i]
+        chosen = isinstance(above, cel.Strategy) and above.rule != "STRICT"
+        negated = not isinstance(part, cel.Candidate) and any(part is veto for veto in vetoes_of(above))
+        if chosen or negated or isinstance(above, cel.Candidate):
+            found.append(i)
+    return found
 
 
-def _passes(part: cel.Formula, below: cel.Formula, names: frozenset[str | None]) -> bool:
-    """Is the condition the same below this operator? In a loop it would ask each round."""
-    if isinstance(part, LOOPS) or (isinstance(part, cel.As) and part.variable in names):
-        return False
-    others = [other for other in cel.positive(part) if other is not below]
-    return isinstance(part, cel.And) or not any(cel.variables(other) & names for other in others)
+def _names(across: cel.Across) -> frozenset[str | None]:
+    """The variables of its conditions."""
+    compared = {variable for variable, _, _ in cel.compared(replace(across, inner=cel.Event(None, frozenset())))}
+    tested = {side.variable for clause in across.clauses for side in clause if isinstance(side, cel.Test)}
+    return frozenset(compared | tested)
 
 
 def _with(formula: cel.Formula, part: cel.Formula, made: cel.Formula) -> cel.Formula:
@@ -84,7 +95,8 @@ def _with(formula: cel.Formula, part: cel.Formula, made: cel.Formula) -> cel.For
     raise ValueError(f"not a part of it: {part!r}")
 
 
-def _vetoes(formula: cel.Formula) -> tuple[cel.Formula, ...]:
+def vetoes_of(formula: cel.Formula) -> tuple[cel.Formula, ...]:
+    """What an operator says must not happen."""
     vetoes = formula.vetoes if isinstance(formula, cel.Absent | cel.NotBefore | cel.NotAfter) else ()
     return (*vetoes, formula.veto) if isinstance(formula, cel.Unless) else vetoes
 
@@ -93,16 +105,16 @@ def candidates(vetoes: tuple[cel.Formula, ...]) -> frozenset[int]:
     return frozenset(veto.number for veto in vetoes if isinstance(veto, cel.Candidate))
 
 
+def is_split(formula: cel.Formula) -> bool:
+    """Is some negated part compared with events that choices around it do not bind?"""
+    return isinstance(formula, cel.Pending) or any(map(is_split, cel.children(formula)))
+
+
 def check_across(formula: cel.Formula) -> None:
-    """PlanError ACROSS: not where runs compete or are compared in between, or the negated part is itself in one."""
-    for part in cel.children(formula):
-        check_across(part)
-    if not isinstance(formula, cel.Across):
-        return
-    steps = way(formula.inner, formula.number)
-    if not steps or any(isinstance(part, CHOOSES) for part in steps):
-        raise not_across("AND, a nested strategy or another negated part in between")
-
-
-def not_across(found: str) -> PlanError:
-    return PlanError("ACROSS", found=found, hint="Agreement on a column can be said by PARTITION BY instead.")
+    """PlanError ACROSS: SKIP TILL NEXT MATCH decides event by event, and would have to know what comes."""
+    if is_split(formula):
+        raise PlanError(
+            "ACROSS",
+            found="SKIP TILL NEXT MATCH, for a negated part inside another",
+            hint="Agreement on a column can be said by PARTITION BY instead.",
+        )

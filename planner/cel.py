@@ -304,6 +304,16 @@ class Candidate(Formula):
 
 
 @dataclass(frozen=True)
+class Pending(Formula):
+    """φ inside a choice between the negated part `number` and its Across, which decides once it knows more events: in
+    what depends on them, the choice is still to be made. `level`: the how manieth on the way from the Across."""
+
+    inner: Formula
+    number: int
+    level: int
+
+
+@dataclass(frozen=True)
 class Across(Formula):
     """⟦φ FILTER …⟧ with conditions between a negated part and the events around it: C of φ such that, in some way to
     find C, no match D of the part (`number`) where it must not be fulfils all `clauses` with C: events are chosen from
@@ -333,7 +343,7 @@ def children(formula: Formula) -> tuple[Formula, ...]:
             return (inner,)
         case FilterAny(inner) | Start(inner) | Project(inner) | Within(inner) | Strategy(_, inner):
             return (inner,)
-        case Compare(inner) | Agree(inner) | Candidate(inner) | Across(inner):
+        case Compare(inner) | Agree(inner) | Candidate(inner) | Pending(inner) | Across(inner):
             return (inner,)
     raise TypeError(f"not a formula: {formula!r}")
 
@@ -391,7 +401,7 @@ def may_be_empty(formula: Formula) -> bool:
             return low == 0 or may_be_empty(inner)
         case As(inner) | Filter(inner) | FilterAny(inner) | Iteration(inner) | ContiguousIteration(inner):
             return may_be_empty(inner)
-        case Compare(inner) | Agree(inner) | Across(inner):
+        case Compare(inner) | Agree(inner) | Pending(inner) | Across(inner):
             return may_be_empty(inner)
         case Or(left, right):
             return may_be_empty(left) or may_be_empty(right)
@@ -448,6 +458,8 @@ def show(formula: Formula, depth: int = 0) -> str:
             head = f"FILTER {' OR '.join(map(str, clause))}"
         case Candidate(_, number):
             head = f"not {number}"
+        case Pending(_, number):
+            head = f"PENDING {number}"
         case Across(_, number, clauses):
             head = f"NOT {number} WHERE {' AND '.join(' OR '.join(map(str, sides)) for sides in clauses)}"
         case Agree(_, terms):

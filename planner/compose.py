@@ -13,6 +13,7 @@ from functools import reduce
 import numpy as np
 
 from planner import cel
+from planner.across import level_of, way
 from planner.automaton import Automaton, Guard, Label, distinct_guards, trim
 from planner.cea import to_cea
 from runtime import nodes
@@ -141,7 +142,7 @@ class Composer:
     filters: dict[Guard, int] = field(default_factory=dict)
     windows: dict[cel.Window, int] = field(default_factory=dict)
     terms: dict[tuple[str, str], int] = field(default_factory=dict)  # (SQL, the type it is compared in)
-    profiles: dict[int, nodes.Profiles] = field(default_factory=dict)  # by the number of a negated part
+    decides: dict[int, nodes.Deciding] = field(default_factory=dict)  # by the number of a negated part
     automata: list[Automaton] = field(default_factory=list)
 
     def mask(self, names: Label) -> int:
@@ -170,7 +171,9 @@ class Composer:
                 deciding = self.deciding(formula)
                 return nodes.Across(self.node(inner), deciding)
             case cel.Candidate(inner, number):
-                return nodes.Candidate(self.node(inner), number, self.profiles[number])
+                return nodes.Candidate(self.node(inner), number, self.decides[number].profiles)
+            case cel.Pending(inner, number, level):
+                return nodes.Pending(self.node(inner), self.decides[number], level)
             case cel.Agree(inner, terms, type):
                 return nodes.Agree(
                     self.node(inner),
@@ -268,7 +271,9 @@ class Composer:
 
     def deciding(self, across: cel.Across) -> nodes.Deciding:
         """What is looked at of the events inside and outside of the negated part; known before the part is composed."""
-        outside, number, clauses = cel.variables(across.inner), across.number, across.clauses
+        number, clauses = across.number, across.clauses
+        choices_around = [p for p in way(across.inner, number) if isinstance(p, cel.Pending) and p.number == number]
+        own = [cel.variables(part) for part in (across.inner, *choices_around)]
         choices: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}  # terms and guards
         made = []
         for sides in clauses:
@@ -301,17 +306,18 @@ class Composer:
             terms, guards = choices[key]
             return nodes.Operand(index[key], which, guards.index(what) + len(terms) if kind else terms.index(what))
 
-        self.profiles[number] = nodes.Profiles(
+        profiles = nodes.Profiles(
             choices=tuple(nodes.Choice(self.mask(frozenset({v})), both) for v, both in choices),
             terms=tuple(tuple(terms) for terms, _ in choices.values()),
             guards=tuple(tuple(guards) for _, guards in choices.values()),
-            negated=tuple(v not in outside for v, _ in choices),
+            levels=tuple(nodes.NEGATED if (at := level_of(v, own)) is None else at for v, _ in choices),
         )
         placed_clauses = tuple(
             nodes.Clause(tuple((placed(a), op, placed(b)) for a, op, b in comparisons), tuple(map(placed, tests)))
             for comparisons, tests in made
         )
-        return nodes.Deciding(number, self.profiles[number], placed_clauses)
+        self.decides[number] = nodes.Deciding(number, profiles, placed_clauses)
+        return self.decides[number]
 
     def side(self, variable: str | None, predicate: cel.Predicate) -> tuple[int, int]:
         """(mask of the variable, guard); guards of filters are numbered from -2 down until event guards are known."""
@@ -373,7 +379,7 @@ def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
         changes["compared"] = _renumbered(node.compared, n_event_guards)
     if isinstance(node, nodes.Candidate):
         changes["profiles"] = _renumbered_profiles(node.profiles, n_event_guards)
-    if isinstance(node, nodes.Across):
+    if isinstance(node, nodes.Across | nodes.Pending):
         profiles = _renumbered_profiles(node.deciding.profiles, n_event_guards)
         changes["deciding"] = node.deciding._replace(profiles=profiles)
     if isinstance(node, nodes.Greedy):

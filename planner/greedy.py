@@ -271,7 +271,7 @@ class _Builder:
         found = set()
         for number, deciding in self.across.items():
             profiles = deciding.profiles
-            own = [c.mask for c, inside in zip(profiles.choices, profiles.negated, strict=True) if not inside]
+            own = [c.mask for c, level in zip(profiles.choices, profiles.levels, strict=True) if level == 0]
             reached: set[int] = set()
             todo = [position]
             while todo:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner import cel
-from planner.across import way
+from planner.across import inside_choices, is_split, way
 from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
 from planner.cel import Predicate
 from planner.choice import COMPARES, REGISTERS, Choice, absence_outside, contains, searches_each_window
@@ -99,6 +99,8 @@ def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str
         return "a window inside the pattern"
     if (parts.before or parts.after) and (choice.consume != "NONE" or choice.skip is not None):
         return "what is consumed or skipped beside an absence before or after the match"
+    if is_split(choice.formula):
+        return "what must not happen is compared inside a choice"
     if not is_simple(parts.formula):
         return "an operator that is more than a sequence, a loop or an OR"
     composer, rule = Composer(), "registers" if choice.skip is None else "skipping"
@@ -209,6 +211,8 @@ def _with_timeouts(program: rt.Program, watch: Watch, composer: Composer) -> rt.
 
 def is_watched(formula: cel.Formula) -> bool:
     """Can it be told how far runs come which what must not happen ends by comparisons? That the positions say."""
+    if is_split(inside_choices(formula)):
+        return False
     formula = gathered(push_filters(absence_outside(formula)))
     while isinstance(formula, (cel.NotBefore, cel.NotAfter)) or (
         isinstance(formula, cel.Across) and is_around(formula)

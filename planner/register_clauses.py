@@ -268,7 +268,7 @@ class Clauses:
         if profiles.choices[left.choice].pairs or profiles.choices[right.choice].pairs:
             raise NotByRegisters("what must not happen is compared with consecutive events")
         terms = [profiles.terms[o.choice][o.number] for o in (left, right)]
-        inside = [profiles.negated[o.choice] for o in (left, right)]
+        inside = [profiles.levels[o.choice] == nodes.NEGATED for o in (left, right)]
         masks = tuple(profiles.choices[o.choice].mask for o, own in zip((left, right), inside, strict=True) if own)
         if inside == [True, True]:
             veto.ops.insert(0, ((nodes.OWN + CHECKS[op], terms[0], terms[1]), masks))

@@ -262,7 +262,7 @@ class BoundEngine:
     def _end_key(self, out: Output) -> None:
         """The stream of a key has ended."""
         for states, node in self._live.items():
-            if any(self._machine.at_end(value) for value in states):
+            if any(self._machine.at_end(value) is not None for value in states):
                 self._output([node], out, None)
         if self._holds:
             program = self._program

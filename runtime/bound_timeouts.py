@@ -87,7 +87,7 @@ class BoundWatch(BoundEngine):
 
     def _end_key(self, out: Output) -> None:
         for states, node in self._live.items():
-            if any(self._machine.at_end(value) for value in states):
+            if any(self._machine.at_end(value) is not None for value in states):
                 self._output([node], out, None)
         open_ = sorted((start, best[1]) for start, best in self._best.items() if best is not None)
         if not open_:

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from runtime import nodes
-from runtime.machine import NONE_SEEN, REPORT, Machine, Maker, Move, Symbol, Value
+from runtime.machine import REPORT, Machine, Maker, Move, Sighting, Symbol, Value
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -142,131 +142,8 @@ class CompareMachine(Machine):
                 moves.append(move._replace(next=None if move.next is None else (move.next, after)))
         return moves
 
-    def at_end(self, value: Value) -> bool:
+    def at_end(self, value: Value) -> frozenset[Sighting] | None:
         return self._inner.at_end(value[0])
-
-
-class Binder:
-    """Remembers what events are chosen from: for each choice the set of profiles, or of pairs and the last profile."""
-
-    def __init__(self, profiles: nodes.Profiles, negated: bool) -> None:
-        self._profiles = profiles
-        self._own = [k for k, inside in enumerate(profiles.negated) if inside == negated]
-        self.nothing: Value = tuple(
-            (frozenset(), None) if profiles.choices[k].pairs else frozenset() for k in self._own
-        )
-
-    def bind(self, bound: Value, mask: int, symbol: Symbol) -> Value:
-        found = list(bound)
-        for i, k in enumerate(self._own):
-            choice = self._profiles.choices[k]
-            if not mask & choice.mask:
-                continue
-            profile = (
-                *(symbol.values[t] for t in self._profiles.terms[k]),
-                *(symbol.holds(guard) for guard in self._profiles.guards[k]),
-            )
-            if not choice.pairs:
-                found[i] = bound[i] | {(profile,)}
-            else:
-                held, last = bound[i]
-                found[i] = (held if last is None else held | {(last, profile)}, profile)
-        return tuple(found)
-
-    def chosen(self, bound: Value) -> dict[int, frozenset[Chosen]]:
-        """What can be chosen, by the number of the choice."""
-        pairs = [self._profiles.choices[k].pairs for k in self._own]
-        return {k: b[0] if both else b for k, b, both in zip(self._own, bound, pairs, strict=True)}
-
-
-class CandidateMachine(Machine):
-    """Never accepts: a match that ends is seen, with what was bound in it."""
-
-    def __init__(self, node: nodes.Candidate, make: Maker) -> None:
-        self._inner, self._number = make(node.inner), node.number
-        self._binder = Binder(node.profiles, negated=True)
-
-    def initial(self) -> list[Value]:
-        return [(value, self._binder.nothing) for value in self._inner.initial()]
-
-    def step(self, value: Value, symbol: Symbol) -> list[Move]:
-        inner, bound = value
-        moves = []
-        for mask, target, accept, _ in self._inner.step(inner, symbol):
-            after = self._binder.bind(bound, mask, symbol)
-            seen = frozenset([(self._number, after)]) if accept else NONE_SEEN
-            if target is not None or seen:
-                moves.append(Move(mask, None if target is None else (target, after), False, seen))
-        return moves
-
-
-class Deciding:
-    """Which matches of a negated part may still veto what is bound around it.
-
-    A condition asks for all choices, so one that fails stays failed: such a match can be forgotten at once.
-    """
-
-    def __init__(self, node: nodes.Deciding) -> None:
-        self.number, self._clauses = node.number, node.clauses
-        self._binder, self._others = Binder(node.profiles, negated=False), Binder(node.profiles, negated=True)
-        self.nothing: Value = self._binder.nothing
-
-    def bind(self, bound: Value, mask: int, symbol: Symbol) -> Value:
-        return self._binder.bind(bound, mask, symbol)
-
-    def can_veto(self, bound: Value, match: Value) -> bool:
-        chosen = self._binder.chosen(bound) | self._others.chosen(match)
-        return all(_holds_for_all(clause, chosen) for clause in self._clauses)
-
-    def left(self, bound: Value, matches: Iterable[Value]) -> frozenset[Value]:
-        """Those that can veto."""
-        return frozenset(match for match in matches if self.can_veto(bound, match))
-
-
-class AcrossMachine(Machine):
-    """A value is (inner value, what is bound, the matches of the negated part that may still veto)."""
-
-    def __init__(self, node: nodes.Across, make: Maker) -> None:
-        self._inner, self._deciding, self._shows = make(node.inner), Deciding(node.deciding), node.shows
-        self.may_be_empty = node.may_be_empty
-
-    def initial(self) -> list[Value]:
-        return [(value, self._deciding.nothing, NONE_SEEN) for value in self._inner.initial()]
-
-    def step(self, value: Value, symbol: Symbol) -> list[Move]:
-        inner, bound, vetoes = value
-        moves = []
-        for mask, target, accept, seen in self._inner.step(inner, symbol):
-            after = bound if mask == REPORT else self._deciding.bind(bound, mask, symbol)
-            others = vetoes | {match for number, match in seen if number == self._deciding.number}
-            if after != bound or others != vetoes:
-                others = self._deciding.left(after, others)
-            passed = frozenset(sighting for sighting in seen if sighting[0] != self._deciding.number)
-            if mask == REPORT and others:
-                continue
-            ends = accept and not others
-            if target is not None or ends or self._shows:
-                moves.append(Move(mask, None if target is None else (target, after, others), ends, passed))
-        return moves
-
-    def at_end(self, value: Value) -> bool:
-        return not value[2] and self._inner.at_end(value[0])
-
-
-def _holds_for_all(clause: nodes.Clause, chosen: dict[int, frozenset[Chosen]]) -> bool:
-    """Does some side hold whatever is chosen for each variable of the clause?"""
-    named = [o.choice for left, _, right in clause.comparisons for o in (left, right)]
-    named = list(dict.fromkeys([*named, *(o.choice for o in clause.tests)]))
-    return all(
-        _some_side(clause, dict(zip(named, picked, strict=True))) for picked in product(*(chosen[k] for k in named))
-    )
-
-
-def _some_side(clause: nodes.Clause, picked: dict[int, Chosen]) -> bool:
-    def of(operand: nodes.Operand) -> Any:
-        return picked[operand.choice][operand.which][operand.number]
-
-    return any(compares(op, of(a), of(b)) for a, op, b in clause.comparisons) or any(map(of, clause.tests))
 
 
 def _add(numbers: list[int], number: int) -> None:
@@ -297,5 +174,5 @@ class AgreeMachine(Machine):
             moves.append(move._replace(next=None if move.next is None else (move.next, after)))
         return moves
 
-    def at_end(self, value: Value) -> bool:
+    def at_end(self, value: Value) -> frozenset[Sighting] | None:
         return self._inner.at_end(value[0])

@@ -96,7 +96,7 @@ class Composed:
 
     def at_end(self, state: int) -> bool:
         """Do runs in this state have a match that the end of the stream makes known?"""
-        return any(self._machine.at_end(value) for value in self.members[state].values)
+        return any(self._machine.at_end(value) is not None for value in self.members[state].values)
 
     def begin(self, state: int) -> int:
         """The number of the register of a run's first event, or -1."""

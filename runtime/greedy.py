@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from runtime.comparing import Comparing, Deciding
+from runtime.comparing import Comparing
+from runtime.deciding import Deciding
 from runtime.machine import NONE_SEEN, Machine, Maker, Move, Sighting, Symbol, Value
 from runtime.nodes import BEGIN, Follow, Greedy
 from runtime.values import Watch
@@ -77,8 +78,7 @@ class GreedyMachine(Machine):
         left = set(gap.seen)
         for number, deciding in self._deciding.items():
             if number in held:
-                own = [match for of, match in seen if of == deciding.number]
-                left |= {(deciding.number, match) for match in deciding.left(held[number][0], own)}
+                left |= deciding.left(held[number][0], filter(deciding.concerns, seen))
         return Gap(after, frozenset(left))
 
     def _lets_go(self, follow: Follow, held: Mapping[int, Any]) -> bool:
@@ -127,7 +127,7 @@ class GreedyMachine(Machine):
             bound, vetoes = (deciding.nothing, NONE_SEEN) if before is None else before
             for mask, _ in asks:
                 bound = deciding.bind(bound, mask, symbol)
-            return bound, deciding.left(bound, {*vetoes, *(match for of, match in seen if of == deciding.number)})
+            return bound, deciding.left(bound, {*vetoes, *filter(deciding.concerns, seen)})
         can = (1 << self._node.clauses[clause]) - 1 if before is None else before
         for side, guard in asks:
             if not symbol.holds(guard):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from runtime import nodes
-from runtime.machine import NOW, REPORT, Machine, Maker, Move, Reg, Sighting, Symbol, Value
+from runtime.machine import DECIDED, NONE_SEEN, NOW, REPORT, Machine, Maker, Move, Reg, Sighting, Symbol, Value
 from runtime.nodes import BEGIN, END
 from runtime.values import Watches, undominated
 
@@ -86,9 +86,9 @@ class NotBeforeMachine(Machine):
                     since = NOW if mask & BEGIN else value[1]
                     if target is not None:
                         reached.add(target)
-                    if accept:
+                    if accept and not seen:
                         starts.add(since)
-                    for sighting in seen:
+                    for sighting in (Sighting(DECIDED, unless=seen),) if accept and seen else seen:
                         new[sighting] = max(new.get(sighting, since), since)
             after.append(undominated(reached))
         if new:
@@ -194,8 +194,8 @@ class NotAfterMachine(Machine):
                 moves.append(Move(mask | END, ("wait", self._watches.initial, since), False, seen))
         return moves
 
-    def at_end(self, value: Value) -> bool:
-        return value[0] == "wait"
+    def at_end(self, value: Value) -> frozenset[Sighting] | None:
+        return NONE_SEEN if value[0] == "wait" else None
 
     def begin(self, value: Value) -> Reg | None:
         register: Reg | None = value[2]

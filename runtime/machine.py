@@ -36,12 +36,25 @@ class Reg(NamedTuple):
 NOW = Reg(1 << 62)  # the register that is set by the event being read
 
 
-Sighting = tuple[int, Any]  # a match of a negated part, by its number, and what was bound in it
+DECIDED = -1  # the number of a sighting about which nothing is left to compare
+
+
+class Sighting(NamedTuple):
+    """What may prevent a match, and does so unless one of `unless` prevents it in turn: a match of the negated part of
+    this number, with what was bound in it; or (DECIDED) a match in a choice, a rival for one. It prevents if what is
+    bound fulfils the comparisons with that negated part, which its Across says (runtime.deciding).
+    """
+
+    number: int
+    bound: tuple[tuple[int, frozenset[Any]], ...] = ()  # the events that can be chosen, by the number of the choice
+    unless: frozenset[Any] = frozenset()  # of Sightings
+
+
 NONE_SEEN: frozenset[Sighting] = frozenset()
 
 
 class Move(NamedTuple):
-    """`seen`: matches of negated parts that end here; whoever compares them with the run's own events decides."""
+    """`seen`: what may prevent the run's match; whoever compares it with the run's own events decides."""
 
     mask: int
     next: Value | None
@@ -79,9 +92,9 @@ class Machine:
         """The value of a run that has not begun, once all partial matches are dropped (CONSUME BY)."""
         return value
 
-    def at_end(self, value: Value) -> bool:
-        """Has a run with this value a match that becomes known when the stream ends?"""
-        return False
+    def at_end(self, value: Value) -> frozenset[Sighting] | None:
+        """What a match of this value has seen that is known when the stream ends; None if there is no such match."""
+        return None
 
     def begin(self, value: Value) -> Reg | None:
         """The register of a run's first event, where every start has a run of its own."""

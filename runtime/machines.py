@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runtime import comparing, inner_windows, nodes, operators, strategies
+from runtime import comparing, deciding, inner_windows, nodes, operators, strategies
 from runtime.greedy import GreedyMachine
 from runtime.machine import Machine, Maker
 
@@ -32,8 +32,9 @@ MACHINES: dict[type[nodes.Node], Callable[[Any, Maker], Machine]] = {
     nodes.Greedy: GreedyMachine,
     nodes.Compare: comparing.CompareMachine,
     nodes.Agree: comparing.AgreeMachine,
-    nodes.Candidate: comparing.CandidateMachine,
-    nodes.Across: comparing.AcrossMachine,
+    nodes.Candidate: deciding.CandidateMachine,
+    nodes.Pending: deciding.PendingMachine,
+    nodes.Across: deciding.AcrossMachine,
 }
 
 

@@ -107,16 +107,20 @@ class Compare(Node):
         return self.inner.may_be_empty
 
 
+NEGATED = -1
+
+
 class Profiles(NamedTuple):
     """Of which variables events are chosen, and what of each is looked at: terms, then guards, by their numbers.
 
-    `negated[k]`: choice k is of a variable of the negated part.
+    `levels[k]`: where choice k is bound: 0 in what the Across stands around, n in the Pending of that level, NEGATED in
+    the negated part.
     """
 
     choices: tuple[Choice, ...]
     terms: tuple[tuple[int, ...], ...]
     guards: tuple[tuple[int, ...], ...]
-    negated: tuple[bool, ...]
+    levels: tuple[int, ...]
 
 
 class Clause(NamedTuple):
@@ -141,6 +145,19 @@ class Candidate(Node):
     inner: Node
     number: int
     profiles: Profiles
+
+
+@dataclass(frozen=True, eq=False)
+class Pending(Node):
+    """A choice's matches, with all that an Across further out has still to decide about them."""
+
+    inner: Node
+    deciding: Deciding
+    level: int
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.inner.may_be_empty
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from runtime import nodes
-from runtime.machine import REPORT, Machine, Maker, Move, Symbol, Value
+from runtime.machine import REPORT, Machine, Maker, Move, Sighting, Symbol, Value
 from runtime.nodes import BEGIN, END, VISIBLE
 from runtime.program import SKIP
 from runtime.values import Watch, Watches
@@ -49,7 +49,7 @@ class BindMachine(Machine):
         moves = self._inner.step(value, symbol)
         return [m._replace(mask=m.mask | self._mask) if m.mask != REPORT and m.mask & VISIBLE else m for m in moves]
 
-    def at_end(self, value: Value) -> bool:
+    def at_end(self, value: Value) -> frozenset[Sighting] | None:
         return self._inner.at_end(value)
 
 
@@ -66,7 +66,7 @@ class KeepMachine(Machine):
         moves = self._inner.step(value, symbol)
         return [m if m.mask == REPORT else m._replace(mask=m.mask & self._mask) for m in moves]
 
-    def at_end(self, value: Value) -> bool:
+    def at_end(self, value: Value) -> frozenset[Sighting] | None:
         return self._inner.at_end(value)
 
 
@@ -95,7 +95,7 @@ class RestrictMachine(Machine):
                 moves.append(move._replace(next=None if move.next is None else (move.next, left)))
         return moves
 
-    def at_end(self, value: Value) -> bool:
+    def at_end(self, value: Value) -> frozenset[Sighting] | None:
         return self._inner.at_end(value[0])
 
 
@@ -320,7 +320,7 @@ class BeginsAtMachine(Machine):
             return moves
         return [move for move in moves if move.mask == REPORT or not move.mask & BEGIN]
 
-    def at_end(self, value: Value) -> bool:
+    def at_end(self, value: Value) -> frozenset[Sighting] | None:
         return self._inner.at_end(value)
 
 
@@ -347,5 +347,5 @@ class StrictMachine(Machine):
             moves.append(move._replace(next=None if move.next is None else (move.next, after)))
         return moves
 
-    def at_end(self, value: Value) -> bool:
+    def at_end(self, value: Value) -> frozenset[Sighting] | None:
         return self._inner.at_end(value[0])

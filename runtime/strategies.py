@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from runtime import nodes
-from runtime.machine import NOW, Machine, Maker, Move, Reg, Symbol, Value
+from runtime.machine import DECIDED, NONE_SEEN, NOW, Machine, Maker, Move, Reg, Sighting, Symbol, Value
 from runtime.nodes import VISIBLE
 from runtime.values import Reached, merged, spread, undominated, without
 
@@ -24,8 +24,8 @@ class Rivals(NamedTuple):
 
 def compete(
     machine: Machine, rule: str, own: Reached, marked: bool, rivals: Rivals, symbol: Symbol
-) -> tuple[frozenset[Value], Rivals, bool]:
-    """One event of a run that marks it or does not: its values, its rivals, and does it accept as a winner?"""
+) -> tuple[frozenset[Value], Rivals, set[frozenset[Sighting]]]:
+    """One event of a run that marks it or does not: its values, its rivals, and what the winners that end have seen."""
     equal = spread(machine, rivals.equal, symbol)
     ahead = spread(machine, rivals.ahead, symbol)
     behind = spread(machine, rivals.behind, symbol)
@@ -42,7 +42,25 @@ def compete(
         ahead=undominated(winners.values),
         behind=frozenset() if rule != "LAST" else without(undominated(losers.values), peers.values | winners.values),
     )
-    return without(undominated(own.values), winners.values), following, own.accept and not winners.accept
+    return without(undominated(own.values), winners.values), following, unbeaten(own.ends, winners.ends)
+
+
+def unbeaten(ends: set[frozenset[Sighting]], winners: set[frozenset[Sighting]]) -> set[frozenset[Sighting]]:
+    """What matches that end have seen, if better ones end here: each is a rival, unless something prevents it."""
+    if not ends or not winners:
+        return ends
+    if NONE_SEEN in winners:
+        return set()
+    rivals = frozenset(Sighting(DECIDED, unless=seen) for seen in winners)
+    return {seen | rivals for seen in ends}
+
+
+def moves_of(mask: int, target: Value | None, ends: set[frozenset[Sighting]]) -> list[Move]:
+    """One move where the match has seen nothing, else one for each way to find it, and one to go on."""
+    if NONE_SEEN in ends or not ends:
+        return [Move(mask, target, bool(ends))] if ends or target is not None else []
+    going_on = [] if target is None else [Move(mask, target, False)]
+    return [*going_on, *(Move(mask, None, True, seen) for seen in ends)]
 
 
 def _marked(reached: dict[int, Reached]) -> list[Reached]:
@@ -71,9 +89,8 @@ class GreatestMachine(Machine):
         values, rivals = value
         moves = []
         for mask, own in spread(self._inner, values, symbol).items():
-            left, after, accept = compete(self._inner, self._rule, own, bool(mask & VISIBLE), rivals, symbol)
-            if left or accept:
-                moves.append(Move(mask, (left, after) if left else None, accept))
+            left, after, ends = compete(self._inner, self._rule, own, bool(mask & VISIBLE), rivals, symbol)
+            moves += moves_of(mask, (left, after) if left else None, ends)
         return moves
 
     def forget(self, value: Value) -> Value:
@@ -101,15 +118,15 @@ class FirstMachine(Machine):
         for mask, own in reached.items():
             marked = bool(mask & VISIBLE)
             if rivals is not None:
-                left, after, accept = compete(self._inner, "NXT", own, marked, rivals, symbol)
+                left, after, ends = compete(self._inner, "NXT", own, marked, rivals, symbol)
             elif marked:
-                left, accept = undominated(own.values), own.accept
+                left, ends = undominated(own.values), own.ends
                 after = Rivals(undominated(first.values), frozenset())
             else:
-                left, accept = without(undominated(own.values), first.values), own.accept and not first.accept
+                left, ends = without(undominated(own.values), first.values), unbeaten(own.ends, first.ends)
                 after = Rivals(without(undominated(second.values), first.values), undominated(first.values))
-            if left or accept or self._shows:
-                moves.append(Move(mask, (left, after, register or NOW) if left else None, accept))
+            if left or ends or self._shows:
+                moves.append(Move(mask, (left, after, register or NOW) if left else None, bool(ends)))
         return moves
 
     def begin(self, value: Value) -> Reg | None:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from runtime.machine import NONE_SEEN, NOW, Machine, Reg, Sighting, Symbol, Value
+from runtime.machine import DECIDED, NONE_SEEN, NOW, Machine, Reg, Sighting, Symbol, Value
 
 
 def registers(value: Value) -> set[Reg]:
@@ -96,11 +96,10 @@ def without(values: Iterable[Value], rivals: Iterable[Value]) -> frozenset[Value
 
 
 class Reached(NamedTuple):
-    """Where a set of values goes: the next values, whether one of the moves accepts, and what they have seen."""
+    """Where a set of values goes: the next values, and for each move that accepts what its match has seen."""
 
     values: set[Value]
-    accept: bool
-    seen: frozenset[Sighting] = NONE_SEEN
+    ends: set[frozenset[Sighting]]
 
 
 def spread(machine: Machine, values: Iterable[Value], symbol: Symbol) -> dict[int, Reached]:
@@ -108,24 +107,22 @@ def spread(machine: Machine, values: Iterable[Value], symbol: Symbol) -> dict[in
     reached: dict[int, Reached] = {}
     for value in values:
         for mask, target, accept, seen in machine.step(value, symbol):
-            old = reached.get(mask)
-            if old is None:
-                old = reached[mask] = Reached(set(), False)
+            found = reached.get(mask)
+            if found is None:
+                found = reached[mask] = Reached(set(), set())
             if target is not None:
-                old.values.add(target)
-            if (accept and not old.accept) or seen:
-                reached[mask] = Reached(old.values, accept or old.accept, old.seen | seen)
+                found.values.add(target)
+            if accept:
+                found.ends.add(seen)
     return reached
 
 
 def merged(parts: Iterable[Reached]) -> Reached:
-    values: set[Value] = set()
-    accept, seen = False, NONE_SEEN
+    made = Reached(set(), set())
     for part in parts:
-        values |= part.values
-        accept = accept or part.accept
-        seen |= part.seen
-    return Reached(values, accept, seen)
+        made.values.update(part.values)
+        made.ends.update(part.ends)
+    return made
 
 
 class Watch:
@@ -137,8 +134,18 @@ class Watch:
 
     def advance(self, values: frozenset[Value], symbol: Symbol) -> tuple[frozenset[Value] | None, frozenset[Sighting]]:
         """The next set, or None once a match has ended; and the matches that others decide about."""
-        reached = merged(spread(self._machine, values, symbol).values())
-        return None if reached.accept else undominated(reached.values), reached.seen
+        reached, sighted = set(), set[Sighting]()
+        for value in values:
+            for _, target, accept, seen in self._machine.step(value, symbol):
+                if target is not None:
+                    reached.add(target)
+                if not accept:
+                    sighted |= seen
+                elif seen:
+                    sighted.add(Sighting(DECIDED, unless=seen))
+                else:
+                    return None, NONE_SEEN
+        return undominated(reached), frozenset(sighted)
 
 
 class Watches:

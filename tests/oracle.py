@@ -14,7 +14,7 @@ What has one definition for a whole query, and not for a formula, follows below:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise, product
 
 from planner import cel
@@ -231,12 +231,9 @@ class Meaning:
             case cel.Candidate(inner):
                 yield from self.of(inner, i, j)
             case cel.Across(inner, number, clauses):
-                name = f"{SIGHTING}{number}"
-                for s, e, mu in self.of(inner, i, j):
-                    own = frozenset(pair for pair in mu if pair[0] != name)
-                    others = [sighted for variable, sighted in mu if variable == name]
-                    if not any(all(all_choices_hold(c, own | d, stream) for c in clauses) for d in others):
-                        yield s, e, own
+                yield from self.of(Known(inner, number, clauses, frozenset()), i, j)
+            case Known():
+                yield from self.known_around(formula, i, j)
             case cel.Start(inner):
                 yield from starting_at(i, self.of(inner, i, j))
             case cel.Project(inner, keep):
@@ -259,6 +256,32 @@ class Meaning:
                 yield from (c for c in self.of(inner, i, j) if agree(terms, c[2], stream))
             case _:
                 raise TypeError(f"not a formula: {formula!r}")
+
+    def known_around(self, known: Known, i: int, j: int) -> Iterator[Complex]:
+        """C of `inner`, decided with what is known of the events around it.
+
+        If a choice lies between, it is made by itself for each way in which the variables that it does not bind could
+        be bound around it; C is kept where they are bound in it as was assumed.
+        """
+        inner, number = known.inner, known.number
+        around = frozenset(pair for pair in known.around if pair[0] not in cel.variables(inner))
+        choice = first_choice(inner, number)
+        if choice is not None:
+            names = (named(known.clauses) & cel.variables(inner)) - cel.variables(choice)
+
+            def of_names(mu: Mu) -> Mu:
+                return frozenset(pair for pair in mu if pair[0] in names)
+
+            for assumed in {of_names(mu) for _, _, mu in self.of(without_choices(inner), i, j)}:
+                made = replace(known, inner=choice, around=around | assumed)
+                yield from (c for c in self.of(put(inner, choice, made), i, j) if of_names(c[2]) == assumed)
+            return
+        name = f"{SIGHTING}{number}"
+        for s, e, mu in self.of(inner, i, j):
+            own = frozenset(pair for pair in mu if pair[0] != name)
+            others = [sighted for variable, sighted in mu if variable == name]
+            if not any(all(all_choices_hold(c, own | around | d, self.stream) for c in known.clauses) for d in others):
+                yield s, e, own
 
     def next_to(self, operator: cel.Formula, start: int, found: Iterable[Complex]) -> Iterable[Complex]:
         """What may follow the event before `start`: all that was found, or behind `:` what begins at once."""
@@ -291,6 +314,82 @@ class Meaning:
         else:
             window_of_s = [n for n in range(s, len(self.stream)) if fits(formula.window, s, n, self.stream)]
             yield from self.unless(formula.vetoes, e + 1, max(window_of_s, default=e), c)
+
+
+@dataclass(frozen=True)
+class Known(cel.Start):  # an operator of one part
+    """A part of what stands inside an Across, and the events that its variables are bound to around the part."""
+
+    number: int
+    clauses: tuple[tuple[cel.Comparison | cel.Test, ...], ...]
+    around: Mu
+
+
+def named(clauses: Iterable[Sequence[cel.Comparison | cel.Test]]) -> frozenset[str]:
+    """The variables of conditions."""
+    sides = [side for clause in clauses for side in clause]
+    pairs = [(side.left, side.right) if isinstance(side, cel.Comparison) else (side,) for side in sides]
+    return frozenset(part.variable for parts in pairs for part in parts)
+
+
+def negated(formula: cel.Formula) -> tuple[cel.Formula, ...]:
+    """What an operator says must not happen."""
+    match formula:
+        case cel.Absent(_, vetoes) | cel.NotBefore(vetoes) | cel.NotAfter(_, vetoes):
+            return vetoes
+        case cel.Unless(_, veto):
+            return (veto,)
+    return ()
+
+
+def holds_part(formula: cel.Formula, number: int) -> bool:
+    """Is the negated part of this number in it?"""
+    own = isinstance(formula, cel.Candidate) and formula.number == number
+    return own or any(holds_part(part, number) for part in cel.children(formula))
+
+
+def first_choice(formula: cel.Formula, number: int) -> cel.Formula | None:
+    """On the way down to a negated part, what first makes complex events of its own: the part of a strategy that
+    compares, or what must not happen and holds the negated part in it."""
+    for part in cel.children(formula):
+        if not holds_part(part, number):
+            continue
+        if isinstance(part, cel.Candidate):
+            return None if part.number == number else part.inner
+        chosen = isinstance(formula, cel.Strategy) and formula.rule != "STRICT"
+        return part if chosen or part in negated(formula) else first_choice(part, number)
+    return None
+
+
+def without_choices(formula: cel.Formula) -> cel.Formula:
+    """A formula that finds all that this one does, whatever strategies choose and negated parts prevent."""
+    match formula:
+        case cel.Event():
+            return formula
+        case cel.Strategy(_, inner) | cel.Unless(inner) | cel.NotBefore(_, inner) | cel.NotAfter(inner):
+            return without_choices(inner)
+        case cel.Across(inner) | Known(inner):
+            return without_choices(inner)
+        case cel.Absent(left, _, right):
+            return cel.Sequence(without_choices(left), without_choices(right))
+    for part in cel.children(formula):
+        formula = put(formula, part, without_choices(part))
+    return formula
+
+
+def put(formula: cel.Formula, old: cel.Formula, new: cel.Formula) -> cel.Formula:
+    """The formula with `new` for `old`, wherever that very object is in it."""
+    if formula is old:
+        return new
+    changes: dict[str, object] = {}
+    for entry in fields(formula):
+        value = getattr(formula, entry.name)
+        if isinstance(value, cel.Formula):
+            changes[entry.name] = put(value, old, new)
+        elif isinstance(value, tuple):
+            changes[entry.name] = tuple(put(v, old, new) if isinstance(v, cel.Formula) else v for v in value)
+    changed = replace(formula, **changes)
+    return formula if changed == formula else changed
 
 
 @dataclass(frozen=True)

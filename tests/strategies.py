@@ -11,6 +11,7 @@ import oracle
 from harness import PLAIN, Options, expected_matches
 from hypothesis import settings
 from hypothesis import strategies as st
+from oracle import holds_part, without_choices
 
 from planner import cel
 from planner.query import Skip
@@ -182,6 +183,85 @@ def acrosses(
     return across(draw, cel.Unless(left(), candidate), candidate)
 
 
+@st.composite
+def in_choices(draw: st.DrawFn) -> cel.Formula:
+    """What must not happen, inside strategies and other negated parts, compared with what is around them all."""
+    candidate = cel.Candidate(renamed(draw(atoms())), draw(st.integers(0, 10**6)))
+    absent = cel.Absent(draw(atoms()), (candidate,), draw(atoms()))
+    unless = cel.Unless(cel.Sequence(absent.left, absent.right), candidate)
+    made = draw(st.sampled_from((absent, absent, absent, unless)))
+    for kind in draw(st.lists(st.sampled_from(AROUND), max_size=1)):
+        made = around(draw, kind, made)
+    for _ in range(draw(st.sampled_from((1, 1, 1, 2)))):
+        made = around(draw, draw(st.sampled_from(CHOICES)), made)
+        for kind in draw(st.lists(st.sampled_from((*BESIDE, *AROUND)), max_size=1)):
+            made = around(draw, kind, made)
+    within = [part for part in subformulas(made) if holds_part(part, candidate.number)]
+    inside = sorted(cel.variables(within[-1]))
+    outermost = sorted(cel.variables(made))
+    anywhere = sorted({name for part in within for name in cel.variables(part)} - set(inside))
+
+    def clause(names: Sequence[str]) -> tuple[cel.Comparison]:
+        column = st.sampled_from(("v", "v", "ts"))
+        left, right = (cel.Term(draw(st.sampled_from(of)), draw(column)) for of in (inside, names))
+        return (cel.Comparison(left, draw(st.sampled_from(OPERATORS)), right),)
+
+    clauses = (clause(outermost), *(clause(anywhere) for _ in range(draw(st.sampled_from((0, 0, 1))))))
+    return cel.Across(made, candidate.number, clauses)
+
+
+SMALL = ("seq", "loop", "or", "repeat", "as")
+CHOICES = ("strategy", "strategy", "negated", "unless", "compared")  # all but the first two make a part negated
+BESIDE = ("before", "before", "after", "after", "all")
+AROUND = ("or", "loop", "and", "within", "as", "filter", "project", "unless it", "start", "before", "after")
+
+
+def around(draw: st.DrawFn, kind: str, made: cel.Formula) -> cel.Formula:
+    """An operator around a formula, with others beside it."""
+
+    def one(next_to_not: str = "") -> cel.Formula:
+        return draw(parts(1, SMALL, solid=True, next_to_not=next_to_not))
+
+    match kind:
+        case "strategy":
+            return cel.Strategy(draw(st.sampled_from(RULES)), made)
+        case "negated":
+            return cel.Absent(one("right"), (made,), one("left"))
+        case "unless":
+            return cel.Unless(one(), made)
+        case "compared":
+            candidate = cel.Candidate(renamed(made), draw(st.integers(0, 10**6)))
+            inside, before = sorted(cel.variables(candidate)), one("right")
+            side = cel.Comparison(cel.Term(draw(st.sampled_from(inside)), "v"), draw(st.sampled_from(OPERATORS)),
+                                  cel.Term(draw(st.sampled_from(sorted(cel.variables(before)))), "v"))  # fmt: skip
+            return cel.Across(cel.Absent(before, (candidate,), one("left")), candidate.number, ((side,),))
+        case "before":
+            return cel.Sequence(one(), made)
+        case "after":
+            return cel.Sequence(made, one())
+        case "or":
+            return cel.Or(made, one())
+        case "loop":
+            return cel.Iteration(made)
+        case "all":
+            return cel.All(one(), made)
+        case "and":
+            return cel.And(made, without_choices(made) if draw(st.booleans()) else one())
+        case "within":
+            return cel.Within(made, draw(small_windows()))
+        case "as":
+            return cel.As(made, draw(st.sampled_from(VARIABLES)))
+        case "filter":
+            return draw(filters(st.just(made)))
+        case "project":
+            return cel.Project(made, frozenset(draw(st.sets(st.sampled_from(sorted(cel.variables(made))), min_size=1))))
+        case "unless it":
+            return cel.Unless(made, one())
+        case "start":
+            return cel.Start(made)
+    raise ValueError(kind)
+
+
 def across(draw: st.DrawFn, made: cel.Formula, candidate: cel.Candidate) -> cel.Formula:
     """The formula with conditions on its candidate and what is around that."""
     inside, outside = sorted(cel.variables(candidate)), sorted(cel.variables(made))
@@ -209,7 +289,20 @@ def renamed(formula: cel.Formula) -> cel.Formula:
             return cel.Filter(renamed(inner), variable and f"{variable}0", predicate)
         case cel.FilterAny(inner, sides):
             return cel.FilterAny(renamed(inner), tuple((v and f"{v}0", p) for v, p in sides))
+        case cel.Compare(inner, sides):
+            return cel.Compare(renamed(inner), tuple(map(renamed_side, sides)))
+        case cel.Agree(inner, terms):
+            return cel.Agree(renamed(inner), tuple((v and f"{v}0", sql) for v, sql in terms))
+        case cel.Across(inner, number, clauses):
+            return cel.Across(renamed(inner), number, tuple(tuple(map(renamed_side, sides)) for sides in clauses))
     return with_children(formula, tuple(map(renamed, cel.children(formula))))
+
+
+def renamed_side(side: cel.Comparison | cel.Test) -> cel.Comparison | cel.Test:
+    if isinstance(side, cel.Test):
+        return replace(side, variable=f"{side.variable}0")
+    left, right = (replace(term, variable=f"{term.variable}0") for term in (side.left, side.right))
+    return replace(side, left=left, right=right)
 
 
 @st.composite

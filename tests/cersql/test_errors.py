@@ -174,7 +174,8 @@ def test_automaton_limit_names_both_numbers() -> None:
 
 
 PLAN = {
-    "ACROSS": "FROM t PATTERN C z ; NXT(SEQ(A a, !B b, C c)) WHERE z.k < b.k ORDER BY ts WITHIN 5 SECONDS RETURN *",
+    "ACROSS": "FROM t PATTERN SEQ(A a, !(SEQ(B, !C c, D)), D d) WHERE a.k < c.k ORDER BY ts "
+    "SEMANTICS SKIP TILL NEXT MATCH RETURN *",
     "TIMEOUTS": "FROM t PATTERN SEQ(A a, !B b, C c) UNLESS D WHERE a.k < b.k ORDER BY ts RETURN * WITH TIMEOUTS",
 }
 

@@ -25,21 +25,54 @@ INSIDE: dict[str, Callable[[cel.Formula], cel.Formula]] = {
     "two": lambda gap: cel.Strategy("MAX", cel.As(cel.Strategy("LAST", gap), "m")),
     "what follows": lambda gap: cel.Sequence(D, cel.Strategy("NXT", gap)),
     "a branch": lambda gap: cel.Or(D, cel.Start(cel.Strategy("NXT", gap))),
-    "both sides": lambda gap: cel.And(gap, cel.Sequence(A, C)),
+    "each round": lambda gap: cel.Iteration(cel.Strategy("NXT", gap)),
     "veto around it": lambda gap: cel.Unless(cel.Strategy("NXT", gap), D),
+    "what must not happen": lambda gap: cel.Absent(D, (gap,), D),
+    "with a name of its own": lambda gap: cel.As(cel.Strategy("NXT", gap), "a"),
 }
 STAYS: dict[str, cel.Formula] = {
     "no choice": cel.Sequence(D, GAP),
     "a choice beside it": cel.Sequence(cel.Strategy("NXT", D), GAP),
-    "asks of all rounds": cel.Iteration(cel.Strategy("NXT", GAP)),
-    "asks of what is outside": cel.Sequence(A, cel.Strategy("NXT", cel.Absent(D, (VETO,), C))),
-    "asks of a name outside": cel.As(cel.Strategy("NXT", cel.Absent(D, (VETO,), C)), "a"),
+    "both sides": cel.And(GAP, cel.Sequence(A, C)),
+    "nothing to choose": cel.Strategy("STRICT", GAP),
+}
+OTHER = cel.Absent(D, (VETO,), C)  # binds no a
+SPLIT: dict[str, tuple[cel.Formula, cel.Formula]] = {
+    "asks of what is outside": (
+        cel.Sequence(A, cel.Strategy("NXT", OTHER)),
+        cel.Sequence(A, cel.Strategy("NXT", cel.Pending(OTHER, 7, 1))),
+    ),
+    "asks of a name outside": (
+        cel.As(cel.Strategy("NXT", OTHER), "a"),
+        cel.As(cel.Strategy("NXT", cel.Pending(OTHER, 7, 1)), "a"),
+    ),
+    "two choices": (
+        cel.Sequence(A, cel.Strategy("NXT", cel.Absent(D, (OTHER,), D))),
+        cel.Sequence(A, cel.Strategy("NXT", cel.Pending(cel.Absent(D, (cel.Pending(OTHER, 7, 2),), D), 7, 1))),
+    ),
+    "a compared negated part": (
+        cel.Absent(A, (cel.Candidate(OTHER, 8),), D),
+        cel.Absent(A, (cel.Candidate(cel.Pending(OTHER, 7, 1), 8),), D),
+    ),
 }
 
 
 @pytest.mark.parametrize("around", INSIDE)
 def test_inside_what_chooses(around: str) -> None:
     assert inside_choices(compared(INSIDE[around](GAP))) == INSIDE[around](compared(GAP))
+
+
+@pytest.mark.parametrize("around", SPLIT)
+def test_pending_in_each_choice(around: str) -> None:
+    formula, made = SPLIT[around]
+    assert inside_choices(compared(formula)) == compared(made)
+    assert inside_choices(compared(made)) == compared(made), "once is enough"
+
+
+def test_inside_the_outer_of_two_choices() -> None:
+    both = cel.Strategy("NXT", cel.Sequence(A, cel.Strategy("MAX", OTHER)))
+    made = compared(cel.Sequence(A, cel.Strategy("MAX", cel.Pending(OTHER, 7, 1))))
+    assert inside_choices(compared(both)) == cel.Strategy("NXT", made)
 
 
 def test_all_rounds_of_a_loop_that_is_chosen_from() -> None:
@@ -57,7 +90,7 @@ SCHEMA = {"t": {"type": "string", "x": "int", "ts": "timestamp"}}
 
 @pytest.mark.parametrize(
     "pattern",
-    ["NXT(SEQ(A a, !B b, C c){0})", "D d ; MAX(SEQ(A a, !B b, C c){0})", "SEQ(A a, !B b, C c){0} AND SEQ(A a, C c)"],
+    ["NXT(SEQ(A a, !B b, C c){0})", "D d ; MAX(SEQ(A a, !B b, C c){0})", "NXT(SEQ(A a, !B b, C c){0})+"],
 )
 def test_a_condition_belongs_to_the_negated_part(pattern: str) -> None:
     """In WHERE it is what it is in a FILTER of that part."""

@@ -1,0 +1,94 @@
+"""Negated parts inside strategies and other negated parts, compared with what is around them all.
+
+The oracle makes each choice once for every way in which the variables around it could be bound; the engine decides at
+the end, by what its runs have seen.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import harness
+import oracle
+import pytest
+import strategies
+from harness import Options
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import RULES, Asked, Row
+from test_comparisons import agree, windowed
+
+from planner import cel
+from planner.query import Skip
+
+pytestmark = pytest.mark.slow
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> Asked:
+    """With any clause beside it."""
+    options = [Options(), Options(), Options(draw(st.sampled_from(RULES))), Options(consume="PARTITION")]
+    options.append(Options(skip=Skip(draw(st.sampled_from(("PAST LAST ROW", "TO NEXT ROW"))))))
+    return windowed(draw, draw(strategies.in_choices()), draw(st.sampled_from(options)))
+
+
+@given(asked(), strategies.busy_streams(8), st.integers(0, 1 << 16))
+@strategies.examples(120)
+def test_engine_and_oracle_agree(asked: Asked, rows: list[Row], seed: int) -> None:
+    agree(asked, rows, seed)
+
+
+def event(kind: str, name: str) -> cel.Event:
+    return cel.Event(kind, frozenset({name}))
+
+
+GAP = cel.Absent(event("A", "a"), (cel.Candidate(event("B", "x"), 0),), event("A", "b"))
+LOOP = cel.Absent(cel.Iteration(event("A", "a")), GAP.vetoes, event("A", "b"))
+PAIR = cel.Unless(cel.Sequence(event("A", "a"), event("A", "b")), GAP.vetoes[0])
+Z, Y = event("B", "z"), event("B", "y")
+BOTH = cel.Sequence(Y, cel.Strategy("MAX", LOOP))
+OTHER = cel.Absent(event("A", "y"), (cel.Candidate(GAP, 1),), Z)  # itself compared, with y
+
+SHAPES: dict[str, tuple[cel.Formula, str]] = {
+    "what came before": (cel.Sequence(Z, cel.Strategy("NXT", GAP)), "x = z"),
+    "what comes after": (cel.Sequence(cel.Strategy("LAST", GAP), Z), "x < z"),
+    "of many": (cel.Sequence(cel.Strategy("MAX", LOOP), Z), "x <> z"),
+    "inside and outside": (cel.Sequence(Z, cel.Strategy("NXT", GAP)), "x = z, x > a"),
+    "in each round": (cel.Sequence(Z, cel.Iteration(cel.Strategy("LAST", GAP))), "x >= z, x >= b"),
+    "two strategies": (cel.Sequence(cel.Strategy("NXT", BOTH), Z), "x = z, x = y"),
+    "a negated part": (cel.Absent(event("A", "y"), (GAP,), Z), "x = y"),
+    "UNLESS twice": (cel.Unless(cel.Sequence(event("A", "y"), Z), PAIR), "x <> z"),
+    "a compared negated part": (cel.Across(OTHER, 1, ((cel.Comparison(cel.Term("a", "v"), "=", cel.Term("y", "v")),),)),
+                                "x = z"),
+    "side by side": (cel.All(Z, cel.Strategy("NXT", GAP)), "x < z"),
+}  # fmt: skip
+
+
+def clause(text: str) -> tuple[cel.Comparison]:
+    left, op, right = text.split()
+    return (cel.Comparison(cel.Term(left, "v"), op, cel.Term(right, "v")),)
+
+
+@cache
+def streams() -> list[oracle.Event]:
+    """All of up to five rows of two kinds with two values, each with a key of its own."""
+    rows = tuple(product("AB", (1, 2)))
+    every = [stream for length in range(1, 6) for stream in product(rows, repeat=length)]
+    return [
+        oracle.Event(frozenset({kind}), n, number, (("v", v),))
+        for number, stream in enumerate(every)
+        for n, (kind, v) in enumerate(stream)
+    ]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_all_short_streams(shape: str) -> None:
+    inner, conditions = SHAPES[shape]
+    formula = cel.Across(inner, 0, tuple(clause(text) for text in conditions.split(", ")))
+    program, events = harness.compiled(formula), streams()
+    found = harness.unique(harness.run_whole(program, harness.rows_of(program, events, keyed=True)))
+    expected = harness.expected_matches(formula, events, keyed=True)
+    assert found == {key: matches for key, matches in expected.items() if matches}
+    always = harness.expected_matches(oracle.put(inner, GAP.vetoes[0], event("B", "x")), events, keyed=True)
+    assert expected != always, "comparing makes no difference"
