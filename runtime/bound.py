@@ -18,15 +18,15 @@ import numpy as np
 from runtime import select
 from runtime.arrays import AnyArray, IntArray
 from runtime.errors import ExecutionError
-from runtime.machine import NOW, REPORT, Reg, Symbol, Value
+from runtime.machine import REPORT, Reg, Symbol, Value
 from runtime.machines import machine_of
 from runtime.matches import Matches
 from runtime.program import FORMAT, NULL_CODE, Program, Window
+from runtime.rows_known import Asked, KnownRows, Row, States
 from runtime.values import registers, undominated, with_now
 
 CHUNK = 4096  # matches in one batch
 Clock = int | float
-States = frozenset[Value]
 
 
 class Node:
@@ -50,17 +50,6 @@ def union(a: Node, b: Node) -> Node:
     return Node(0, UNION, a, b, a.start)
 
 
-class BoundSymbol(Symbol):
-    """An event, and which windows have closed for which registers."""
-
-    def __init__(self, words: tuple[int, ...], values: tuple[int | None, ...], engine: BoundEngine) -> None:
-        super().__init__(words, (), values)
-        object.__setattr__(self, "_engine", engine)
-
-    def closed(self, register: Reg, window: int) -> bool:
-        return register != NOW and self._engine.has_closed(register, window)  # type: ignore[attr-defined]
-
-
 class BoundEngine:
     """See runtime.engine.Engine."""
 
@@ -70,7 +59,8 @@ class BoundEngine:
         self._machine = machine_of(program.machine)
         self._label = {mask: i for i, mask in enumerate(program.masks)}
         self._holds = program.skip is not None or program.choose != "ALL"
-        self._quiet = BoundSymbol((0,) * program.words, (None,) * len(program.terms), self)
+        self._quiet = self._event((0,) * program.words, (None,) * len(program.terms))
+        self._known = KnownRows()  # of any key
         self._key, self._position = 0, -1
         self._begin_key()
 
@@ -117,7 +107,7 @@ class BoundEngine:
             self._now = (clocks[i], position)
             self._position = position
             row = position if own_rows is None else own_rows[i]
-            self._step(BoundSymbol(tuple(table[i][:words]), values, self), row, out, mute is not None and bool(mute[i]))
+            self._step(self._event(tuple(table[i][:words]), values), row, out, mute is not None and bool(mute[i]))
             yield from out.full()
         yield from out.rest()
 
@@ -154,10 +144,13 @@ class BoundEngine:
 
     # ------------------------------------------------------------ one event
 
+    def _event(self, words: tuple[int, ...], codes: tuple[int | None, ...]) -> Asked:
+        return Asked(words, codes, self.has_closed)
+
     def has_closed(self, register: Reg, window: int) -> bool:
         return not _inside(self._program.inner_windows[window], self._clocks[register.number], self._now)
 
-    def _step(self, symbol: Symbol, row: int, out: Output, mute: bool) -> None:
+    def _step(self, event: Asked, row: int, out: Output, mute: bool) -> None:
         program = self._program
         if len(self._clocks) > self._most_clocks:
             self._forget_clocks()
@@ -170,7 +163,7 @@ class BoundEngine:
         for states, node in held:
             if node is not None and not self._fits(node.start):
                 continue
-            skipped, moves, report = self._row(states, symbol)
+            skipped, moves, report = self._row(states, event)
             if report and node is not None and not mute:
                 self._output([node], out, None)
             if skipped and node is not None:
@@ -197,8 +190,17 @@ class BoundEngine:
     def _took(self, run: Node) -> None:
         """A run has taken an event (runtime.bound_timeouts looks on)."""
 
-    def _row(self, states: States, symbol: Symbol) -> tuple[States, list[tuple[int, States, bool]], bool]:
+    def _row(self, states: States, event: Asked) -> Row:
         """What a set of values does: skipping, its moves (label, values, accept), and does a match become known?"""
+        row = self._known.find(states, event)
+        if row is None:
+            self._names_it = False
+            row = self._new_row(states, event)
+            if not self._names_it:
+                self._known.keep(states, event, row, len(self._live))
+        return row
+
+    def _new_row(self, states: States, symbol: Symbol) -> Row:
         reached: dict[int, tuple[set[Value], bool]] = {}
         report = False
         for value in states:
@@ -219,10 +221,11 @@ class BoundEngine:
 
     def _named(self, values: Iterable[Value]) -> States:
         """The values, with this event's position for the register that was set by it."""
-        kept = undominated(values)
-        named: States = with_now(kept, Reg(self._position))
+        kept = undominated(values, self._machine.timed)
+        named: States = with_now(kept, Reg(self._position)) if self._machine.timed else kept
         if named is not kept:
             self._clocks[self._position] = self._now
+            self._names_it = True  # no other event will do the same
         return named
 
     def _used(self) -> set[int]:

@@ -10,9 +10,9 @@ import numpy as np
 from runtime.arrays import AnyArray, IntArray
 from runtime.bound import UNION, BoundEngine, Clock, Node, Output
 from runtime.key_events import Dropped, KeyEvents
-from runtime.machine import Symbol
 from runtime.matches import Matches
 from runtime.program import Program
+from runtime.rows_known import Asked
 
 
 class BoundWatch(BoundEngine):
@@ -60,10 +60,10 @@ class BoundWatch(BoundEngine):
 
     # ------------------------------------------------------------ looking on
 
-    def _step(self, symbol: Symbol, row: int, out: Output, mute: bool) -> None:
-        if symbol is not self._quiet:
+    def _step(self, event: Asked, row: int, out: Output, mute: bool) -> None:
+        if event is not self._quiet:
             self._events.append((self._position, row, self._now[0]))
-        super()._step(symbol, row, out, mute)
+        super()._step(event, row, out, mute)
 
     def _took(self, run: Node) -> None:
         rank = self._ranks[run.label]

@@ -84,7 +84,7 @@ class Comparing:
         for k in own:
             choice = self._choices[k]
             profile = (
-                *(symbol.values[t] for t in self._terms[k]),
+                *(symbol.value(t) for t in self._terms[k]),
                 *(symbol.holds(guard) for guard in self._guards[k]),
             )
             held, last = bound[k] if choice.pairs else (bound[k], None)
@@ -165,7 +165,7 @@ class AgreeMachine(Machine):
         inner, common = value
         moves = []
         for move in self._inner.step(inner, symbol):
-            own = set() if move.mask == REPORT else {symbol.values[t] for mask, t in self._terms if move.mask & mask}
+            own = set() if move.mask == REPORT else {symbol.value(t) for mask, t in self._terms if move.mask & mask}
             if common is not None:
                 own.add(common)
             if len(own) > 1 or None in own:

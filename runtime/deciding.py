@@ -38,7 +38,7 @@ class Binder:
             if not mask & choice.mask:
                 continue
             profile = (
-                *(symbol.values[t] for t in self._profiles.terms[k]),
+                *(symbol.value(t) for t in self._profiles.terms[k]),
                 *(symbol.holds(guard) for guard in self._profiles.guards[k]),
             )
             if not choice.pairs:
@@ -196,11 +196,13 @@ class AcrossMachine(Machine):
             if seen:
                 own = frozenset(filter(self._deciding.concerns, seen))
                 passed, left = seen - own, held | own
-            if after != bound or left != held:
-                left = self._deciding.left(after, left)
             undecided = self._deciding.decided(after, left) if accept and left else NONE_SEEN
             ends = accept and not any(map(prevents, undecided))
-            if any(map(prevents, left)) or (mask == REPORT and not ends):
+            if target is not None and (after != bound or left != held):
+                left = self._deciding.left(after, left)
+                if any(map(prevents, left)):
+                    continue
+            if mask == REPORT and not ends:
                 continue
             if target is not None or ends or self._shows:
                 after_it = None if target is None else (target, after, left)

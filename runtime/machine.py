@@ -73,14 +73,18 @@ class Symbol:
     def holds(self, guard: int) -> bool:
         return guard == ALWAYS or bool(self.words[guard // WORD_BITS] >> (guard % WORD_BITS) & 1)
 
+    def value(self, term: int) -> int | None:
+        return self.values[term]
+
     def closed(self, register: Reg, window: int) -> bool:
         return register is not NOW and bool(self.closed_of[register.number] >> window & 1)
 
 
 class Machine:
-    """Any operator's automaton."""
+    """Any operator's automaton. `timed`: its values may hold registers."""
 
     may_be_empty = False
+    timed = True
 
     def initial(self) -> list[Value]:
         raise NotImplementedError

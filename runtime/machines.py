@@ -38,6 +38,11 @@ MACHINES: dict[type[nodes.Node], Callable[[Any, Maker], Machine]] = {
 }
 
 
+TIMED = (nodes.Within, nodes.NotBefore, nodes.NotBeforeEach, nodes.NotAfter, nodes.First)
+
+
 def machine_of(node: nodes.Node) -> Machine:
     """The machine of a node and, inside it, those of its parts."""
-    return MACHINES[type(node)](node, machine_of)
+    machine = MACHINES[type(node)](node, machine_of)
+    machine.timed = any(map(node.has, TIMED))
+    return machine

@@ -37,12 +37,17 @@ def compete(
         winners = merged([*ahead.values(), *_marked(equal), *_marked(behind)])
         peers = merged(_unmarked(equal))
         losers = merged(_unmarked(behind))
+    timed = machine.timed
+
+    def left(values: set[Value], rivals: set[Value]) -> frozenset[Value]:
+        return without(undominated(values, timed), rivals, timed)
+
     following = Rivals(
-        equal=without(undominated(peers.values), winners.values),
-        ahead=undominated(winners.values),
-        behind=frozenset() if rule != "LAST" else without(undominated(losers.values), peers.values | winners.values),
+        equal=left(peers.values, winners.values),
+        ahead=undominated(winners.values, timed),
+        behind=frozenset() if rule != "LAST" else left(losers.values, peers.values | winners.values),
     )
-    return without(undominated(own.values), winners.values), following, unbeaten(own.ends, winners.ends)
+    return left(own.values, winners.values), following, unbeaten(own.ends, winners.ends)
 
 
 def unbeaten(ends: set[frozenset[Sighting]], winners: set[frozenset[Sighting]]) -> set[frozenset[Sighting]]:

@@ -16,7 +16,7 @@ def registers(value: Value) -> set[Reg]:
     """All registers that a value mentions."""
     if isinstance(value, Reg):
         return {value}
-    if isinstance(value, tuple | frozenset):
+    if isinstance(value, tuple | frozenset) and type(value) not in PLAIN:
         return set().union(*map(registers, value)) if value else set()
     return set()
 
@@ -24,6 +24,8 @@ def registers(value: Value) -> set[Reg]:
 def renamed(value: Value, names: dict[Reg, Reg]) -> Value:
     if isinstance(value, Reg):
         return names[value]
+    if type(value) in PLAIN:
+        return value
     if isinstance(value, tuple):
         parts = (renamed(part, names) for part in value)
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -32,10 +34,13 @@ def renamed(value: Value, names: dict[Reg, Reg]) -> Value:
     return value
 
 
+PLAIN = frozenset((int, str, bool, Sighting))  # what holds no registers
+
+
 def with_now(value: Value, now: Reg) -> Value:
     """The value with `now` for NOW; itself, where that is not in it."""
     kind = type(value)
-    if kind is int or kind is str or kind is bool or value is None:
+    if kind in PLAIN or value is None:
         return value
     if kind is Reg:
         return now if value == NOW else value
@@ -55,15 +60,15 @@ def _shape(value: Value, found: list[int]) -> Hashable:
     if isinstance(value, Reg):
         found.append(value.number)
         return Reg
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and type(value) not in PLAIN:
         return tuple(_shape(part, found) for part in value)
     return value
 
 
-def undominated(values: Iterable[Value]) -> frozenset[Value]:
-    """Without values that another one equals but for later registers."""
+def undominated(values: Iterable[Value], timed: bool = True) -> frozenset[Value]:
+    """Without values that another one equals but for later registers; all, if they have none (not `timed`)."""
     values = frozenset(values)
-    if len(values) < 2:
+    if len(values) < 2 or not timed:
         return values
     by_shape: dict[Hashable, list[tuple[list[int], Value]]] = defaultdict(list)
     for value in values:
@@ -77,11 +82,11 @@ def undominated(values: Iterable[Value]) -> frozenset[Value]:
     return frozenset(kept)
 
 
-def without(values: Iterable[Value], rivals: Iterable[Value]) -> frozenset[Value]:
+def without(values: Iterable[Value], rivals: Iterable[Value], timed: bool = True) -> frozenset[Value]:
     """The values that no rival equals or dominates."""
     values, rivals = frozenset(values), frozenset(rivals)
-    if not values or not rivals:
-        return values
+    if not values or not rivals or not timed:
+        return values - rivals
     held: dict[Hashable, list[list[int]]] = defaultdict(list)
     for rival in rivals:
         vector: list[int] = []
@@ -130,7 +135,7 @@ class Watch:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self.initial = undominated(machine.initial())
+        self.initial = undominated(machine.initial(), machine.timed)
 
     def advance(self, values: frozenset[Value], symbol: Symbol) -> tuple[frozenset[Value] | None, frozenset[Sighting]]:
         """The next set, or None once a match has ended; and the matches that others decide about."""
@@ -145,7 +150,7 @@ class Watch:
                     sighted.add(Sighting(DECIDED, unless=seen))
                 else:
                     return None, NONE_SEEN
-        return undominated(reached), frozenset(sighted)
+        return undominated(reached, self._machine.timed), frozenset(sighted)
 
 
 class Watches:
