@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import os
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cersql {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     # A command with a file of its own brings its arguments itself: `other.register(commands)`.
-    for register in (_demo, _run, _explain, _check, _shell, serving.register):
+    for register in (_demo, _run, _explain, _check, _shell, serving.register, _warm):
         register(commands)
     return parser
 
@@ -125,6 +126,26 @@ def _run_demo(arguments: argparse.Namespace) -> None:
 
     with started("cersql demo", verbose=arguments.verbose) as spark:
         demo(spark, Console())
+
+
+def _warm(commands: Commands) -> None:
+    command = commands.add_parser(
+        "warm",
+        help="compile the engine's kernels, so that no query has to wait for them",
+        description="Compile the engine's kernels, once for an installation: numba keeps them beside the package, or "
+        "in the user's cache folder. Without it the first query that needs some compiles them.",
+    )
+    command.set_defaults(command=_run_warm)
+
+
+def _run_warm(arguments: argparse.Namespace) -> None:
+    from runtime.warm import FAMILIES, compile_kernels
+
+    console = Console()
+    for rule, what in FAMILIES.items():
+        begin = time.monotonic()
+        compile_kernels(rule)
+        put(console, Text(f"{what}: {time.monotonic() - begin:.1f} s"))
 
 
 def _run(commands: Commands) -> None:

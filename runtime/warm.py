@@ -18,6 +18,13 @@ from runtime.arrays import IntArray
 from runtime.engine import engine_for
 from runtime.program import ALWAYS, SKIP, Program, Window
 
+FAMILIES = {
+    "plain": "sequences, loops, OR",
+    "timed": "windows inside the pattern, strategies, consumption",
+    "registers": "comparisons of events, what must not happen before or after",
+    "pcea": "ALL with equalities",
+}
+
 logger = logging.getLogger(__name__)
 
 

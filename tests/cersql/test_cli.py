@@ -15,6 +15,7 @@ from sparks import taught
 from cersql import cli, demo, running
 from cersql.completion import completions, is_complete
 from cersql.parse import parse
+from runtime import warm
 
 
 @pytest.fixture
@@ -107,6 +108,14 @@ def test_a_mistake_in_the_first_statement_needs_no_spark(
     code = cli.main(["run", "-e", text])
     assert (code == 1) == told
     assert ("<text>:1:" in capsys.readouterr().err) == told
+
+
+def test_warm_compiles_every_family(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr(warm, "compile_kernels", compiled.append)
+    assert cli.main(["warm"]) == 0
+    assert compiled == ["plain", "timed", "registers", "pcea"]
+    assert len(capsys.readouterr().out.splitlines()) == len(compiled)
 
 
 def test_a_demo_without_its_data_says_where_they_are(
