@@ -65,7 +65,7 @@ class KnownRows:
 
     def keep(self, states: States, event: Asked, row: Row, live: int) -> None:
         """Keep a row that was made by asking the event. `live`: how many states there are."""
-        if self._n > LEAST + 4 * live:
+        if self._n > LEAST + live:
             self._rows, self._n = {}, 0
         by_questions = self._rows.setdefault((states, event.words), {})
         by_questions.setdefault(tuple(event.said), {})[tuple(event.said.values())] = row
