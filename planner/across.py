@@ -14,7 +14,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 from planner import cel
-from planner.errors import PlanError
 
 
 def inside_choices(formula: cel.Formula) -> cel.Formula:
@@ -110,11 +109,6 @@ def is_split(formula: cel.Formula) -> bool:
     return isinstance(formula, cel.Pending) or any(map(is_split, cel.children(formula)))
 
 
-def check_across(formula: cel.Formula) -> None:
-    """PlanError ACROSS: SKIP TILL NEXT MATCH decides event by event, and would have to know what comes."""
-    if is_split(formula):
-        raise PlanError(
-            "ACROSS",
-            found="SKIP TILL NEXT MATCH, for a negated part inside another",
-            hint="Agreement on a column can be said by PARTITION BY instead.",
-        )
+def holds(formula: cel.Formula, number: int) -> bool:
+    """Is the negated part of this number in it, or the formula itself?"""
+    return (isinstance(formula, cel.Candidate) and formula.number == number) or bool(way(formula, number))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner import cel
-from planner.across import check_across, inside_choices, way
+from planner.across import holds, inside_choices
 from planner.compose import push_filters, searching
 from planner.greedy import gathered
 from planner.query import Skip, Window
@@ -60,8 +60,6 @@ class Choice:
 def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
     """Window, strategy, consumption and skipping around a formula (semantics, "Selection strategies" and after)."""
     formula = inside_choices(formula)
-    if strategy == "NEXT_MATCH":
-        check_across(formula)
     formula = push_filters(absence_outside(formula))
     if window is None and strategy == "ALL" and skip is None:
         match formula:
@@ -98,15 +96,10 @@ def absence_outside(formula: cel.Formula) -> cel.Formula:
             return replace(formula, inner=inner)
         case cel.Across():
             inner = absence_outside(formula.inner)
-            if isinstance(inner, cel.NotAfter) and not any(_holds(veto, formula.number) for veto in inner.vetoes):
+            if isinstance(inner, cel.NotAfter) and not any(holds(veto, formula.number) for veto in inner.vetoes):
                 return replace(inner, inner=replace(formula, inner=inner.inner))
             return replace(formula, inner=inner)
     return formula
-
-
-def _holds(veto: cel.Formula, number: int) -> bool:
-    """Is the negated part of this number the veto, or in it?"""
-    return (isinstance(veto, cel.Candidate) and veto.number == number) or bool(way(veto, number))
 
 
 def without_choice_before(formula: cel.Formula) -> cel.Formula:

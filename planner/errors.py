@@ -10,9 +10,6 @@ class PlanError(CersqlError):
 
     conditions = {
         "AUTOMATON_LIMIT": Condition("54000", "The pattern needs {found} states, the limit is {limit}."),
-        "ACROSS": Condition(
-            "0A000", "Comparing what must not happen with the events around it is not supported with {found}."
-        ),
         "STREAM_UNBOUNDED": Condition("0A000", "On a stream this would have to keep rows for ever: {what}."),
         "TIMEOUTS": Condition("0A000", "WITH TIMEOUTS beside {found} is not supported."),
     }

@@ -15,7 +15,7 @@ from itertools import combinations, combinations_with_replacement
 from typing import NamedTuple
 
 from planner import cel
-from planner.across import way
+from planner.across import holds, way
 from planner.automaton import NOTHING, TRUE, Automaton, Transition, trim
 from planner.cea import MAX_STATES
 from planner.compose import Composer
@@ -60,7 +60,8 @@ def gathered(formula: cel.Formula) -> cel.Formula:
 
 def is_around(across: cel.Across) -> bool:
     """Does it decide about what must not happen before or after the whole?"""
-    return isinstance(way(across.inner, across.number)[-1], cel.NotBefore | cel.NotAfter)
+    around = [part for part in way(across.inner, across.number) if isinstance(part, cel.NotBefore | cel.NotAfter)]
+    return any(holds(veto, across.number) for part in around for veto in part.vetoes)
 
 
 SIMPLE = (

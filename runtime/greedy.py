@@ -7,8 +7,9 @@ Before a match begins there is one value, which stays: every event that can star
     clause that goes on)
 
 and holds no more than its followers ask for, so that runs with the same future have equal values. A clause remembers
-the sides that can still hold, or what is bound, or that and the matches of a negated part that may still veto. A veto
-that no later event can lift is no different from a condition that fails: the event is not taken.
+the sides that can still hold, or what is bound, or that and the sightings (runtime.deciding) that may still prevent. If
+one does by what is bound so far, and no later event is compared with it, that is no different from a condition that
+fails: the event is not taken.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from runtime.comparing import Comparing
-from runtime.deciding import Deciding
+from runtime.deciding import Deciding, prevents
 from runtime.machine import NONE_SEEN, Machine, Maker, Move, Sighting, Symbol, Value
 from runtime.nodes import BEGIN, Follow, Greedy
 from runtime.values import Watch
@@ -49,18 +50,14 @@ class GreedyMachine(Machine):
 
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
         if value == WAITING:
-            begun = [move for p in self._node.first if (move := self._take(p, {}, symbol, begin=BEGIN)) is not None]
+            begun = [move for p in self._node.first if (move := self._take(p, {}, symbol)) is not None]
             return [Move(0, WAITING, False), *begun]
         position, skipped, watched, clauses = value
         gaps, held = dict(zip(self._ahead[position], watched, strict=True)), dict(clauses)
         available = [
             f for f in self._node.follow[position] if _is_available(f, skipped, gaps) and self._lets_go(f, held)
         ]
-        taken = [
-            move
-            for f in available
-            if (move := self._take(f.position, {c: held[c] for c in f.inside}, symbol, _seen(f, gaps))) is not None
-        ]
+        taken = [move for f in available if (move := self._take(f.position, held, symbol, f, gaps)) is not None]
         if taken and self._node.must:
             return taken
         after = {v: self._waited(v, gap, held, symbol) for v, gap in gaps.items()}
@@ -75,44 +72,68 @@ class GreedyMachine(Machine):
         after, seen = self._watches[veto].advance(gap.watched, symbol)
         if not seen:
             return Gap(after, gap.seen)
-        left = set(gap.seen)
-        for number, deciding in self._deciding.items():
-            if number in held:
-                left |= deciding.left(held[number][0], filter(deciding.concerns, seen))
-        return Gap(after, frozenset(left))
+        for number in self._deciding.keys() & held.keys():
+            seen = self._deciding[number].left(held[number][0], seen)
+        return Gap(None) if any(map(prevents, seen)) else Gap(after, gap.seen | seen)
 
     def _lets_go(self, follow: Follow, held: Mapping[int, Any]) -> bool:
-        """May the run leave the clauses that do not go on? What may still veto there, does."""
-        return not any(held[c][1] for c in self._deciding if c in held and c not in follow.inside)
+        """May the run leave the clauses that do not go on? What may still prevent by them alone, does."""
+        left = [held[c][1] for c in self._deciding if c in held and c not in follow.inside]
+        return not any(not sighting.unless for sightings in left for sighting in sightings)
 
     def _take(
         self,
         position: int,
         held: Mapping[int, Any],
         symbol: Symbol,
-        seen: frozenset[Sighting] = NONE_SEEN,
-        begin: int = 0,
+        follow: Follow | None = None,
+        gaps: Mapping[int, Gap] | None = None,
     ) -> Move | None:
-        """The move of a run that binds the event to this position, if that accepts it. `held`: what the clauses that go
-        on remember; `seen`: matches of negated parts between this event and the last."""
+        """The move of a run that binds the event to this position, if that accepts it. `held`: what its clauses
+        remember; `follow`, `gaps`: how it came here, and what the absences have seen since its last event."""
         node = self._node
         if not symbol.holds(node.guards[position]):
             return None
-        clauses: list[tuple[int, Any]] = []
-        ends = position in node.last
+        seen = NONE_SEEN if follow is None or not gaps else NONE_SEEN.union(*(gaps[v].seen for v in follow.absences))
+        inside = () if follow is None else follow.inside
+        clauses: dict[int, Any] = {}
         for clause, asks in node.asks[position]:
-            after = self._after(clause, asks, held.get(clause), symbol, seen)
+            after = self._after(clause, asks, held[clause] if clause in inside else None, symbol, seen)
             if after is None:
                 return None
-            if clause in self._deciding and after[1]:
-                if clause not in node.undecided[position]:
-                    return None
-                ends = False
-            if clause in self._goes_on[position]:
-                clauses.append((clause, after))
+            clauses[clause] = after
+        stands = self._stands(position, clauses, {c: held[c] for c in self._deciding if c in held and c not in inside})
+        if stands is None:
+            return None
         watched = tuple(Gap(self._watches[v].initial) for v in self._ahead[position])
-        target = (position, False, watched, tuple(clauses)) if node.follow[position] else None
-        return Move(node.masks[position] | begin, target, ends)
+        going_on = tuple((c, after) for c, after in clauses.items() if c in self._goes_on[position])
+        target = (position, False, watched, going_on) if node.follow[position] else None
+        return Move(node.masks[position] | (BEGIN if follow is None else 0), target, stands and position in node.last)
+
+    def _stands(self, position: int, clauses: dict[int, Any], left: dict[int, Any]) -> bool | None:
+        """Does nothing prevent the run's match, if it ended here? None: something does, whatever comes. `left`: what
+        the clauses remember that the run has left; they have nothing more to say about what others decide."""
+        own = {c: clauses[c] for c in self._deciding if c in clauses}
+        open_ = [c for c in self._node.undecided[position] if c in own and c not in left]
+        stands = True
+        for _, sightings in [*own.values(), *left.values()]:
+            for sighting in sightings:
+                if self._prevents_now(sighting, own | left):
+                    stands = False
+                    if not any(self._deciding[c].concerns(sighting) for c in open_):
+                        return None
+        for c, (bound, sightings) in own.items() if left else ():
+            for other, (others, _) in left.items():
+                sightings = self._deciding[other].decided(others, sightings)
+            clauses[c] = bound, sightings
+        return stands
+
+    def _prevents_now(self, sighting: Sighting, held: Mapping[int, Any]) -> bool:
+        """By what is bound in the clauses so far?"""
+        decided = frozenset([sighting])
+        for c, (bound, _) in held.items():
+            decided = self._deciding[c].decided(bound, decided)
+        return any(map(prevents, decided))
 
     def _after(
         self, clause: int, asks: Iterable[tuple[int, int]], before: Any, symbol: Symbol, seen: frozenset[Sighting]
@@ -137,7 +158,3 @@ class GreedyMachine(Machine):
 
 def _is_available(follow: Follow, skipped: bool, gaps: Mapping[int, Gap]) -> bool:
     return not (follow.contiguous and skipped) and all(gaps[v].watched is not None for v in follow.absences)
-
-
-def _seen(follow: Follow, gaps: Mapping[int, Gap]) -> frozenset[Sighting]:
-    return NONE_SEEN.union(*(gaps[v].seen for v in follow.absences))

@@ -13,7 +13,7 @@ What has one definition for a whole query, and not for a formula, follows below:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise, product
 
@@ -436,7 +436,20 @@ class Run:
     mu: Mu
     sides: frozenset[tuple[int, frozenset[int]]]
     compared: frozenset[tuple[int, Mu]] = frozenset()  # what is bound in each open filter that compares
-    vetoed: frozenset[tuple[int, Mu, frozenset[Mu]]] = frozenset()  # that, and the matches that can veto, by Across
+    deciding: frozenset[tuple[int, Mu]] = frozenset()  # the same for each open Across
+    gaps: frozenset[Gap] = frozenset()
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Between events `first` and `last` something must not happen, as Acrosses around it (their numbers as filters)
+    decide. `left`: what was bound in those that the run has left."""
+
+    veto: cel.Formula
+    first: int
+    last: int
+    across: frozenset[int]
+    left: frozenset[tuple[int, Mu]] = frozenset()
 
 
 class Runs:
@@ -448,6 +461,7 @@ class Runs:
         self.filters = 0
         self.absences: list[cel.NotBefore | cel.NotAfter] = []
         self.around: list[cel.Across] = []  # those that decide about these absences
+        self.across: dict[int, cel.Across] = {}  # the others, by their numbers as filters
         self.whole = self.part(formula)
 
     def part(self, formula: cel.Formula) -> Part:
@@ -503,10 +517,10 @@ class Runs:
                 before, number, absences = len(self.atoms), self.filters, len(self.absences)
                 self.filters += 1
                 made = self.part(inner)
-                if any(isinstance(v, cel.Candidate) and v.number == own
-                       for absence in self.absences[absences:] for v in absence.vetoes):  # fmt: skip
+                if any(holds_part(v, own) for absence in self.absences[absences:] for v in absence.vetoes):
                     self.around.append(formula)
                     return made
+                self.across[number] = formula
                 for atom in self.atoms[before:]:
                     atom.decides[number] = formula, atom.marks
                 return replace(made, follows=frozenset(replace(f, inside=f.inside | {number}) for f in made.follows))
@@ -524,40 +538,66 @@ class Runs:
 
     def can_change(self, atom: int, filter: int, formula: cel.Across) -> bool:
         """Can a later event of the same round be one of those that the conditions compare?"""
-        named = {term.variable for clause in formula.clauses for side in clause
-                 for term in ((side.left, side.right) if isinstance(side, cel.Comparison) else (side,))}  # fmt: skip
+        names, part = named(formula.clauses), first_choice(formula.inner, formula.number)
+        while part is not None:
+            names, part = names - cel.variables(part), first_choice(part, formula.number)
         reached, todo = set[int](), {atom}
         while todo:
             todo = {f.right for f in self.whole.follows if f.left in todo and filter in f.inside} - reached
             reached |= todo
-        return any(self.atoms[other].decides[filter][1] & named for other in reached)
+        return any(self.atoms[other].decides[filter][1] & names for other in reached)
 
-    def vetoing(
+    def looking_on(
         self, number: int, n: int, run: Run | None, follow: Follow | None
-    ) -> set[tuple[int, Mu, frozenset[Mu]]] | None:
-        """For each Across around the atom what is bound in it and which matches between the run's events can veto;
-        None if one vetoes whatever comes."""
-        before = {filter: (mu, matches) for filter, mu, matches in run.vetoed} if run else {}
-        found = set()
-        for filter, (formula, marks) in self.atoms[number].decides.items():
-            own, matches = frozenset((variable, n) for variable in marks), set[Mu]()
-            if run is not None and follow is not None and filter in follow.inside:
-                last = max(position for _, position in run.mu)
-                own |= before[filter][0]
-                matches |= before[filter][1]
-                for veto in follow.vetoes:
-                    if isinstance(veto, cel.Candidate) and veto.number == formula.number:
-                        ends = range(last + 1, n)
-                        matches |= {
-                            frozenset(bound_in(d)) for j in ends for _, _, d in self.meaning.of(veto, last + 1, j)
-                        }
-            can = {
-                d for d in matches if all(all_choices_hold(c, own | d, self.meaning.stream) for c in formula.clauses)
-            }
-            if can and not self.can_change(number, filter, formula):
+    ) -> tuple[dict[int, Mu], frozenset[Gap]] | None:
+        """What is bound in each Across around the atom, and what must not have happened before it; None if it did,
+        whatever comes: later events of those that are compared can only make comparisons fail."""
+        before = dict(run.deciding) if run else {}
+        inside = follow.inside if follow else frozenset[int]()
+        bound = {
+            filter: frozenset((variable, n) for variable in marks)
+            | (before[filter] if filter in inside else frozenset())
+            for filter, (_, marks) in self.atoms[number].decides.items()
+        }
+        gaps = set()
+        if run is not None and follow is not None:
+            for gap in run.gaps:
+                left = {(filter, before[filter]) for filter in gap.across if filter in before and filter not in inside}
+                gaps.add(replace(gap, left=gap.left | left))
+            last = max(position for _, position in run.mu)
+            for veto in follow.vetoes:
+                across = frozenset(f for f in inside if f in self.across and holds_part(veto, self.across[f].number))
+                if across:
+                    gaps.add(Gap(veto, last + 1, n - 1, across))
+        for gap in gaps:
+            open_ = [filter for filter in gap.across if filter in bound and filter in inside]
+            fail = {
+                filter for filter in open_
+                if self.can_change(number, filter, self.across[filter])
+                and n_choices(gap.veto, self.across[filter].number) % 2 == 0  # where it would lift the veto
+            }  # fmt: skip
+            if self.happened(gap, bound, fail):
                 return None
-            found.add((filter, own, frozenset(can)))
-        return found
+        return bound, frozenset(gaps)
+
+    def happened(self, gap: Gap, bound: dict[int, Mu], fail: Collection[int] = ()) -> bool:
+        """Did what must not happen do so, by what is bound now, if the comparisons in `fail` are not TRUE?"""
+        own = {**bound, **dict(gap.left)}
+        never = ((),)  # no side of it is TRUE
+        around = [(replace(self.across[f], clauses=never) if f in fail else self.across[f], own[f]) for f in gap.across]
+        return any(self.happens(gap.veto, around, gap.first, end) for end in range(gap.first, gap.last + 1))
+
+    def happens(self, veto: cel.Formula, around: list[tuple[cel.Across, Mu]], first: int, end: int) -> bool:
+        """Is there a match of a negated part, given what is bound in the Acrosses that decide about it or in it?"""
+        for across, mu in around:
+            veto = known_in(veto, across, mu)
+        asked = veto.number if isinstance(veto, cel.Candidate) else None
+        stream, own = self.meaning.stream, [(across, mu) for across, mu in around if across.number == asked]
+        return any(
+            all(all_choices_hold(clause, mu | frozenset(bound_in(d)), stream) for across, mu in own
+                for clause in across.clauses)
+            for _, _, d in self.meaning.of(veto, first, end)
+        )  # fmt: skip
 
     def take(self, number: int, n: int, run: Run | None, follow: Follow | None = None) -> Run | None:
         """The run after event n was bound to the atom, None if that does not accept it. Conditions are checked as far
@@ -584,21 +624,21 @@ class Runs:
             if not holds_so_far:
                 return None
             compared.add((filter, own))
-        vetoed = self.vetoing(number, n, run, follow)
-        if vetoed is None:
+        looked = self.looking_on(number, n, run, follow)
+        if looked is None:
             return None
+        deciding, gaps = looked
         mu = frozenset((variable, n) for variable in atom.marks) | (run.mu if run else frozenset())
         start = run.start if run else n
-        return Run(number, start, mu, frozenset(sides), frozenset(compared), frozenset(vetoed))
+        return Run(number, start, mu, frozenset(sides), frozenset(compared), frozenset(deciding.items()), gaps)
 
     def available(self, follow: Follow, run: Run, n: int) -> bool:
         """Whether the follower may be bound to event n: nothing lies between behind `:`, and no veto behind `!`."""
         last = max(position for _, position in run.mu)
         if follow.contiguous and n > last + 1:
             return False
-        if any(can for filter, _, can in run.vetoed if filter not in follow.inside):
-            return False
-        ordinary = [veto for veto in follow.vetoes if not isinstance(veto, cel.Candidate)]
+        numbers = [self.across[filter].number for filter in follow.inside if filter in self.across]
+        ordinary = [veto for veto in follow.vetoes if not any(holds_part(veto, number) for number in numbers)]
         return not self.meaning.occurs(ordinary, last + 1, n - 1)
 
     def taking(self) -> Iterator[set[Run]]:
@@ -621,14 +661,20 @@ class Runs:
     def matches(self) -> Iterator[list[Complex]]:
         """The matches that end at 0, at 1, …"""
         for n, taken in enumerate(self.taking()):
-            ended = [run for run in taken if run.atom in self.whole.last and not any(can for _, _, can in run.vetoed)]
+            ended = [
+                run for run in taken
+                if run.atom in self.whole.last and not any(self.happened(gap, dict(run.deciding)) for gap in run.gaps)
+            ]  # fmt: skip
             yield [c for c in {(run.start, n, run.mu) for run in ended} if self.survives(c)]
 
     def survives(self, c: Complex) -> bool:
         """Did what must not happen before or after it not happen?"""
         seen: Mu = frozenset()
         for absence in self.absences:
-            found = list(self.meaning.surviving(absence, c))
+            vetoes = absence.vetoes
+            for across in self.around:
+                vetoes = tuple(known_in(veto, across, frozenset(bound_in(c[2]))) for veto in vetoes)
+            found = list(self.meaning.surviving(replace(absence, vetoes=vetoes), c))
             if not found:
                 return False
             seen |= found[0][2] - c[2]
@@ -638,6 +684,21 @@ class Runs:
             for name, d in seen
             if name == f"{SIGHTING}{across.number}"
         )
+
+
+def n_choices(veto: cel.Formula, number: int) -> int:
+    """How many parts that make complex events of their own are there from a negated part to another inside it?"""
+    if isinstance(veto, cel.Candidate):
+        return 0 if veto.number == number else n_choices(veto.inner, number)
+    inside = first_choice(veto, number)
+    return 1 + (0 if inside is None else n_choices(inside, number))
+
+
+def known_in(veto: cel.Formula, across: cel.Across, around: Mu) -> cel.Formula:
+    """A negated part in which what is bound around another one inside it is known."""
+    if isinstance(veto, cel.Candidate):
+        return veto if veto.number == across.number else replace(veto, inner=known_in(veto.inner, across, around))
+    return Known(veto, across.number, across.clauses, around) if holds_part(veto, across.number) else veto
 
 
 def as_match(complex_event: Complex) -> Match:

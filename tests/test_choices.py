@@ -6,6 +6,7 @@ the end, by what its runs have seen.
 
 from __future__ import annotations
 
+import random
 from functools import cache
 from itertools import product
 
@@ -70,25 +71,68 @@ def clause(text: str) -> tuple[cel.Comparison]:
     return (cel.Comparison(cel.Term(left, "v"), op, cel.Term(right, "v")),)
 
 
+Rows = tuple[tuple[str, int], ...]
+
+
 @cache
-def streams() -> list[oracle.Event]:
-    """All of up to five rows of two kinds with two values, each with a key of its own."""
+def short() -> list[Rows]:
+    """All of up to five rows of two kinds with two values."""
     rows = tuple(product("AB", (1, 2)))
-    every = [stream for length in range(1, 6) for stream in product(rows, repeat=length)]
-    return [
-        oracle.Event(frozenset({kind}), n, number, (("v", v),))
-        for number, stream in enumerate(every)
-        for n, (kind, v) in enumerate(stream)
-    ]
+    return [stream for length in range(1, 6) for stream in product(rows, repeat=length)]
+
+
+@cache
+def longer() -> list[Rows]:
+    """Some of up to ten rows of four kinds; in half of them there is room between two D."""
+    pick, found = random.Random(5), []
+    for n in range(1200):
+        inside = "".join(pick.choice("AABBC") for _ in range(pick.randint(3, 9)))
+        kinds = f"AD{inside[:6].replace('C', 'A')}DC" if n % 2 else inside
+        found.append(tuple((kind, pick.randint(1, 2)) for kind in kinds))
+    return found
+
+
+END = event("C", "z")  # skip till next match would take a B that x could be
+ROUND = cel.Absent(event("A", "y"), (GAP,), END)
+NEXT_MATCH: dict[str, tuple[cel.Formula, str]] = {
+    "what came before": (ROUND, "x = y"),
+    "what ends it": (ROUND, "x < z"),
+    "both": (ROUND, "x >= y, x <> z"),
+    "what is to come": (cel.Sequence(ROUND, event("A", "w")), "x <> w"),
+    "all rounds": (cel.Iteration(ROUND), "x = z"),
+    "itself compared": (
+        cel.Across(
+            cel.Absent(event("A", "y"), (cel.Candidate(GAP, 1),), END),
+            1,
+            ((cel.Comparison(cel.Term("a", "v"), "=", cel.Term("y", "v")),),),
+        ),
+        "x = z",
+    ),
+    "twice": (cel.Absent(event("A", "y"), (cel.Absent(event("D", "v"), (GAP,), event("D", "w")),), END), "x = z"),
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_all_short_streams(shape: str) -> None:
-    inner, conditions = SHAPES[shape]
+    check(*SHAPES[shape], Options(), short())
+
+
+@pytest.mark.parametrize("shape", NEXT_MATCH)
+def test_skip_till_next_match(shape: str) -> None:
+    check(*NEXT_MATCH[shape], Options("NEXT_MATCH"), longer())
+
+
+def check(inner: cel.Formula, conditions: str, options: Options, streams: list[Rows]) -> None:
+    """The engine gives for each stream what the oracle gives, which is not what it would be without comparing."""
     formula = cel.Across(inner, 0, tuple(clause(text) for text in conditions.split(", ")))
-    program, events = harness.compiled(formula), streams()
+    events = [
+        oracle.Event(frozenset({kind}), n, number, (("v", v),))
+        for number, stream in enumerate(streams)
+        for n, (kind, v) in enumerate(stream)
+    ]
+    program = harness.compiled(formula, None, options)
     found = harness.unique(harness.run_whole(program, harness.rows_of(program, events, keyed=True)))
-    expected = harness.expected_matches(formula, events, keyed=True)
+    expected = harness.expected_matches(formula, events, None, True, options=options)
     assert found == {key: matches for key, matches in expected.items() if matches}
-    always = harness.expected_matches(oracle.put(inner, GAP.vetoes[0], event("B", "x")), events, keyed=True)
-    assert expected != always, "comparing makes no difference"
+    always = oracle.put(inner, GAP.vetoes[0], event("B", "x"))
+    assert expected != harness.expected_matches(always, events, None, True, options=options), "nothing is compared"

@@ -24,7 +24,6 @@ from strategies import COMPARING, EVERY, OPERATORS, RULES, SIMPLE, Asked, Row
 
 import cersql
 from planner import cel
-from planner.across import inside_choices, is_split
 from planner.errors import PlanError
 from planner.physical import plan
 from planner.query import Query, Skip
@@ -129,10 +128,6 @@ def numbered_anew(asked: Asked, events: Sequence[oracle.Event], seed: int) -> di
 def agree(asked: Asked, rows: Sequence[Row], seed: int, keyed: bool = False) -> None:
     numbers = [part.number for part in strategies.subformulas(asked.formula) if isinstance(part, cel.Across)]
     assume(len(set(numbers)) == len(numbers))
-    if asked.options.strategy == "NEXT_MATCH" and is_split(inside_choices(asked.formula)):
-        with pytest.raises(PlanError, match="ACROSS"):
-            harness.compiled(asked.formula, asked.window, asked.options)
-        assume(False)
     rows = affordable(asked, rows, keyed)
     events = [row.event() for row in rows]
     try:

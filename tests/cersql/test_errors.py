@@ -174,8 +174,6 @@ def test_automaton_limit_names_both_numbers() -> None:
 
 
 PLAN = {
-    "ACROSS": "FROM t PATTERN SEQ(A a, !(SEQ(B, !C c, D)), D d) WHERE a.k < c.k ORDER BY ts "
-    "SEMANTICS SKIP TILL NEXT MATCH RETURN *",
     "TIMEOUTS": "FROM t PATTERN SEQ(A a, !B b, C c) UNLESS D WHERE a.k < b.k ORDER BY ts RETURN * WITH TIMEOUTS",
 }
 
