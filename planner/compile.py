@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner import cel
+from planner.across import inside_choices
 from planner.automaton import Automaton, distinct_guards, relabel, trim
 from planner.cea import to_cea
 from planner.choice import AROUND, absence_outside, choice, contains, without_choice_before
@@ -67,7 +68,7 @@ def lowered(
         if contains(formula, (cel.Across,)) and not is_watched(formula):
             hint = "Leave WITH TIMEOUTS out, or write only sequences, loops and OR around it."
             raise PlanError("TIMEOUTS", found="comparisons with what must not happen, in such a pattern,", hint=hint)
-        watched = Watched(push_filters(absence_outside(formula)), window, strategy == "NEXT_MATCH")
+        watched = Watched(push_filters(absence_outside(inside_choices(formula))), window, strategy == "NEXT_MATCH")
     if strategy == "ALL" and consume == "NONE" and skip is None and is_flat(formula):
         automaton = automaton_of(formula, variables)
         made = Lowered(lower(automaton, window, variables), distinct_guards(automaton.transitions), automaton)

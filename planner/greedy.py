@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import combinations, combinations_with_replacement
+from types import UnionType
 from typing import NamedTuple
 
 from planner import cel
-from planner.across import holds, way
+from planner.across import holds, vetoes_of, way
 from planner.automaton import NOTHING, TRUE, Automaton, Transition, trim
 from planner.cea import MAX_STATES
 from planner.compose import Composer
@@ -58,10 +59,10 @@ def gathered(formula: cel.Formula) -> cel.Formula:
     return whole
 
 
-def is_around(across: cel.Across) -> bool:
+def is_around(across: cel.Across, sides: type | UnionType = cel.NotBefore | cel.NotAfter) -> bool:
     """Does it decide about what must not happen before or after the whole?"""
-    around = [part for part in way(across.inner, across.number) if isinstance(part, cel.NotBefore | cel.NotAfter)]
-    return any(holds(veto, across.number) for part in around for veto in part.vetoes)
+    around = [part for part in way(across.inner, across.number) if isinstance(part, sides)]
+    return any(holds(veto, across.number) for part in around for veto in vetoes_of(part))
 
 
 SIMPLE = (

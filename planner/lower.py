@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner import cel
-from planner.across import inside_choices, is_split, way
+from planner.across import inside_choices, is_split
 from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
 from planner.cel import Predicate
 from planner.choice import COMPARES, REGISTERS, Choice, absence_outside, contains, searches_each_window
@@ -211,9 +211,7 @@ def _with_timeouts(program: rt.Program, watch: Watch, composer: Composer) -> rt.
 
 def is_watched(formula: cel.Formula) -> bool:
     """Can it be told how far runs come which what must not happen ends by comparisons? That the positions say."""
-    if is_split(inside_choices(formula)):
-        return False
-    formula = gathered(push_filters(absence_outside(formula)))
+    formula = gathered(push_filters(absence_outside(inside_choices(formula))))
     while isinstance(formula, (cel.NotBefore, cel.NotAfter)) or (
         isinstance(formula, cel.Across) and is_around(formula)
     ):
@@ -231,7 +229,7 @@ def watching(watched: Watched, composer: Composer) -> Watch:
     after: list[nodes.Deciding] = []  # by what the match is compared with what follows it
     before: list[cel.Across] = []
     while isinstance(formula, cel.Across) and is_around(formula):
-        if isinstance(way(formula.inner, formula.number)[-1], cel.NotAfter):
+        if is_around(formula, cel.NotAfter):
             after.append(composer.deciding(formula))
         else:
             before.append(formula)

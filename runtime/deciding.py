@@ -201,7 +201,7 @@ class AcrossMachine(Machine):
             if target is not None and (after != bound or left != held):
                 left = self._deciding.left(after, left)
                 if any(map(prevents, left)):
-                    continue
+                    target = None
             if mask == REPORT and not ends:
                 continue
             if target is not None or ends or self._shows:

@@ -14,6 +14,7 @@ import harness
 import oracle
 import pytest
 import strategies
+import test_timeouts
 from harness import Options
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,14 +123,30 @@ def test_skip_till_next_match(shape: str) -> None:
     check(*NEXT_MATCH[shape], Options("NEXT_MATCH"), longer())
 
 
-def check(inner: cel.Formula, conditions: str, options: Options, streams: list[Rows]) -> None:
-    """The engine gives for each stream what the oracle gives, which is not what it would be without comparing."""
-    formula = cel.Across(inner, 0, tuple(clause(text) for text in conditions.split(", ")))
-    events = [
+@pytest.mark.parametrize("strategy", ["ALL", "NEXT_MATCH"])
+@pytest.mark.parametrize("shape", NEXT_MATCH)
+def test_timeouts_beside_it(shape: str, strategy: str) -> None:
+    formula, events = compared(*NEXT_MATCH[shape]), events_of(longer()[:60])
+    shown = test_timeouts.check(formula, events, cel.Window("events", 7), Options(strategy), keyed=True)
+    assert any(shown.values())
+
+
+def compared(inner: cel.Formula, conditions: str) -> cel.Formula:
+    return cel.Across(inner, 0, tuple(clause(text) for text in conditions.split(", ")))
+
+
+def events_of(streams: list[Rows]) -> list[oracle.Event]:
+    """Each stream with a key of its own."""
+    return [
         oracle.Event(frozenset({kind}), n, number, (("v", v),))
         for number, stream in enumerate(streams)
         for n, (kind, v) in enumerate(stream)
     ]
+
+
+def check(inner: cel.Formula, conditions: str, options: Options, streams: list[Rows]) -> None:
+    """The engine gives for each stream what the oracle gives, which is not what it would be without comparing."""
+    formula, events = compared(inner, conditions), events_of(streams)
     program = harness.compiled(formula, None, options)
     found = harness.unique(harness.run_whole(program, harness.rows_of(program, events, keyed=True)))
     expected = harness.expected_matches(formula, events, None, True, options=options)
