@@ -100,7 +100,7 @@ def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str
     if (parts.before or parts.after) and (choice.consume != "NONE" or choice.skip is not None):
         return "what is consumed or skipped beside an absence before or after the match"
     if is_split(choice.formula):
-        return "what must not happen is compared inside a choice"
+        return "what must not happen is compared with events outside of a strategy or negated part around it"
     if not is_simple(parts.formula):
         return "an operator that is more than a sequence, a loop or an OR"
     composer, rule = Composer(), "registers" if choice.skip is None else "skipping"
