@@ -35,6 +35,7 @@ from cersql.statements import (
 from cersql.stream_statements import ShowStreams, StartStream, StopStream
 from runtime.errors import CersqlError, Span
 from spark_ext import functions, patterns, streams, views
+from spark_ext.streaming import few_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -177,11 +178,15 @@ class _Command:
             raise BindError("STREAM_EXISTS", span=found.span, name=found.name, hint=hint)
         text = self.sql[found.query.start : found.query.end]
         inner = find(text)
-        df = self.plan(found.query).frame() if isinstance(inner, Whole) else api.sql(self.spark, text)
-        if not df.isStreaming:
-            hint = "Read the source by spark.readStream and make a view of it; over a table, CREATE TABLE AS will do."
-            raise BindError("NO_STREAM", span=found.query, name=found.name, hint=hint)
-        streams.start(df, found.name, found.table, found.checkpoint, found.trigger)
+        with few_partitions(self.spark):
+            df = self.plan(found.query).frame() if isinstance(inner, Whole) else api.sql(self.spark, text)
+            if not df.isStreaming:
+                raise BindError(
+                    "NO_STREAM", span=found.query, name=found.name,
+                    hint="Read the source by spark.readStream and make a view of it; over a table, CREATE TABLE AS "
+                    "will do.",
+                )  # fmt: skip
+            streams.start(df, found.name, found.table, found.checkpoint, found.trigger)
         return views.nothing(self.spark)
 
     # ------------------------------------------------------------ definitions

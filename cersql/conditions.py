@@ -196,8 +196,8 @@ class Conditions:
                 other = inside[0] if ref is not inside[0] else ref
                 raise BindError(
                     "TWO_NEGATED_PARTS", span=ref.span, first=other.written, second=ref.written,
-                    hint="Each negated part has conditions of its own: join them with AND, and give every part a name. One "
-                    "that stands inside another is compared with it by a FILTER in that.",
+                    hint="Each negated part has conditions of its own: join them with AND, and give every part a name. "
+                    "One that stands inside another is compared with it by a FILTER in that.",
                 )  # fmt: skip
         for side, _ in clause:
             found = [node for node in walk(side.nodes) if isinstance(node, Ref)]

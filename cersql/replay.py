@@ -69,22 +69,25 @@ def _streamed(
     df: DataFrame, query: str, time: str, place: Path, disorder: float, batches: int, seed: int
 ) -> tuple[list[Any], int]:
     from spark_ext import arrivals
+    from spark_ext.streaming import few_partitions
 
     spark, sink = df.sparkSession, f"cersql_replay_{uuid.uuid4().hex}"
     stream = arrivals.read(spark, df.schema, place / "rows")
     if plan_query(spark, query, Span(0, len(query)), given=df).compiled.query.watermark_us is None:
         stream = stream.withWatermark(time, f"{max(1, round(1000 * disorder))} milliseconds")
-    # Whether it can run as a stream at all is said before anything is written.
-    matched = plan_query(spark, query, Span(0, len(query)), given=stream).frame()
+    with few_partitions(spark):
+        # Whether it can run as a stream at all is said before anything is written.
+        matched = plan_query(spark, query, Span(0, len(query)), given=stream).frame()
     arrivals.write(df, time, place / "rows", batches, arrivals.Disorder(disorder, seed), ended=True)
-    running = (
+    writer = (
         matched.writeStream.format("memory")
         .queryName(sink)
         .outputMode("append")
         .option("checkpointLocation", str(place / "checkpoint"))
         .trigger(availableNow=True)
-        .start()
     )
+    with few_partitions(spark):
+        running = writer.start()
     try:
         running.awaitTermination()
         return spark.table(sink).collect(), len(running.recentProgress)

@@ -22,6 +22,8 @@ import dataclasses
 import hashlib
 import logging
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +43,7 @@ from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, ROWS, Ma
 
 SLAB_COLUMN = "__cersql_slab"
 BUCKETS_SETTING, SLABS_SETTING = "cersql.stream.buckets", "cersql.stream.slabs"
+PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
 BUCKETS_PER_CORE = 4
 SLABS = 32  # in a bucket
 MOST_SHOWN = 500  # characters of a query
@@ -75,6 +78,7 @@ class Streaming(Batch):
     def frame(self) -> DataFrame:
         """The matches, as the engine gives them."""
         _choose_store(self.spark)
+        self._warn_of_empty_tasks()
         rows = self._rows(f"{self._slab_sql()} AS {SLAB_COLUMN}")
         task = self.stream_task(tuple(rows.columns))
         packed = mapped(rows, partial(pack, SLAB_COLUMN, self.slabs), _PACKED)
@@ -148,6 +152,16 @@ class Streaming(Batch):
 
     # ------------------------------------------------------------ buckets
 
+    def _warn_of_empty_tasks(self) -> None:
+        """Spark gives a stateful operator as many tasks as there are shuffle partitions, and each opens its state."""
+        tasks = int(self.spark.conf.get(PARTITIONS_SETTING) or 200)
+        if tasks > 2 * self.buckets:
+            logger.warning(
+                "%d of the %d tasks of each micro-batch will open a state store for nothing: "
+                "SET %s = %d before the stream starts.",
+                tasks - self.buckets, tasks, PARTITIONS_SETTING, self.buckets,
+            )  # fmt: skip
+
     def _slab_sql(self) -> str:
         if not self.keys or self._interleaved:
             return "0"
@@ -187,6 +201,17 @@ def told(plan: PhysicalPlan, catalog: SparkCatalog) -> list[str]:
     if made.keys:
         where = f"keys are hashed to {made.buckets} buckets of {made.slabs} slabs"
     return [f"stream: {where}", f"  rows wait for the watermark, then are held {span}", f"  given out when {known}"]
+
+
+@contextmanager
+def few_partitions(spark: SparkSession) -> Iterator[None]:
+    """A query keeps the number of shuffle partitions that it starts with: no more than there are buckets."""
+    before = spark.conf.get(PARTITIONS_SETTING) or "200"
+    spark.conf.set(PARTITIONS_SETTING, str(min(int(before), buckets(spark))))
+    try:
+        yield
+    finally:
+        spark.conf.set(PARTITIONS_SETTING, before)
 
 
 def buckets(spark: SparkSession) -> int:

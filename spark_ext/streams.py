@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_ext.streaming import METRICS_NAME, buckets
+from spark_ext.streaming import METRICS_NAME
 
-PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
 COLUMNS = ("name", "status", "table", "events", "matches", "late", "state_rows", "state_bytes", "watermark",
            "checkpoint", "error")  # fmt: skip
 _lock = threading.RLock()
@@ -112,8 +109,7 @@ def start(df: DataFrame, name: str, table: str, checkpoint: str | None, trigger:
             writer = writer.trigger(availableNow=True)
         elif trigger is not None:
             writer = writer.trigger(processingTime=trigger)
-        with _few_partitions(spark):
-            query = writer.toTable(table)
+        query = writer.toTable(table)
         old = _streams.get(name.casefold())
         if old is not None:
             _forget(old)
@@ -156,14 +152,3 @@ def _adopted(df: DataFrame, table: str) -> None:
     place = Path(urlparse(_warehouse(spark)).path, table.strip("`").lower())
     if (place / "_spark_metadata").is_dir():
         spark.catalog.createTable(table, path=str(place), source="parquet", schema=df.schema)
-
-
-@contextmanager
-def _few_partitions(spark: SparkSession) -> Iterator[None]:
-    """A query keeps the number of shuffle partitions that it starts with: no more than there are buckets."""
-    before = spark.conf.get(PARTITIONS_SETTING) or "200"
-    spark.conf.set(PARTITIONS_SETTING, str(min(int(before), buckets(spark))))
-    try:
-        yield
-    finally:
-        spark.conf.set(PARTITIONS_SETTING, before)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sparks
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from pyspark.sql.types import StructType
 
 import cersql
@@ -198,12 +199,32 @@ def test_what_a_stream_cannot_do(session: SparkSession, tmp_path: Path, name: st
     assert caught.value.line == 1
 
 
-def test_unbounded_can_be_allowed(session: SparkSession) -> None:
+def test_unbounded_can_be_allowed(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a replay has no more tasks than buckets, whatever the session's number of shuffle partitions."""
     text = "PATTERN A a ; B b : C c ORDER BY ts RETURN a.id + b.v AS x, c.m AS m, c.d AS d HAVING b.v > 20"
-    with sparks.settings(session, cersql__stream__allowUnbounded="true"):
+    start, tasks = DataStreamWriter.start, []
+
+    def noted(writer: DataStreamWriter) -> StreamingQuery:
+        tasks.append(session.conf.get("spark.sql.shuffle.partitions"))
+        return start(writer)
+
+    monkeypatch.setattr(DataStreamWriter, "start", noted)
+    many = {"spark.sql.shuffle.partitions": "200", "cersql.stream.buckets": "3"}
+    with sparks.settings(session, cersql__stream__allowUnbounded="true", **many):
         found = cersql.replay(session, "events", text, batches=2)
+        assert session.conf.get("spark.sql.shuffle.partitions") == "200"
+    assert tasks == ["3"]
     assert found.same, str(found)
     assert found.matches > 0
+
+
+def test_empty_tasks_are_told(session: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    df = stream(session, tmp_path / "rows")
+    for tasks, told in ((6, False), (200, True)):
+        caplog.clear()
+        with sparks.settings(session, cersql__stream__buckets=3, spark__sql__shuffle__partitions=tasks):
+            cersql.match(df, PATTERN)
+        assert ("SET spark.sql.shuffle.partitions = 3 before the stream starts" in caplog.text) == told
 
 
 def test_a_stream_and_a_table_do_not_mix(session: SparkSession, tmp_path: Path) -> None:
