@@ -19,6 +19,7 @@ from planner.sql import Sql
 from runtime.errors import Span
 
 EACH, EARLIER, LATER = "each", "earlier", "later"
+OF_THREE = {"previous": "first", "next": "last"}  # what has no index is in the middle
 Event = tuple[str, str]  # a variable, and which of its events
 
 _OPERATORS = {"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
@@ -75,10 +76,12 @@ def events_of(nodes: Sequence[Node], modes: Mapping[str, str]) -> list[Event]:
 
 
 def which(ref: Ref, modes: Mapping[str, str]) -> str:
-    """Which event a reference means, where the clause looks at neighbours ('previous' or 'next') of its variable."""
+    """Which event a reference means, where the clause looks at the 'previous', the 'next' or 'both' of its variable."""
     mode = modes.get(ref.variable)
     if mode is None:
         return EACH
+    if mode == "both":
+        return OF_THREE.get(str(ref.index), "middle")
     if mode == "previous":
         return EARLIER if ref.index == "previous" else LATER
     return LATER if ref.index == "next" else EARLIER
@@ -87,19 +90,23 @@ def which(ref: Ref, modes: Mapping[str, str]) -> str:
 def modes_of(parts: Sequence[Sequence[Node]]) -> dict[str, str]:
     """For each variable of whose consecutive events a clause speaks, by which neighbour it does."""
     modes: dict[str, str] = {}
-    for nodes in parts:
-        for node in walk(nodes):
-            if isinstance(node, Call) and node.function in ("INCREASING", "DECREASING"):
-                for ref in node.arguments:
-                    if isinstance(ref, Ref):
-                        modes.setdefault(ref.variable, "previous")
-            if not isinstance(node, Ref) or node.index not in ("previous", "next"):
-                continue
-            if modes.setdefault(node.variable, str(node.index)) != node.index:
+    trends = set[str]()  # the variables of whose neighbours INCREASING and DECREASING speak
+    every = [node for nodes in parts for node in walk(nodes)]
+    for node in every:
+        if isinstance(node, Call) and node.function in ("INCREASING", "DECREASING"):
+            trends |= {ref.variable for ref in node.arguments if isinstance(ref, Ref)}
+    modes.update(dict.fromkeys(trends, "previous"))
+    for node in every:
+        if not isinstance(node, Ref) or node.index not in ("previous", "next"):
+            continue
+        if modes.setdefault(node.variable, str(node.index)) != node.index:
+            if node.variable in trends:
                 raise BindError(
-                    "NOT_SUPPORTED_YET", span=node.span, construct="A condition on three consecutive events",
-                    hint="Join two conditions with AND, one on each pair.",
+                    "NOT_SUPPORTED_YET", span=node.span,
+                    construct="[i+1] in one condition with INCREASING or DECREASING",
+                    hint="Join the two with AND, or compare with [i-1] in place of INCREASING.",
                 )  # fmt: skip
+            modes[node.variable] = "both"
     return modes
 
 

@@ -44,7 +44,8 @@ class Window:
 class Term:
     """An attribute of an event of a variable, as Spark SQL over the bare columns.
 
-    `of`: 'each' event; or, where a clause speaks of consecutive events of the variable, the 'earlier' or 'later' one.
+    `of`: 'each' event; or, where a clause speaks of two consecutive events of the variable, the 'earlier' or 'later'
+    one; where it speaks of three, the 'first', 'middle' or 'last'.
     """
 
     variable: str
@@ -276,7 +277,7 @@ class Compare(Formula):
     """⟦φ FILTER (Q₁ OR Q₂ …)⟧, where a side compares two events: C for which, whatever event of C is chosen for each
     variable that the sides name, some side is TRUE; so C with a variable that is empty is kept.
 
-    Of a variable of which some side names the earlier or later event, pairs of consecutive events are chosen.
+    Of a variable of which some side names one of two or three consecutive events, so many are chosen.
     """
 
     inner: Formula

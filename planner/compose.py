@@ -252,12 +252,11 @@ class Composer:
         return self.terms.setdefault((sql, type), len(self.terms))
 
     def compared(self, sides: tuple[cel.Comparison | cel.Test, ...]) -> nodes.Compared:
-        pairs = _pairs_of(sides)
-        number = {variable: i for i, variable in enumerate(pairs)}
+        in_a_row = _in_a_row(sides)
+        number = {variable: i for i, variable in enumerate(in_a_row)}
 
         def operand(part: cel.Term | cel.Test, what: int) -> nodes.Operand:
-            later = pairs[part.variable] and part.of != "earlier"
-            return nodes.Operand(number[part.variable], int(later), what)
+            return nodes.Operand(number[part.variable], _which(part.of, in_a_row[part.variable]), what)
 
         comparisons, tests = [], []
         for side in sides:
@@ -266,7 +265,7 @@ class Composer:
             else:
                 left, right = (operand(part, self.term(part.sql, side.type)) for part in (side.left, side.right))
                 comparisons.append((left, side.op, right))
-        choices = tuple(nodes.Choice(self.mask(frozenset({v})), both) for v, both in pairs.items())
+        choices = tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in in_a_row.items())
         return nodes.Compared(choices, tuple(comparisons), tuple(tests))
 
     def deciding(self, across: cel.Across) -> nodes.Deciding:
@@ -274,19 +273,19 @@ class Composer:
         number, clauses = across.number, across.clauses
         choices_around = [p for p in way(across.inner, number) if isinstance(p, cel.Pending) and p.number == number]
         own = [cel.variables(part) for part in (across.inner, *choices_around)]
-        choices: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}  # terms and guards
+        choices: dict[tuple[str, int], tuple[list[int], list[int]]] = {}  # terms and guards
         made = []
         for sides in clauses:
-            pairs = _pairs_of(sides)
+            in_a_row = _in_a_row(sides)
 
             def operand(
-                part: cel.Term | cel.Test, kind: int, what: int, pairs: dict[str, bool] = pairs
-            ) -> tuple[tuple[str, bool], int, int, int]:
-                key = part.variable, pairs[part.variable]
+                part: cel.Term | cel.Test, kind: int, what: int, in_a_row: dict[str, int] = in_a_row
+            ) -> tuple[tuple[str, int], int, int, int]:
+                key = part.variable, in_a_row[part.variable]
                 numbers = choices.setdefault(key, ([], []))[kind]
                 if what not in numbers:
                     numbers.append(what)
-                return key, int(pairs[part.variable] and part.of != "earlier"), kind, what
+                return key, _which(part.of, in_a_row[part.variable]), kind, what
 
             comparisons = [
                 (
@@ -301,13 +300,13 @@ class Composer:
             made.append((comparisons, tests))
         index = {key: i for i, key in enumerate(choices)}
 
-        def placed(found: tuple[tuple[str, bool], int, int, int]) -> nodes.Operand:
+        def placed(found: tuple[tuple[str, int], int, int, int]) -> nodes.Operand:
             key, which, kind, what = found
             terms, guards = choices[key]
             return nodes.Operand(index[key], which, guards.index(what) + len(terms) if kind else terms.index(what))
 
         profiles = nodes.Profiles(
-            choices=tuple(nodes.Choice(self.mask(frozenset({v})), both) for v, both in choices),
+            choices=tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in choices),
             terms=tuple(tuple(terms) for terms, _ in choices.values()),
             guards=tuple(tuple(guards) for _, guards in choices.values()),
             levels=tuple(nodes.NEGATED if (at := level_of(v, own)) is None else at for v, _ in choices),
@@ -326,13 +325,24 @@ class Composer:
         return mask, -2 - guard
 
 
-def _pairs_of(sides: tuple[cel.Comparison | cel.Test, ...]) -> dict[str, bool]:
-    """The variables of an OR, and whether consecutive events of them are chosen, two by two."""
-    pairs: dict[str, bool] = {}
+OF_THREE = ("first", "middle", "last")
+
+
+def _in_a_row(sides: tuple[cel.Comparison | cel.Test, ...]) -> dict[str, int]:
+    """The variables of an OR, and how many consecutive events of each it speaks of."""
+    found: dict[str, int] = {}
     for side in sides:
         for part in (side,) if isinstance(side, cel.Test) else (side.left, side.right):
-            pairs[part.variable] = pairs.get(part.variable, False) or part.of != "each"
-    return pairs
+            many = 1 if part.of == "each" else 3 if part.of in OF_THREE else 2
+            found[part.variable] = max(found.get(part.variable, 1), many)
+    return found
+
+
+def _which(of: str, in_a_row: int) -> int:
+    """Of so many consecutive events; 'each' beside the earlier of two is the later."""
+    if in_a_row == 1:
+        return 0
+    return OF_THREE.index(of) if of in OF_THREE else int(of != "earlier")
 
 
 def masks(node: nodes.Node) -> frozenset[int]:

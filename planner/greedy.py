@@ -196,7 +196,7 @@ def agreements(terms: tuple[tuple[str | None, str], ...], type: str, composer: C
     for (x, a), (y, b) in combinations_with_replacement(terms, 2):
         masks = (VISIBLE if v is None else composer.mask(frozenset({v})) for v in (x, y))
         left, right = composer.term(a, type), composer.term(b, type)
-        choices = tuple(nodes.Choice(mask, False) for mask in masks)
+        choices = tuple(nodes.Choice(mask, 1) for mask in masks)
         found.append(nodes.Compared(choices, ((nodes.Operand(0, 0, left), "=", nodes.Operand(1, 0, right)),)))
     return found
 

@@ -159,7 +159,7 @@ class Clauses:
             raise NotByRegisters(f"the operator {op}")
         if left.choice == right.choice:
             return self._of_one(number, clause)
-        if any(choice.pairs for choice in clause.choices):
+        if any(choice.in_a_row > 1 for choice in clause.choices):
             raise NotByRegisters("consecutive events of one variable compared with another's")
         n = len(clause.choices)
         places = [self._where(lambda p, k=k: k in self._choices(p, number)) for k in range(n)]  # type: ignore[misc]
@@ -179,7 +179,9 @@ class Clauses:
         """One comparison of two attributes of an event, or of two consecutive events of a variable."""
         ((left, op, right),) = clause.comparisons
         places = self._where(lambda p: left.choice in self._choices(p, number))
-        if not clause.choices[left.choice].pairs:
+        if clause.choices[left.choice].in_a_row > 2:
+            raise NotByRegisters("a comparison with the next but one")
+        if clause.choices[left.choice].in_a_row == 1:
             ops = [(nodes.OWN + CHECKS[op], left.number, right.number)]
             return Clause(number, range(0), dict.fromkeys(places, ops))
         if left.which == right.which:
@@ -191,7 +193,7 @@ class Clauses:
 
     def _either(self, number: int, clause: Compared) -> Clause:
         """An OR with comparisons. What is bound by several events must be bound last, to be asked one by one."""
-        if any(choice.pairs for choice in clause.choices):
+        if any(choice.in_a_row > 1 for choice in clause.choices):
             raise NotByRegisters("an OR of comparisons of consecutive events")
         if any(op not in CHECKS for _, op, _ in clause.comparisons):
             raise NotByRegisters("an OR of comparisons, and the operator <=>")
@@ -265,7 +267,7 @@ class Clauses:
         ((left, op, right),) = clause.comparisons
         if op not in CHECKS:
             raise NotByRegisters(f"the operator {op}")
-        if profiles.choices[left.choice].pairs or profiles.choices[right.choice].pairs:
+        if any(profiles.choices[o.choice].in_a_row > 1 for o in (left, right)):
             raise NotByRegisters("what must not happen is compared with consecutive events")
         terms = [profiles.terms[o.choice][o.number] for o in (left, right)]
         inside = [profiles.levels[o.choice] == nodes.NEGATED for o in (left, right)]

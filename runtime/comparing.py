@@ -36,13 +36,19 @@ def compares(op: str, left: int | None, right: int | None) -> bool:
 
 
 Profile = tuple[int | bool | None, ...]  # what the sides ask of one event: its terms, then whether guards hold
-Chosen = tuple[Profile, ...]  # one event of a choice, or two consecutive ones
+Chosen = tuple[Profile, ...]  # one event of a choice, or several consecutive ones
+
+
+def nothing_of(choice: nodes.Choice) -> Value:
+    """What is bound where no event is."""
+    return (frozenset(), ()) if choice.in_a_row > 1 else frozenset()
 
 
 class Comparing:
     """One clause: what a run must remember of the events that it has bound, and whether another may be bound.
 
-    For events that is the set of their profiles; for pairs the set of the pairs' and the last event's profile.
+    For events that is the set of their profiles; for several in a row the set of these, and the profiles of the last
+    events, which the next will be chosen with.
     """
 
     def __init__(self, node: nodes.Compared) -> None:
@@ -60,14 +66,19 @@ class Comparing:
             (o.choice, o.which, len(self._terms[o.choice]) + self._guards[o.choice].index(o.number)) for o in node.tests
         ]
         self._extremes = self._only_extremes(node)
-        self.nothing: Value = tuple((frozenset(), None) if c.pairs else frozenset() for c in node.choices)
+        self.nothing: Value = tuple(map(nothing_of, node.choices))
 
     def _place(self, operand: nodes.Operand) -> tuple[int, int, int]:
         return operand.choice, operand.which, self._terms[operand.choice].index(operand.number)
 
     def _only_extremes(self, node: nodes.Compared) -> dict[int, Callable[..., Any]]:
         """Which choice needs no more than its greatest or least value: in a clause that is one inequality of two."""
-        if len(node.comparisons) != 1 or node.tests or len(node.choices) != 2 or any(c.pairs for c in node.choices):
+        if (
+            len(node.comparisons) != 1
+            or node.tests
+            or len(node.choices) != 2
+            or any(c.in_a_row > 1 for c in node.choices)
+        ):
             return {}
         (left, op, right) = node.comparisons[0]
         if op not in ("<", "<=", ">", ">=") or left.choice == right.choice:
@@ -87,20 +98,16 @@ class Comparing:
                 *(symbol.value(t) for t in self._terms[k]),
                 *(symbol.holds(guard) for guard in self._guards[k]),
             )
-            held, last = bound[k] if choice.pairs else (bound[k], None)
-            chosen: Any = (last, profile) if choice.pairs else (profile,)
-            if choice.pairs and last is None:
-                grown: Value = (held, profile)
-            elif chosen in held:
-                grown = (held, profile) if choice.pairs else held
-            elif not self._holds(bound, k, chosen):
-                return None
-            else:
-                grown = held | {chosen}
-                if choice.pairs:
-                    grown = (grown, profile)
-                elif k in self._extremes:
-                    grown = self._extreme(k, grown)
+            several = choice.in_a_row > 1
+            held, last = bound[k] if several else (bound[k], ())
+            chosen: Any = (*last, profile)
+            if len(chosen) == choice.in_a_row and chosen not in held:
+                if not self._holds(bound, k, chosen):
+                    return None
+                held = held | {chosen}
+                if k in self._extremes:
+                    held = self._extreme(k, held)
+            grown: Value = (held, chosen[1 - choice.in_a_row :]) if several else held
             bound = (*bound[:k], grown, *bound[k + 1 :])
         return bound
 
@@ -112,7 +119,9 @@ class Comparing:
 
     def _holds(self, bound: Value, k: int, chosen: Chosen) -> bool:
         """Does some side hold for the new one of choice k with all that the other choices have?"""
-        others = [[chosen] if i == k else (bound[i][0] if c.pairs else bound[i]) for i, c in enumerate(self._choices)]
+        others = [
+            [chosen] if i == k else (bound[i][0] if c.in_a_row > 1 else bound[i]) for i, c in enumerate(self._choices)
+        ]
         return all(map(self._some_side, product(*others)))
 
     def _some_side(self, picked: tuple[Chosen, ...]) -> bool:

@@ -14,22 +14,20 @@ from itertools import product
 from typing import Any
 
 from runtime import nodes
-from runtime.comparing import Chosen, compares
+from runtime.comparing import Chosen, compares, nothing_of
 from runtime.machine import DECIDED, NONE_SEEN, REPORT, Machine, Maker, Move, Sighting, Symbol, Value
 
 Bound = tuple[tuple[int, frozenset[Chosen]], ...]  # what can be chosen, by the number of the choice
 
 
 class Binder:
-    """Remembers what events are chosen from, of the choices of one level: for each the set of profiles, or of pairs and
-    the last profile."""
+    """Remembers what events are chosen from, of the choices of one level: for each the set of profiles, or of several
+    in a row and the last profiles."""
 
     def __init__(self, profiles: nodes.Profiles, level: int) -> None:
         self._profiles = profiles
         self._own = [k for k, at in enumerate(profiles.levels) if at == level]
-        self.nothing: Value = tuple(
-            (frozenset(), None) if profiles.choices[k].pairs else frozenset() for k in self._own
-        )
+        self.nothing: Value = tuple(nothing_of(profiles.choices[k]) for k in self._own)
 
     def bind(self, bound: Value, mask: int, symbol: Symbol) -> Value:
         found = list(bound)
@@ -41,16 +39,18 @@ class Binder:
                 *(symbol.value(t) for t in self._profiles.terms[k]),
                 *(symbol.holds(guard) for guard in self._profiles.guards[k]),
             )
-            if not choice.pairs:
+            if choice.in_a_row == 1:
                 found[i] = bound[i] | {(profile,)}
             else:
                 held, last = bound[i]
-                found[i] = (held if last is None else held | {(last, profile)}, profile)
+                chosen = (*last, profile)
+                held = held | {chosen} if len(chosen) == choice.in_a_row else held
+                found[i] = (held, chosen[1 - choice.in_a_row :])
         return tuple(found)
 
     def chosen(self, bound: Value) -> Bound:
-        pairs = [self._profiles.choices[k].pairs for k in self._own]
-        return tuple((k, b[0] if both else b) for k, b, both in zip(self._own, bound, pairs, strict=True))
+        several = [self._profiles.choices[k].in_a_row > 1 for k in self._own]
+        return tuple((k, b[0] if many else b) for k, b, many in zip(self._own, bound, several, strict=True))
 
 
 class Deciding:

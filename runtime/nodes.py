@@ -69,10 +69,10 @@ class Restrict(Node):
 
 
 class Choice(NamedTuple):
-    """One variable of a Compare, by its mask; `pairs`: consecutive events of it are chosen, two by two."""
+    """One variable of a Compare, by its mask; `in_a_row`: so many consecutive events of it are chosen (1: each)."""
 
     mask: int
-    pairs: bool
+    in_a_row: int
 
 
 class Operand(NamedTuple):

@@ -98,15 +98,18 @@ def true_of(op: str, left: int | None, right: int | None) -> bool:
 
 
 def all_choices_hold(sides: Sequence[cel.Comparison | cel.Test], mu: Mu, stream: Sequence[Event]) -> bool:
-    """Whether some side is TRUE for every choice of one event for each variable (or of two consecutive ones)."""
+    """Whether some side is TRUE for every choice of one event for each variable (or of two or three in a row)."""
     parts = [part for side in sides for part in ([side] if isinstance(side, cel.Test) else [side.left, side.right])]
     choices = []
     for variable in {part.variable for part in parts}:
         held = sorted(position for name, position in mu if name == variable)
-        neighbours = any(part.of != "each" for part in parts if part.variable == variable)
-        events = [{"earlier": a, "later": b, "each": b} for a, b in pairwise(held)] if neighbours else [
-            {"each": p} for p in held
-        ]  # fmt: skip
+        named = {part.of for part in parts if part.variable == variable}
+        if named & {"first", "middle", "last"}:
+            events = [{"first": a, "middle": b, "last": c} for a, b, c in zip(held, held[1:], held[2:])]  # noqa: B905
+        elif named != {"each"}:
+            events = [{"earlier": a, "later": b, "each": b} for a, b in pairwise(held)]
+        else:
+            events = [{"each": p} for p in held]
         # `x.a` beside `x[i-1].a` is the later event; beside NEXT(x.a) the clause says 'earlier' itself.
         choices.append([(variable, chosen) for chosen in events])
     return all(any(side_holds(side, dict(picked), stream) for side in sides) for picked in product(*choices))

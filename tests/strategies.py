@@ -156,10 +156,10 @@ def clauses(draw: st.DrawFn, names: Sequence[str], neighbours: bool) -> tuple[ce
     """An OR of one or two comparisons of events of one or two variables, perhaps with a predicate beside them."""
     chosen = draw(st.lists(st.sampled_from(names), min_size=2, max_size=2))
     both = draw(st.booleans())
+    in_a_row = draw(st.sampled_from((("earlier", "later"), ("earlier", "later"), ("first", "middle", "last"))))
 
     def term(k: int) -> cel.Term:
-        pairs = neighbours and (both or chosen[k] == chosen[0])
-        of = draw(st.sampled_from(("earlier", "later"))) if pairs else "each"
+        of = draw(st.sampled_from(in_a_row)) if neighbours and (both or chosen[k] == chosen[0]) else "each"
         return cel.Term(chosen[k], draw(st.sampled_from(("v", "v", "ts"))), of)
 
     sides: list[cel.Comparison | cel.Test] = [
@@ -167,7 +167,7 @@ def clauses(draw: st.DrawFn, names: Sequence[str], neighbours: bool) -> tuple[ce
         for _ in range(draw(st.sampled_from((1, 1, 1, 2))))
     ]
     if draw(st.integers(0, 5)) == 0:
-        of = "later" if neighbours else "each"
+        of = in_a_row[-1] if neighbours else "each"
         sides.append(cel.Test(chosen[0], draw(st.sampled_from(PREDICATES)), of))
     return tuple(sides)
 
