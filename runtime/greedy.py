@@ -112,7 +112,7 @@ class GreedyMachine(Machine):
 
     def _stands(self, position: int, clauses: dict[int, Any], left: dict[int, Any]) -> bool | None:
         """Does nothing prevent the run's match, if it ended here? None: something does, whatever comes. `left`: what
-        the clauses remember that the run has left; they have nothing more to say about what others decide."""
+        the clauses remember that the run has left. As those that end here, they say now what others are to know."""
         own = {c: clauses[c] for c in self._deciding if c in clauses}
         open_ = [c for c in self._node.undecided[position] if c in own and c not in left]
         stands = True
@@ -122,8 +122,9 @@ class GreedyMachine(Machine):
                     stands = False
                     if not any(self._deciding[c].concerns(sighting) for c in open_):
                         return None
-        for c, (bound, sightings) in own.items() if left else ():
-            for other, (others, _) in left.items():
+        ended = [(c, own[c]) for c in own if c not in self._goes_on[position]]
+        for c, (bound, sightings) in own.items():
+            for other, (others, _) in [*left.items(), *ended]:
                 sightings = self._deciding[other].decided(others, sightings)
             clauses[c] = bound, sightings
         return stands

@@ -123,6 +123,21 @@ def test_skip_till_next_match(shape: str) -> None:
     check(*NEXT_MATCH[shape], Options("NEXT_MATCH"), longer())
 
 
+def test_what_a_scope_decides_before_another_does() -> None:
+    """Of two negated parts, one in the other, the inner one's comparison ends before the outer one's is made."""
+    pick, options = random.Random(1), Options("NEXT_MATCH")
+    outer = cel.Candidate(cel.Absent(event("D", "v"), (GAP,), event("D", "w")), 1)
+    first = cel.Across(cel.Absent(event("A", "y"), (outer,), END), 0, (clause("x = y"),))
+    formula = cel.Across(cel.Sequence(first, event("E", "u")), 1, (clause("v = u"),))
+    kinds = ["AD" + "".join(pick.choice("AAB") for _ in range(pick.randint(2, 5))) + "DCE" for _ in range(600)]
+    events = events_of([tuple((kind, pick.randint(1, 2)) for kind in text) for text in kinds])
+    program = harness.compiled(formula, None, options)
+    found = harness.unique(harness.run_whole(program, harness.rows_of(program, events, keyed=True)))
+    expected = harness.expected_matches(formula, events, None, True, options=options)
+    assert found == {key: matches for key, matches in expected.items() if matches}
+    assert 100 < len(found) < 600
+
+
 @pytest.mark.parametrize("strategy", ["ALL", "NEXT_MATCH"])
 @pytest.mark.parametrize("shape", NEXT_MATCH)
 def test_timeouts_beside_it(shape: str, strategy: str) -> None:
