@@ -19,7 +19,10 @@ from planner import cel
 def inside_choices(formula: cel.Formula) -> cel.Formula:
     """Each comparison with a negated part at the outermost place where a variable of it is bound."""
     if isinstance(formula, cel.Across):
-        formula = _placed(formula)
+        placed = _placed(formula)
+        if not isinstance(placed, cel.Across) or placed.number != formula.number:  # it went inside; here is another
+            return inside_choices(placed)
+        formula = placed
     for part in cel.children(formula):
         made = inside_choices(part)
         if made is not part:

@@ -69,6 +69,19 @@ def test_pending_in_each_choice(around: str) -> None:
     assert inside_choices(compared(made)) == compared(made), "once is enough"
 
 
+def test_two_comparisons_around_a_choice() -> None:
+    """Each goes where its variables are bound, whichever stands outside."""
+    inner = cel.Absent(A, (cel.Candidate(cel.Absent(D, (VETO,), D), 8),), C)
+    other = ((cel.Comparison(cel.Term("a", "x"), "<", cel.Term("d", "x"), ""),),)
+    both = compared(cel.Across(cel.Strategy("NXT", inner), 8, other))
+    pending = cel.Absent(A, (cel.Candidate(cel.Pending(cel.Absent(D, (VETO,), D), 7, 1), 8),), C)
+    made = cel.Strategy("NXT", cel.Across(compared(pending), 8, other))
+    assert inside_choices(both) == made
+    assert inside_choices(cel.Across(compared(cel.Strategy("NXT", inner)), 8, other)) == cel.Strategy(
+        "NXT", compared(cel.Across(pending, 8, other))
+    )
+
+
 def test_inside_the_outer_of_two_choices() -> None:
     both = cel.Strategy("NXT", cel.Sequence(A, cel.Strategy("MAX", OTHER)))
     made = compared(cel.Sequence(A, cel.Strategy("MAX", cel.Pending(OTHER, 7, 1))))
