@@ -15,6 +15,7 @@ from cersql.schemas import Schema, columns_of
 from cersql.schemas import check as check_schemas
 from cersql.scope import Names
 from planner.query import Column, Source
+from planner.sql import Sql
 from runtime.errors import CersqlError, Span
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ class SchemaCatalog:
     def common_type(self, left: str, right: str, columns: Sequence[Column]) -> str:
         """Only Spark knows."""
         return ""
+
+    def check(self, text: str, condition: Sql, columns: Sequence[Column]) -> None:
+        """Without Spark nothing is known of it."""
+
+    ansi = True
 
 
 def compile(text: str, schemas: Mapping[str, Schema], *, order_by: str | None = None) -> Compiled:

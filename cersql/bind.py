@@ -57,7 +57,7 @@ class _Binder:
 
     def bind(self) -> Query:
         query = self.query
-        translator = Translator(self.scope, self.conditions, self._window)
+        translator = Translator(self.scope, self.conditions, self._window, lists=selection.wants_all(query))
         types = self._types()
         formula = translator.query(query.pattern, query.where)
         self._bind_unused_definitions()

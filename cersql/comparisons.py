@@ -2,7 +2,7 @@
 
 A comparison has two sides that speak of one event each. Where a side speaks of two, sums and differences are moved
 until each speaks of one (`b.ts - a.ts <= INTERVAL 5 MINUTES` is `b.ts <= a.ts + INTERVAL 5 MINUTES`), if the types
-allow that without overflow or rounding.
+allow that without overflow or rounding. A difference of TIMESTAMPs is one of what clocks on the wall showed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OF_THREE = {"previous": "first", "next": "last"}  # what has no index is in the 
 Event = tuple[str, str]  # a variable, and which of its events
 
 _OPERATORS = {"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
-_NOT = {
+NOT = {
     "=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">",
     "<=>": "IS DISTINCT FROM", "IS DISTINCT FROM": "<=>",
 }  # fmt: skip
@@ -127,11 +127,11 @@ class Comparisons:
         nodes = unwrapped(part.nodes)
         if len(nodes) == 1 and isinstance(nodes[0], Call):
             return self._trend(nodes[0], positive)
-        cut = _cut(nodes)
-        if cut is None:
+        found = cut(nodes)
+        if found is None:
             return None
-        left, op, right = cut
-        op = op if positive else _NOT[op]
+        left, op, right = found
+        op = op if positive else NOT[op]
         sides = events_of(left, modes), events_of(right, modes)
         if len(sides[0]) == len(sides[1]) == 1 and sides[0] != sides[1]:
             return self._made(sides[0][0], self.sql(left), op, sides[1][0], self.sql(right))
@@ -150,7 +150,7 @@ class Comparisons:
         op = "<" if call.function == "INCREASING" else ">"
         (variable,) = variables
         sql = self.sql(call.arguments)
-        return self._made((variable, EARLIER), sql, op if positive else _NOT[op], (variable, LATER), sql)
+        return self._made((variable, EARLIER), sql, op if positive else NOT[op], (variable, LATER), sql)
 
     def _moved(self, left: Sequence[Node], op: str, right: Sequence[Node], modes: Mapping[str, str]) -> Compared | None:
         """Sums and differences moved so that each side speaks of one event; None where that cannot be done exactly."""
@@ -165,9 +165,9 @@ class Comparisons:
             (owners.setdefault(events[0], []) if events else constants).append((sign, nodes, on_left))
         if len(owners) != 2:
             return None
-        texts = [self.sql(nodes).text for _, nodes, _ in terms]
-        kind = _exact([self.type_of(text) for text in texts])
-        if kind is None:
+        types = [self.type_of(self.sql(nodes).text) for _, nodes, _ in terms]
+        kind = _exact(types)
+        if kind is None or (kind == _LOCAL and not _is_difference(terms, types)):
             return None
         # What stays on the left is what counts positively there: the sum of a side must have a positive term first.
         stays = next((e for e, own in owners.items() if any((s > 0) == on_left for s, _, on_left in own)), None)
@@ -185,10 +185,13 @@ class Comparisons:
         ordered = sorted(terms, key=lambda term: -term[0])
         if not ordered or ordered[0][0] < 0:
             return None
-        before, after = ("CAST((", f") AS {kind})") if kind else ("(", ")")
-        pieces = list(self.sql(ordered[0][1]).wrapped(before, after).pieces)
-        for sign, nodes in ordered[1:]:
-            pieces += self.sql(nodes).wrapped(f" {'+' if sign > 0 else '-'} {before}", after).pieces
+        pieces: list[tuple[str, int, bool]] = []
+        for sign, nodes in ordered:
+            sql, before, after = self.sql(nodes), "(", ")"
+            if kind and (kind != _LOCAL or self.type_of(sql.text) == "timestamp"):
+                before, after = "CAST((", f") AS {kind})"
+            joined = f" {'+' if sign > 0 else '-'} " if pieces else ""
+            pieces += sql.wrapped(joined + before, after).pieces
         return Sql(tuple(pieces))
 
 
@@ -207,8 +210,19 @@ def _exact(types: Sequence[str]) -> str | None:
     if len(times) == 1 and len(types) - len(others) == 2:
         # Of dates, a difference is in days; hours would make times of them, which not every day has 24 of.
         fine = ("interval day",) if times == {"date"} else _SPANS
-        return "" if all(type in fine for type in others) else None
+        if not all(type in fine for type in others):
+            return None
+        return _LOCAL if times == {"timestamp"} else ""
     return None
+
+
+_LOCAL = "TIMESTAMP_NTZ"  # what clocks show: Spark's difference of two TIMESTAMPs is that of these
+
+
+def _is_difference(terms: Sequence[tuple[int, Sequence[Node], bool]], types: Sequence[str]) -> bool:
+    """Is one TIMESTAMP subtracted from the other? One that an interval is added to moves by elapsed time instead."""
+    signs = {(sign, on_left) for (sign, _, on_left), type in zip(terms, types, strict=True) if type == "timestamp"}
+    return len(signs) == 2 and len({on_left for _, on_left in signs}) == 1
 
 
 _SPANS = tuple(
@@ -230,13 +244,13 @@ def _digits(type: str) -> tuple[int, int] | None:
 def _summands(nodes: Sequence[Node]) -> Iterator[tuple[int, Sequence[Node]]]:
     """(sign, nodes) of the sum that an expression is; itself, if it is none."""
     nodes = unwrapped(nodes)
-    if any(depth == 0 and _text(node) in _LOOSER for depth, node in _with_depth(nodes)):
+    if any(depth == 0 and plain_text(node) in _LOOSER for depth, node in with_depth(nodes)):
         yield 1, nodes
         return
     sign = 1
     current: list[Node] = []
-    for depth, node in _with_depth(nodes):
-        upper = _text(node)
+    for depth, node in with_depth(nodes):
+        upper = plain_text(node)
         if depth == 0 and upper in ("+", "-") and current and not _is_operator(current[-1]):
             yield sign, current
             sign, current = (1 if upper == "+" else -1), []
@@ -248,11 +262,11 @@ def _summands(nodes: Sequence[Node]) -> Iterator[tuple[int, Sequence[Node]]]:
 _LOOSER = ("||", "&", "|", "^", "<<", ">>", ">>>")  # operators that do not bind tighter than + and -
 
 
-def _with_depth(nodes: Sequence[Node]) -> Iterator[tuple[int, Node]]:
+def with_depth(nodes: Sequence[Node]) -> Iterator[tuple[int, Node]]:
     """Each node with how many parentheses and CASEs are open around it; those that open and close count as inside."""
     depth = 0
     for node in nodes:
-        upper = _text(node)
+        upper = plain_text(node)
         opens, closes = upper in OPENING or upper == "CASE", upper in CLOSING or (upper == "END" and depth > 0)
         depth += opens
         yield depth, node
@@ -263,16 +277,16 @@ def _is_operator(node: Node) -> bool:
     return isinstance(node, Word) and node.upper in ("*", "/", "%", "||", "DIV", "+", "-", "INTERVAL")
 
 
-def _cut(nodes: Sequence[Node]) -> tuple[Sequence[Node], str, Sequence[Node]] | None:
+def cut(nodes: Sequence[Node]) -> tuple[Sequence[Node], str, Sequence[Node]] | None:
     """(left, operator, right), if the nodes are one comparison."""
     found: list[tuple[int, int, str]] = []
-    for k, (depth, node) in enumerate(_with_depth(nodes)):
-        upper = _text(node)
+    for k, (depth, node) in enumerate(with_depth(nodes)):
+        upper = plain_text(node)
         if depth == 0:
             if upper in _OPERATORS:
                 found.append((k, k + 1, _OPERATORS[upper]))
             elif upper == "IS":
-                words = [_text(n) for n in nodes[k : k + 4]]
+                words = [plain_text(n) for n in nodes[k : k + 4]]
                 if words[1:3] == ["DISTINCT", "FROM"]:
                     found.append((k, k + 3, "IS DISTINCT FROM"))
                 elif words[1:4] == ["NOT", "DISTINCT", "FROM"]:
@@ -289,17 +303,17 @@ def _cut(nodes: Sequence[Node]) -> tuple[Sequence[Node], str, Sequence[Node]] | 
 
 def unwrapped(nodes: Sequence[Node]) -> Sequence[Node]:
     """Without parentheses around the whole."""
-    while len(nodes) > 2 and _text(nodes[0]) == "(" and _text(nodes[-1]) == ")":
+    while len(nodes) > 2 and plain_text(nodes[0]) == "(" and plain_text(nodes[-1]) == ")":
         depth = 0
         for k, node in enumerate(nodes):
-            depth += (_text(node) in OPENING) - (_text(node) in CLOSING)
+            depth += (plain_text(node) in OPENING) - (plain_text(node) in CLOSING)
             if depth == 0 and k < len(nodes) - 1:
                 return nodes
         nodes = nodes[1:-1]
     return nodes
 
 
-def _text(node: Node) -> str:
+def plain_text(node: Node) -> str:
     return node.upper if isinstance(node, Word) else ""
 
 
@@ -309,10 +323,10 @@ def _text(node: Node) -> str:
 def spelled_out(part: Bool) -> Bool:
     """BETWEEN as two comparisons, IN (…) as an OR of them: for conditions about several events."""
     nodes = tuple(unwrapped(part.nodes))
-    for k, (depth, node) in enumerate(_with_depth(nodes)):
-        upper = _text(node)
+    for k, (depth, node) in enumerate(with_depth(nodes)):
+        upper = plain_text(node)
         if depth == 0 and k and upper in ("BETWEEN", "IN"):
-            negated = _text(nodes[k - 1]) == "NOT"
+            negated = plain_text(nodes[k - 1]) == "NOT"
             subject, rest = nodes[: k - negated], nodes[k + 1 :]
             made = _between(subject, rest, node) if upper == "BETWEEN" else _in(subject, rest, node)
             if made is None:
@@ -322,8 +336,8 @@ def spelled_out(part: Bool) -> Bool:
 
 
 def _between(subject: tuple[Node, ...], rest: tuple[Node, ...], at: Node) -> Bool | None:
-    for k, (depth, node) in enumerate(_with_depth(rest)):
-        if depth == 0 and _text(node) == "AND":
+    for k, (depth, node) in enumerate(with_depth(rest)):
+        if depth == 0 and plain_text(node) == "AND":
             sides = (_atom(subject, ">=", rest[:k], at), _atom(subject, "<=", rest[k + 1 :], at))
             return Bool("and", sides, (*subject, at, *rest))
     return None
@@ -334,8 +348,8 @@ def _in(subject: tuple[Node, ...], rest: tuple[Node, ...], at: Node) -> Bool | N
     if len(inside) == len(rest):
         return None
     items: list[list[Node]] = [[]]
-    for depth, node in _with_depth(inside):
-        if depth == 0 and _text(node) == ",":
+    for depth, node in with_depth(inside):
+        if depth == 0 and plain_text(node) == ",":
             items.append([])
         else:
             items[-1].append(node)

@@ -12,8 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from cersql.arithmetic import Arithmetic, Related
 from cersql.booleans import Bool, OrOf, check_size, conjunctive, structure
-from cersql.comparisons import EACH, Compared, Comparisons, Event, events_of, modes_of, plain, spelled_out, unwrapped
+from cersql.comparisons import (
+    EACH,
+    NOT,
+    Compared,
+    Comparisons,
+    Event,
+    events_of,
+    modes_of,
+    plain,
+    spelled_out,
+    unwrapped,
+)
 from cersql.errors import BindError
 from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Word, read, rendered, walk
 from cersql.projection import Limits
@@ -41,7 +53,7 @@ class Agreement:
     span: Span
 
 
-Clause = tuple[Literal | Compared, ...] | Agreement
+Clause = tuple[Literal | Compared | Related, ...] | Agreement
 Negated = Mapping[str, frozenset[int]]
 """For each variable that only negated parts bind: which of them."""
 
@@ -78,11 +90,17 @@ class Conditions:
         return columns if limit is None else tuple(name for name in columns if name in limit)
 
     def split(
-        self, condition: Text, in_scope: frozenset[str], negated: Negated, whole: bool, own: str | None = None
+        self,
+        condition: Text,
+        in_scope: frozenset[str],
+        negated: Negated,
+        whole: bool,
+        own: str | None = None,
+        holds_many: Callable[[frozenset[str]], bool] = lambda _: False,
     ) -> Split:
         """`in_scope`: the marks that the filtered formula binds, `negated`: those of its negated parts; `whole`: it is
         the whole pattern, so that conditions on the match as a whole may stand in it; `own`: the mark whose columns
-        stand bare in it."""
+        stand bare in it; `holds_many`: should Spark compute arithmetic over these variables on whole matches?"""
         nodes = self.nodes(condition, in_scope | negated.keys(), own)
         tree = _spelled_out(structure(nodes))
         found = [clause for part in tree.conjuncts() for clause in conjunctive(part, _about_one)]
@@ -104,7 +122,9 @@ class Conditions:
                     raise _comparison(compared)
                 across.append((owner, compared))
             elif call is None:
-                compared = self._grouped(clause)
+                named = frozenset(n.variable for side, _ in clause for n in walk(side.nodes) if isinstance(n, Ref))
+                listed = owner is None and whole and not _neighbours(clause) and holds_many(named)
+                compared = self._grouped(clause, listed)
                 if isinstance(compared, tuple | Agreement):
                     clauses.append((owner, compared))
                 elif owner is None and whole and not _neighbours(clause):
@@ -285,18 +305,19 @@ class Conditions:
 
     # ------------------------------------------------------------ clauses
 
-    def _grouped(self, clause: OrOf) -> Clause | Bool:
+    def _grouped(self, clause: OrOf, listed: bool = False) -> Clause | Bool:
         """The sides of an OR, those about one event put together; sides without a variable join each of the others.
 
-        A side about several events that is no comparison of two is given back instead."""
+        A side about several events that is neither a comparison of two nor arithmetic is given back instead. `listed`:
+        arithmetic is, too, if a variable of it can be several events."""
         modes = modes_of([part.nodes for part, _ in clause])
         sides: dict[Event | None, list[Sql]] = {}
-        compared: list[Compared] = []
+        compared: list[Compared | Related] = []
         for part, positive in clause:
             events = events_of(part.nodes, modes)
             trend = any(isinstance(node, Call) for node in part.nodes)
             if len(events) > 1 or trend:
-                found = self._compared(part, positive, modes)
+                found = self._compared(part, positive, modes) or self._related(part, positive, modes, listed)
                 if found is None:
                     return part
                 compared.append(found)
@@ -305,7 +326,10 @@ class Conditions:
             sides.setdefault(events[0] if events else None, []).append(sql if positive else sql.wrapped("NOT (", ")"))
         constant = sides.pop(None, [])
         if constant and not sides and compared:
-            sides[compared[0].left] = []  # what holds of no event in particular can be asked of any
+            first = compared[0]
+            sides[
+                first.left if isinstance(first, Compared) else first.operands[0][0]
+            ] = []  # what holds of no event in particular can be asked of any
         if not sides and not compared:
             return (Literal(None, any_of(constant)),)
         literals = [
@@ -323,6 +347,23 @@ class Conditions:
             self.row_sql, lambda sql: types.type_of(sql, columns), lambda a, b: types.common_type(a, b, columns)
         )
         return comparisons.compared(part, positive, modes)
+
+    def _related(self, part: Bool, positive: bool, modes: Mapping[str, str], listed: bool) -> Related | None:
+        """A part of a condition (or its NOT) as arithmetic over events, if Spark takes it at all."""
+        if any(isinstance(node, Call) for node in walk(part.nodes)):
+            return None
+        types, columns = self.types, self.columns
+        assert types is not None
+        types.check(self.text, self.row_sql(part.nodes), columns)
+        if listed:
+            return None
+        arithmetic = Arithmetic(
+            self.row_sql,
+            lambda sql: types.type_of(sql, columns),
+            lambda a, b: types.common_type(a, b, columns),
+            types.ansi,
+        )
+        return arithmetic.related(part.nodes, (lambda op: op) if positive else NOT.__getitem__, modes)
 
     # ------------------------------------------------------------ text for one row
 

@@ -59,6 +59,23 @@ def size(formula: cel.Formula) -> int:
     return size(_inner(formula))
 
 
+def comes_last(formula: cel.Formula, variable: str, others: frozenset[str]) -> bool:
+    """Are all events of the others bound before the first of a variable, as the formula is written?"""
+    match formula:
+        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
+            before, after = cel.variables(left), cel.variables(right)
+            if variable in before:
+                return not others & after and comes_last(left, variable, others)
+            if others & before:
+                return not others & after
+            return comes_last(right, variable, others)
+        case cel.Filter(inner) | cel.FilterAny(inner) | cel.Compare(inner) | cel.Agree(inner) | cel.Across(inner):
+            return comes_last(inner, variable, others)
+        case cel.NotBefore(_, inner) | cel.NotAfter(inner) | cel.Unless(inner) | cel.Within(inner):
+            return comes_last(inner, variable, others)
+    return False
+
+
 def together(formula: cel.Formula) -> Pairs:
     """The pairs of variables that some match can bind both of (each with itself too), by the shape of the formula."""
     match formula:

@@ -24,6 +24,7 @@ from cersql.syntax import (
     Windowed,
 )
 from planner.query import Column, Source
+from planner.sql import Sql
 from runtime.errors import Span
 
 
@@ -33,6 +34,11 @@ class ExpressionTypes(Protocol):
     def type_of(self, expression: str, columns: Sequence[Column]) -> str: ...
 
     def common_type(self, left: str, right: str, columns: Sequence[Column]) -> str: ...
+
+    def check(self, text: str, condition: Sql, columns: Sequence[Column]) -> None: ...
+
+    @property
+    def ansi(self) -> bool: ...
 
 
 class Catalog(Protocol):
@@ -56,6 +62,15 @@ class Catalog(Protocol):
 
     def common_type(self, left: str, right: str, columns: Sequence[Column]) -> str:
         """The type in which two SQL expressions over columns are compared; '' where that cannot be told."""
+        ...
+
+    def check(self, text: str, condition: Sql, columns: Sequence[Column]) -> None:
+        """Raises what Spark objects to in a condition on a row, at its place in `text`."""
+        ...
+
+    @property
+    def ansi(self) -> bool:
+        """Does an expression fail where its value does not fit its type?"""
         ...
 
 

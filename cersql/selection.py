@@ -61,6 +61,12 @@ def bind(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> S
     return Selection(strategy, consume, skip, query.with_timeouts is not None)
 
 
+def wants_all(query: syntax.Query) -> bool:
+    """Is every match given, so that conditions on whole matches may be asked at the end?"""
+    chosen = query.skip is not None or query.with_timeouts is not None or _consumer(query.consume) != "NONE"
+    return not chosen and _strategy(query.semantics) == "ALL"
+
+
 def _strategy(clause: syntax.Text | None) -> str:
     if clause is None:
         return "ALL"

@@ -12,11 +12,13 @@ from functools import reduce
 from itertools import combinations, product
 
 from cersql import absence, formulas, projection, syntax
+from cersql.arithmetic import Related
 from cersql.booleans import OrOf
 from cersql.comparisons import EACH, Compared
 from cersql.conditions import Agreement, Clause, Conditions, Literal
 from cersql.errors import BindError
 from cersql.formulas import MANY as MANY
+from cersql.formulas import comes_last
 from cersql.formulas import occurrences as occurrences
 from cersql.formulas import together as together
 from cersql.scope import Scope, display, own_alias
@@ -29,7 +31,7 @@ WIDTH = 32
 _VETO = "@!"  # how the marks of placeholders begin
 _NODES = {"OR": cel.Or, "AND": cel.And, "ALL": cel.All}
 
-Clauses = tuple[tuple[cel.Comparison | cel.Test, ...], ...]  # an AND of ORs
+Clauses = tuple[tuple[cel.Side, ...], ...]  # an AND of ORs
 
 Windows = Callable[[syntax.Window | None], cel.Window | None]
 """A window inside the pattern, or (for None) that of the clause, in the unit of the clock."""
@@ -38,8 +40,9 @@ Windows = Callable[[syntax.Window | None], cel.Window | None]
 class Translator:
     """Translates one pattern. Remembers where predicates come from, and conditions left for the whole match."""
 
-    def __init__(self, scope: Scope, conditions: Conditions, windows: Windows) -> None:
-        self.scope, self.conditions, self.windows = scope, conditions, windows
+    def __init__(self, scope: Scope, conditions: Conditions, windows: Windows, lists: bool = False) -> None:
+        """`lists`: every match is wanted, so that Spark can compute conditions on whole ones."""
+        self.scope, self.conditions, self.windows, self.lists = scope, conditions, windows, lists
         self.origins: dict[str, Sql] = {}
         self.warnings: list[str] = []
         self.on_match: list[OrOf] = []
@@ -209,7 +212,7 @@ class Translator:
         """φ FILTER condition. `own`: the mark whose columns stand bare in it."""
         variables, negated = cel.variables(formula), self._negated(formula)
         self._narrow(formula, negated)
-        split = self.conditions.split(condition, variables, negated, whole, own)
+        split = self.conditions.split(condition, variables, negated, whole, own, self._holds_many(formula, whole))
         self.on_match += split.on_match
         for owner, clause in split.clauses:
             if whole and isinstance(clause, Agreement):
@@ -218,12 +221,25 @@ class Translator:
                 formula = self._clause(formula, clause, condition.span)
             else:
                 self.vetoes[owner] = self._clause(self.vetoes[owner], clause, condition.span)
-        across: dict[int, list[tuple[cel.Comparison | cel.Test, ...]]] = {}
+        across: dict[int, list[tuple[cel.Side, ...]]] = {}
         for owner, clause in split.across:
             across.setdefault(owner, []).append(self._sides(clause))
         for owner, clauses in across.items():
             formula = self._compared_across(formula, owner, tuple(clauses), condition.span)
         return formula
+
+    def _holds_many(self, formula: cel.Formula, whole: bool) -> Callable[[frozenset[str]], bool]:
+        """Would runs have to hold the values of many events, to compute with these variables? Where all matches are
+        listed anyway Spark can do it better; else runs do."""
+        if not whole or not self.lists:
+            return lambda _: False
+        counts = occurrences(formula)
+
+        def holds(names: frozenset[str]) -> bool:
+            many = [name for name in names if counts[name] >= MANY]
+            return len(many) > 1 or (len(many) == 1 and not comes_last(formula, many[0], names - {many[0]}))
+
+        return holds
 
     def _compared_across(self, formula: cel.Formula, owner: int, clauses: Clauses, at: Span) -> cel.Formula:
         """The formula with conditions between a negated part and what is around it."""
@@ -262,9 +278,9 @@ class Translator:
         if isinstance(clause, Agreement):
             type = next(c.type for c in self.conditions.columns if c.name == clause.column)
             return self._agreeing(formula, ((None, quote(clause.column)),), type, at)
-        if any(isinstance(side, Compared) or side.of != EACH for side in clause):
+        if any(not isinstance(side, Literal) or side.of != EACH for side in clause):
             for side in clause:
-                if isinstance(side, Compared):
+                if not isinstance(side, Literal):
                     self._warn_never(formula, side)
             return cel.Compare(formula, self._sides(clause))
         literals = [side for side in clause if isinstance(side, Literal)]
@@ -274,12 +290,16 @@ class Translator:
         sides = tuple((side.variable, cel.Predicate(side.sql.text)) for side in literals)
         return cel.Filter(formula, *sides[0]) if len(sides) == 1 else cel.FilterAny(formula, sides)
 
-    def _sides(self, clause: Clause) -> tuple[cel.Comparison | cel.Test, ...]:
+    def _sides(self, clause: Clause) -> tuple[cel.Side, ...]:
         """The sides of an OR that compares events."""
         assert not isinstance(clause, Agreement)
-        sides: list[cel.Comparison | cel.Test] = []
+        sides: list[cel.Side] = []
         for side in clause:
-            if isinstance(side, Compared):
+            if isinstance(side, Related):
+                self.origins.setdefault(side.whole.text, side.whole)
+                terms = tuple(cel.Term(event[0], sql.text, event[1]) for event, sql, _ in side.operands)
+                sides.append(cel.Related(terms, tuple(type for _, _, type in side.operands), side.relation))
+            elif isinstance(side, Compared):
                 self.origins.setdefault(side.whole.text, side.whole)
                 left = cel.Term(side.left[0], side.left_sql.text, side.left[1])
                 right = cel.Term(side.right[0], side.right_sql.text, side.right[1])
@@ -290,10 +310,13 @@ class Translator:
                 sides.append(cel.Test(side.variable, cel.Predicate(side.sql.text), side.of))
         return tuple(sides)
 
-    def _warn_never(self, formula: cel.Formula, side: Compared) -> None:
+    def _warn_never(self, formula: cel.Formula, side: Compared | Related) -> None:
         """A comparison holds where one of its variables is empty: if they are never bound together, it always does."""
-        pair = side.left[0], side.right[0]
-        if pair[0] != pair[1] and frozenset(pair) not in together(formula):
+        events = (side.left, side.right) if isinstance(side, Compared) else [event for event, _, _ in side.operands]
+        variables = list(dict.fromkeys(variable for variable, _ in events))
+        pairs = together(formula) if len(variables) > 1 else ()
+        pair = next((pair for pair in combinations(variables, 2) if frozenset(pair) not in pairs), None)
+        if pair is not None:
             names = " and ".join(map(display, pair))
             self.warnings.append(f"The comparison of {names} always holds, since no match has events of both.")
 

@@ -80,9 +80,7 @@ def _inside_choices_of(steps: list[cel.Formula]) -> list[int]:
 
 def _names(across: cel.Across) -> frozenset[str | None]:
     """The variables of its conditions."""
-    compared = {variable for variable, _, _ in cel.compared(replace(across, inner=cel.Event(None, frozenset())))}
-    tested = {side.variable for clause in across.clauses for side in clause if isinstance(side, cel.Test)}
-    return frozenset(compared | tested)
+    return frozenset(part.variable for clause in across.clauses for side in clause for part in cel.parts_of(side))
 
 
 def _with(formula: cel.Formula, part: cel.Formula, made: cel.Formula) -> cel.Formula:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from runtime.relations import Relation
+
 ANY_EVENT = "every event"
 
 
@@ -73,6 +75,19 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Related:
+    """A condition that computes with values of several events: `terms` are the operands of `relation`, in their order,
+    each cast to the Spark type in `types`. `b.v - a.v >= 1` has the terms a: v and b: v, both as DOUBLE."""
+
+    terms: tuple[Term, ...]
+    types: tuple[str, ...]
+    relation: Relation
+
+    def __str__(self) -> str:
+        return str(self.relation)
+
+
+@dataclass(frozen=True)
 class Test:
     """A predicate on an event of a variable, as one side of a clause that compares events (`of` as in Term)."""
 
@@ -82,6 +97,17 @@ class Test:
 
     def __str__(self) -> str:
         return f"{self.variable}{'' if self.of == 'each' else f'[{self.of}]'}: {self.predicate}"
+
+
+Side = Comparison | Related | Test
+"""One side of an OR that speaks of several events."""
+
+
+def parts_of(side: Side) -> tuple[Term | Test, ...]:
+    """What a side looks at, event by event."""
+    if isinstance(side, Test):
+        return (side,)
+    return side.terms if isinstance(side, Related) else (side.left, side.right)
 
 
 class Formula:
@@ -281,7 +307,7 @@ class Compare(Formula):
     """
 
     inner: Formula
-    sides: tuple[Comparison | Test, ...]
+    sides: tuple[Side, ...]
 
 
 @dataclass(frozen=True)
@@ -322,7 +348,7 @@ class Across(Formula):
 
     inner: Formula
     number: int
-    clauses: tuple[tuple[Comparison | Test, ...], ...]
+    clauses: tuple[tuple[Side, ...], ...]
 
 
 def children(formula: Formula) -> tuple[Formula, ...]:
@@ -389,6 +415,8 @@ def compared(formula: Formula) -> Iterator[tuple[str | None, str, str]]:
         for side in clause:
             if isinstance(side, Comparison):
                 yield from ((term.variable, term.sql, side.type) for term in (side.left, side.right))
+            elif isinstance(side, Related):
+                yield from ((term.variable, term.sql, type) for term, type in zip(side.terms, side.types, strict=True))
     if isinstance(formula, Agree):
         yield from ((variable, sql, formula.type) for variable, sql in formula.terms)
     for part in children(formula):

@@ -45,7 +45,7 @@ def push_filters(formula: cel.Formula) -> cel.Formula:
     return rebuilt(formula, push_filters)
 
 
-def _compared(formula: cel.Formula, sides: tuple[cel.Comparison | cel.Test, ...]) -> cel.Formula:
+def _compared(formula: cel.Formula, sides: tuple[cel.Side, ...]) -> cel.Formula:
     """A comparison where all its variables are bound and no earlier, so that runs forget soonest what they compared.
 
     In OR, `;` and `:` the sides that bind none of the variables have nothing to say about it.
@@ -66,12 +66,9 @@ def _compared(formula: cel.Formula, sides: tuple[cel.Comparison | cel.Test, ...]
     return cel.Compare(formula, sides)
 
 
-def compared_variables(sides: tuple[cel.Comparison | cel.Test, ...]) -> frozenset[str]:
+def compared_variables(sides: tuple[cel.Side, ...]) -> frozenset[str]:
     """The variables of which events are chosen."""
-    found = set()
-    for side in sides:
-        found |= {side.variable} if isinstance(side, cel.Test) else {side.left.variable, side.right.variable}
-    return frozenset(found)
+    return frozenset(part.variable for side in sides for part in cel.parts_of(side))
 
 
 def _pushed(formula: cel.Formula, variable: str | None, predicate: cel.Predicate) -> cel.Formula:
@@ -142,6 +139,9 @@ class Composer:
     filters: dict[Guard, int] = field(default_factory=dict)
     windows: dict[cel.Window, int] = field(default_factory=dict)
     terms: dict[tuple[str, str], int] = field(default_factory=dict)  # (SQL, the type it is compared in)
+    numbers: set[int] = field(
+        default_factory=set
+    )  # terms whose codes must be their values: relations compute with them
     decides: dict[int, nodes.Deciding] = field(default_factory=dict)  # by the number of a negated part
     automata: list[Automaton] = field(default_factory=list)
 
@@ -251,22 +251,31 @@ class Composer:
     def term(self, sql: str, type: str) -> int:
         return self.terms.setdefault((sql, type), len(self.terms))
 
-    def compared(self, sides: tuple[cel.Comparison | cel.Test, ...]) -> nodes.Compared:
+    def compared(self, sides: tuple[cel.Side, ...]) -> nodes.Compared:
         in_a_row = _in_a_row(sides)
         number = {variable: i for i, variable in enumerate(in_a_row)}
 
         def operand(part: cel.Term | cel.Test, what: int) -> nodes.Operand:
             return nodes.Operand(number[part.variable], _which(part.of, in_a_row[part.variable]), what)
 
-        comparisons, tests = [], []
+        comparisons, related, tests = [], [], []
         for side in sides:
             if isinstance(side, cel.Test):
                 tests.append(operand(side, self.side(side.variable, side.predicate)[1]))
+            elif isinstance(side, cel.Related):
+                numbers = zip(side.terms, self.numbers_of(side), strict=True)
+                related.append((tuple(operand(term, number) for term, number in numbers), side.relation))
             else:
                 left, right = (operand(part, self.term(part.sql, side.type)) for part in (side.left, side.right))
                 comparisons.append((left, side.op, right))
         choices = tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in in_a_row.items())
-        return nodes.Compared(choices, tuple(comparisons), tuple(tests))
+        return nodes.Compared(choices, tuple(comparisons), tuple(tests), tuple(related))
+
+    def numbers_of(self, side: cel.Related) -> tuple[int, ...]:
+        """The terms that a relation computes with."""
+        found = tuple(self.term(term.sql, type) for term, type in zip(side.terms, side.types, strict=True))
+        self.numbers.update(found)
+        return found
 
     def deciding(self, across: cel.Across) -> nodes.Deciding:
         """What is looked at of the events inside and outside of the negated part; known before the part is composed."""
@@ -297,7 +306,12 @@ class Composer:
                 if isinstance(s, cel.Comparison)
             ]
             tests = [operand(s, 1, self.side(s.variable, s.predicate)[1]) for s in sides if isinstance(s, cel.Test)]
-            made.append((comparisons, tests))
+            related = [
+                (tuple(operand(t, 0, n) for t, n in zip(s.terms, self.numbers_of(s), strict=True)), s.relation)
+                for s in sides
+                if isinstance(s, cel.Related)
+            ]
+            made.append((comparisons, tests, related))
         index = {key: i for i, key in enumerate(choices)}
 
         def placed(found: tuple[tuple[str, int], int, int, int]) -> nodes.Operand:
@@ -312,8 +326,12 @@ class Composer:
             levels=tuple(nodes.NEGATED if (at := level_of(v, own)) is None else at for v, _ in choices),
         )
         placed_clauses = tuple(
-            nodes.Clause(tuple((placed(a), op, placed(b)) for a, op, b in comparisons), tuple(map(placed, tests)))
-            for comparisons, tests in made
+            nodes.Clause(
+                tuple((placed(a), op, placed(b)) for a, op, b in comparisons),
+                tuple(map(placed, tests)),
+                tuple((tuple(map(placed, operands)), relation) for operands, relation in related),
+            )
+            for comparisons, tests, related in made
         )
         self.decides[number] = nodes.Deciding(number, profiles, placed_clauses)
         return self.decides[number]
@@ -328,11 +346,11 @@ class Composer:
 OF_THREE = ("first", "middle", "last")
 
 
-def _in_a_row(sides: tuple[cel.Comparison | cel.Test, ...]) -> dict[str, int]:
+def _in_a_row(sides: tuple[cel.Side, ...]) -> dict[str, int]:
     """The variables of an OR, and how many consecutive events of each it speaks of."""
     found: dict[str, int] = {}
     for side in sides:
-        for part in (side,) if isinstance(side, cel.Test) else (side.left, side.right):
+        for part in cel.parts_of(side):
             many = 1 if part.of == "each" else 3 if part.of in OF_THREE else 2
             found[part.variable] = max(found.get(part.variable, 1), many)
     return found

@@ -165,7 +165,7 @@ def _without(
 def _without_implied(formula: cel.Formula, keys: set[tuple[str, str]]) -> cel.Formula:
     """The formula without further comparisons that ask of events what they have in common by their key."""
 
-    def is_implied(clause: tuple[cel.Comparison | cel.Test, ...]) -> bool:
+    def is_implied(clause: tuple[cel.Side, ...]) -> bool:
         side = clause[0]
         if len(clause) > 1 or not isinstance(side, cel.Comparison) or side.op not in ("=", "<=>"):
             return False

@@ -28,7 +28,7 @@ class Equality:
     """`a.x = b.y`, said by a whole clause of a node around the pattern."""
 
     node: cel.Compare | cel.Across
-    clause: tuple[cel.Comparison | cel.Test, ...]
+    clause: tuple[cel.Side, ...]
     side: cel.Comparison
 
     @property

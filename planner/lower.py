@@ -170,6 +170,7 @@ def _composed(
         inner_windows=tuple(w for w in map(lower_window, composer.windows) if w is not None),
         n_event_guards=len(guards),
         terms=tuple(sql for sql, _ in composer.terms),
+        numbers=tuple(sorted(composer.numbers)),
         **more,
     )
 

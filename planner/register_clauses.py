@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from runtime import nodes
 from runtime.nodes import Compared, Greedy
 from runtime.program import SKIP
+from runtime.relations import Relation
 
 CHECKS = {
     "<": nodes.LESS,
@@ -30,7 +31,7 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 # left op right for all lefts of a loop, and for all rights: what a register holds of them
 KEEPS = {"<": (nodes.GREATEST, nodes.LEAST), ">": (nodes.LEAST, nodes.GREATEST)}
 MOST_SIDES = 15  # of an OR: they are bits of a register, and kinds of ops
-Op = tuple[int, int, int]  # kind, register, term
+Op = tuple[int, Any, int]  # kind, register, term; of RELATES the operands: terms, or -1 - a register; and its number
 
 
 @dataclass
@@ -93,6 +94,7 @@ class Clauses:
 
     def __init__(self, greedy: Greedy) -> None:
         self._greedy, self.n_registers = greedy, 0
+        self.relations: list[Relation] = []
         compared = dict(greedy.compared)
         self.made: list[Clause] = []
         for number in range(len(greedy.clauses)):
@@ -152,7 +154,11 @@ class Clauses:
         return made
 
     def _compared(self, number: int, clause: Compared) -> Clause:
-        if len(clause.comparisons) != 1 or clause.tests:
+        if any(not relation.in_kernels for _, relation in clause.related):
+            raise NotByRegisters("arithmetic of decimals")
+        if len(clause.related) == 1 and len(clause.choices) == 1 and not clause.comparisons and not clause.tests:
+            return self._neighbours_related(number, clause)
+        if len(clause.comparisons) != 1 or clause.tests or clause.related:
             return self._either(number, clause)
         ((left, op, right),) = clause.comparisons
         if op not in CHECKS:
@@ -191,6 +197,25 @@ class Clauses:
         ops = [(CHECKS[op], registers[0], late.number), (nodes.SET, registers[0], early.number)]
         return Clause(number, registers, dict.fromkeys(places, ops))
 
+    def _relation(self, relation: Relation) -> int:
+        """Its number."""
+        if relation not in self.relations:
+            self.relations.append(relation)
+        return self.relations.index(relation)
+
+    def _neighbours_related(self, number: int, clause: Compared) -> Clause:
+        """Arithmetic over two consecutive events of a variable: registers hold what it needs of the earlier one."""
+        ((operands, relation),) = clause.related
+        if clause.choices[0].in_a_row != 2:
+            raise NotByRegisters("a condition on three consecutive events")
+        places = self._where(lambda p: bool(self._choices(p, number)))
+        earlier = list(dict.fromkeys(o.number for o in operands if o.which == 0))
+        register = dict(zip(earlier, self._new(len(earlier)), strict=True))
+        sources = tuple(o.number if o.which else -1 - register[o.number] for o in operands)
+        ops: list[Op] = [(nodes.RELATES, sources, self._relation(relation))]
+        ops += [(nodes.SET, r, term) for term, r in register.items()]
+        return Clause(number, range(min(register.values()), max(register.values()) + 1), dict.fromkeys(places, ops))
+
     def _either(self, number: int, clause: Compared) -> Clause:
         """An OR with comparisons. What is bound by several events must be bound last, to be asked one by one."""
         if any(choice.in_a_row > 1 for choice in clause.choices):
@@ -207,6 +232,7 @@ class Clauses:
                     raise NotByRegisters("an OR of comparisons with what several events were bound to before")
                 held.add(k)
         operands = [(o, False) for left, _, right in clause.comparisons for o in (left, right)]
+        operands += [(o, False) for own, _ in clause.related for o in own]
         operands += [(o, True) for o in clause.tests]
         wanted = sorted({(o.choice, o.number, test) for o, test in operands if o.choice in held})
         registers = self._new(len(wanted))
@@ -238,6 +264,9 @@ class Clauses:
             else:
                 a, b = (register[o.choice, o.number, False] for o in (left, right))
                 found.append((nodes.BOTH + CHECKS[op], a, b))
+        for operands, relation in clause.related:
+            sources = tuple(o.number if o.choice in own else -1 - register[o.choice, o.number, False] for o in operands)
+            found.append((nodes.RELATES, sources, self._relation(relation)))
         for o in clause.tests:
             found.append((nodes.HOLDS, 0, o.number) if o.choice in own
                          else (nodes.NOTED, register[o.choice, o.number, True], 0))  # fmt: skip
@@ -262,7 +291,10 @@ class Clauses:
 
     def _decide(self, veto: Veto, profiles: nodes.Profiles, clause: nodes.Clause) -> None:
         """One condition between what must not happen and what was bound before it, or right after it."""
-        if len(clause.comparisons) != 1 or clause.tests:
+        if clause.related and not clause.comparisons and not clause.tests and len(clause.related) == 1:
+            self._decide_related(veto, profiles, clause)
+            return
+        if len(clause.comparisons) != 1 or clause.tests or clause.related:
             raise NotByRegisters("an OR of comparisons with what must not happen")
         ((left, op, right),) = clause.comparisons
         if op not in CHECKS:
@@ -281,8 +313,7 @@ class Clauses:
         assert veto.number is not None
         mask, number = profiles.choices[left.choice].mask, veto.number
         places = self._where(lambda p: any(m & mask for m, _ in self._asks(p, number) or ()))
-        gaps = self._where(lambda p: any(self._is_of(v, veto) for f in self._greedy.follow[p] for v in f.absences))
-        after = self._after(gaps, number) & places
+        after = self._after(self._gaps(veto), number) & places
         register = self._new(1)[0]
         if not after:
             self._before(register, number, places, op, terms[0])
@@ -295,6 +326,38 @@ class Clauses:
         veto.ops.append(((most, register, terms[1]), masks))
         veto.after = [(nodes.REFUSED + CHECKS[MIRRORED[op]], register, terms[0])]
         veto.late = frozenset(places)
+
+    def _decide_related(self, veto: Veto, profiles: nodes.Profiles, clause: nodes.Clause) -> None:
+        """Arithmetic over what must not happen and single events that were bound before it."""
+        ((operands, relation),) = clause.related
+        if any(profiles.choices[o.choice].in_a_row > 1 for o in operands):
+            raise NotByRegisters("what must not happen is compared with consecutive events")
+        if not relation.in_kernels:
+            raise NotByRegisters("arithmetic of decimals")
+        assert veto.number is not None
+        number, gaps = veto.number, self._gaps(veto)
+        masks: list[int] = []
+        sources: list[int] = []
+        for o in operands:
+            mask, term = profiles.choices[o.choice].mask, profiles.terms[o.choice][o.number]
+            if profiles.levels[o.choice] == nodes.NEGATED:
+                masks.append(mask)
+                sources.append(term)
+                continue
+            places = self._where(lambda p, mask=mask: any(m & mask for m, _ in self._asks(p, number) or ()))  # type: ignore[misc]
+            if self._after(gaps, number) & places:
+                raise NotByRegisters("arithmetic over what must not happen and a later event")
+            if self._repeats(places, number):
+                raise NotByRegisters("arithmetic over what must not happen and a variable that can be several events")
+            register = self._new(1)[0]
+            own: dict[int, list[Op]] = {p: [(nodes.SET, register, term)] for p in places}
+            self.made.append(Clause(number, range(register, register + 1), own))
+            sources.append(-1 - register)
+        veto.ops.insert(0, ((nodes.RELATES, tuple(sources), self._relation(relation)), tuple(dict.fromkeys(masks))))
+
+    def _gaps(self, veto: Veto) -> set[int]:
+        """The positions after which it must not happen."""
+        return self._where(lambda p: any(self._is_of(v, veto) for f in self._greedy.follow[p] for v in f.absences))
 
     def _is_of(self, absence: int, veto: Veto) -> bool:
         node = self._greedy.vetoes[absence]

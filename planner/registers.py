@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -148,7 +148,9 @@ def _asked(ops: Ops, live: set[int]) -> set[int]:
     """The registers that the ops, or what comes after them, can look at."""
     found = set(live)
     for kind, register, term in reversed(list(_single_ops(ops))):
-        if kind in (nodes.RESET, nodes.SET, nodes.NOTE):
+        if kind == nodes.RELATES:
+            found |= {-1 - source for source in register if source < 0}
+        elif kind in (nodes.RESET, nodes.SET, nodes.NOTE):
             found.discard(register)
         elif nodes.BOTH <= kind < nodes.REFUSED:
             found |= {register, term}
@@ -198,7 +200,7 @@ def _live(n: int, edges: list[Edge]) -> list[set[int]]:
 
 
 def _of_register(ops: Ops, register: int) -> Iterator[tuple[int, int]]:
-    """(kind, term) of what is done with a register, one after the other; ANY_OF where an OR looks at it."""
+    """(kind, term) of what is done with a register, one after the other; ANY_OF or RELATES where one looks at it."""
     at = 0
     while at < len(ops):
         kind, own, term = ops[at]
@@ -207,6 +209,9 @@ def _of_register(ops: Ops, register: int) -> Iterator[tuple[int, int]]:
             if register in _asked(ops[at : at + own], set()):
                 yield nodes.ANY_OF, 0
             at += own
+        elif kind == nodes.RELATES:
+            if register in _asked([(kind, own, term)], set()):
+                yield nodes.RELATES, 0
         elif own == register and not nodes.OWN <= kind < nodes.BOTH:
             yield kind, term
 
@@ -277,6 +282,12 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
     n, positions = made.n, range(len(greedy.masks))
     edges = [*made.edges, *made.veto_edges, *made.late_edges]
     ops = [op for edge in edges for op in edge.ops]
+    relates: dict[int, Any] = {}  # where the operands of such an op begin
+    operands: list[int] = []
+    for o, (kind, sources, _) in enumerate(ops):
+        if kind == nodes.RELATES:
+            relates[o] = len(operands)
+            operands += sources
     index = _indexes(edges, n)
     apart, since = runs.apart or made.late != nodes.NOBODY, made.clauses.since
     # Of an ordered index a union of runs is taken, and none can be taken out; it holds no more than one register.
@@ -286,7 +297,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
     ranges = [ordered[edge.source][1].get(e, (nodes.EVERY, 0)) if edge.source in ordered else (nodes.EVERY, 0)
               for e, edge in enumerate(edges)]  # fmt: skip
 
-    def ints(values: Iterable[int]) -> np.ndarray:
+    def ints(values: Iterable[Any]) -> np.ndarray:
         return np.array(list(values), np.int64)
 
     def ends(sizes: Iterable[int]) -> np.ndarray:
@@ -310,8 +321,9 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
         holds=ints(map(len, made.needed)),
         op_of=ends(len(edge.ops) for edge in edges),
         op_kind=ints(kind for kind, _, _ in ops),
-        op_register=ints(register for _, register, _ in ops),
+        op_register=ints(relates.get(o, register) for o, (_, register, _) in enumerate(ops)),
         op_term=ints(term for _, _, term in ops),
+        relation_operand=ints(operands),
         veto_guard=ints(made.veto_guards),
         veto_to=ints(edge.to for edge in made.veto_edges),
         before_guard=ints(guard for absence in greedy.before for guard in made.clauses.vetoes[absence].guards),
@@ -320,6 +332,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
         n_registers=made.clauses.n_registers + apart,
         greedy=runs.greedy,
         apart=runs.apart,
+        relations=tuple(made.clauses.relations),
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 
-from runtime import nodes
+from runtime import nodes, relations
 from runtime.machine import REPORT, Machine, Maker, Move, Sighting, Symbol, Value
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
@@ -56,12 +56,16 @@ class Comparing:
         n = len(node.choices)
         self._terms: list[list[int]] = [[] for _ in range(n)]
         self._guards: list[list[int]] = [[] for _ in range(n)]
-        for side in node.comparisons:
-            for operand in (side[0], side[2]):
+        for left, _, right in node.comparisons:
+            for operand in (left, right):
+                _add(self._terms[operand.choice], operand.number)
+        for operands, _ in node.related:
+            for operand in operands:
                 _add(self._terms[operand.choice], operand.number)
         for operand in node.tests:
             _add(self._guards[operand.choice], operand.number)
         self._comparisons = [(self._place(left), op, self._place(right)) for left, op, right in node.comparisons]
+        self._related = [(tuple(map(self._place, operands)), relation) for operands, relation in node.related]
         self._tests = [
             (o.choice, o.which, len(self._terms[o.choice]) + self._guards[o.choice].index(o.number)) for o in node.tests
         ]
@@ -76,6 +80,7 @@ class Comparing:
         if (
             len(node.comparisons) != 1
             or node.tests
+            or node.related
             or len(node.choices) != 2
             or any(c.in_a_row > 1 for c in node.choices)
         ):
@@ -104,7 +109,8 @@ class Comparing:
             if len(chosen) == choice.in_a_row and chosen not in held:
                 if not self._holds(bound, k, chosen):
                     return None
-                held = held | {chosen}
+                if len(self._choices) > 1:  # else nothing is chosen beside it
+                    held = held | {chosen}
                 if k in self._extremes:
                     held = self._extreme(k, held)
             grown: Value = (held, chosen[1 - choice.in_a_row :]) if several else held
@@ -128,7 +134,11 @@ class Comparing:
         for (lc, lw, lt), op, (rc, rw, rt) in self._comparisons:
             if compares(op, picked[lc][lw][lt], picked[rc][rw][rt]):
                 return True
-        return any(picked[c][w][t] for c, w, t in self._tests)
+        if any(picked[c][w][t] for c, w, t in self._tests):
+            return True
+        return any(
+            relations.holds(relation, [picked[c][w][t] for c, w, t in operands]) for operands, relation in self._related
+        )
 
 
 class CompareMachine(Machine):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 
-from runtime import nodes
+from runtime import nodes, relations
 from runtime.comparing import Chosen, compares, nothing_of
 from runtime.machine import DECIDED, NONE_SEEN, REPORT, Machine, Maker, Move, Sighting, Symbol, Value
 
@@ -117,8 +117,7 @@ def _each(sightings: Iterable[Sighting], change: Callable[[Sighting], Sighting |
 
 def _holds_for_all(clause: nodes.Clause, chosen: dict[int, frozenset[Chosen]]) -> bool:
     """Does some side hold whatever is chosen for each variable of the clause? Yes, where one has no events."""
-    named = [o.choice for left, _, right in clause.comparisons for o in (left, right)]
-    named = list(dict.fromkeys([*named, *(o.choice for o in clause.tests)]))
+    named = list(dict.fromkeys(o.choice for o in clause.operands))
     choices = product(*(chosen.get(k, ()) for k in named))
     return all(_some_side(clause, dict(zip(named, picked, strict=True))) for picked in choices)
 
@@ -127,7 +126,11 @@ def _some_side(clause: nodes.Clause, picked: dict[int, Chosen]) -> bool:
     def of(operand: nodes.Operand) -> Any:
         return picked[operand.choice][operand.which][operand.number]
 
-    return any(compares(op, of(a), of(b)) for a, op, b in clause.comparisons) or any(map(of, clause.tests))
+    return (
+        any(compares(op, of(a), of(b)) for a, op, b in clause.comparisons)
+        or any(map(of, clause.tests))
+        or any(relations.holds(relation, list(map(of, operands))) for operands, relation in clause.related)
+    )
 
 
 class CandidateMachine(Machine):

@@ -150,6 +150,11 @@ class ExecutionError(CersqlError):
             "54000",
             "The rows fall into {found} classes of satisfied conditions, the limit is {limit}.",
         ),
+        "ARITHMETIC": Condition("22003", "An overflow, or a division by zero, in {expression}."),
+        "LEAST_BIGINT": Condition(
+            "22003",
+            "A condition on several events computes with a BIGINT, and cannot do so with {value}, its least value.",
+        ),
         "COUNT_OVERFLOW": Condition("22003", "There are more matches than a BIGINT can count."),
         "PROGRAM_VERSION": Condition(
             "55000",

@@ -24,6 +24,13 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
+def called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What kernels call and is too long to stand in each of them: everything in it would be compiled as often."""
+    options = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Callable[..., Any] = _compile(**options)(function)
+    return compiled
+
+
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """What only kernels call: without an entry from Python (which would crash) or code of its own in the cache, since
     either takes time to make."""

@@ -7,10 +7,12 @@ planner.cel, and stands for the automaton that [CEL] Theorem 6.2 or 7.2 builds f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from runtime.arrays import IntArray
+from runtime.relations import Relation
 
 BEGIN = 1  # the mark of a match's first event, even where projection leaves no variable on it
 END = 2  # the mark of an event that ends a match that becomes known later
@@ -87,12 +89,13 @@ class Operand(NamedTuple):
 class Compared(NamedTuple):
     """Q₁ OR …, a clause with comparisons of events: for all choices some side must hold.
 
-    comparisons: (left, operator, right) over terms; tests: guards.
+    comparisons: (left, operator, right) over terms; tests: guards; related: a relation and its operands, terms too.
     """
 
     choices: tuple[Choice, ...]
     comparisons: tuple[tuple[Operand, str, Operand], ...]
     tests: tuple[Operand, ...] = ()
+    related: tuple[tuple[tuple[Operand, ...], Relation], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +127,20 @@ class Profiles(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """An OR: comparisons (left, operator, right) and tests. Here Operand.number is a place in a choice's profile."""
+    """An OR, as Compared. Here Operand.number is a place in a choice's profile."""
 
     comparisons: tuple[tuple[Operand, str, Operand], ...]
     tests: tuple[Operand, ...]
+    related: tuple[tuple[tuple[Operand, ...], Relation], ...] = ()
+
+    @property
+    def operands(self) -> Iterator[Operand]:
+        """All that its sides look at."""
+        for left, _, right in self.comparisons:
+            yield from (left, right)
+        for operands, _ in self.related:
+            yield from operands
+        yield from self.tests
 
 
 class Deciding(NamedTuple):
@@ -344,6 +357,7 @@ RESET, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, UNEQUAL = range(7)
 # Changes of a register: by a term; to whether the event satisfies a guard; by a term that vetoes, which no NULL does.
 SET, GREATEST, LEAST, SAME, NOTE, HIGHEST, LOWEST = range(7, 14)
 NOT_ALL = 14  # fails if the register holds the `term`: all of these bits
+RELATES = 15  # a relation by its number, the term, with the operands from relation_operand[register] on
 OWN = 16  # + a check: of two terms of the event; the register is the number of the first
 BOTH = 32  # + a check: of two registers; the term is the number of the second
 REFUSED = 48  # + a check, which must fail, of a register with a term
@@ -371,6 +385,8 @@ class Registers(Node):
     there takes the runs whose register passes `range_kind[e]` with the term `range_term[e]`, or all: EVERY.
     `holds[p]`: how many registers mean something at p. `greedy`: a run must take what it can, and is then not there
     any more (SKIP TILL NEXT MATCH). `apart`: the last register is where a run began (AFTER MATCH SKIP).
+
+    Operands of relations: relation_operand[k] is a term of the event, or -1 - a register; as many as the relation has.
 
     Veto v is of what must not happen: an event with veto_guard[v] moves the runs at the source of edge (number of edges
     + v) that pass the ops of that edge to position veto_to[v], or ends them: NOBODY. Such positions come after those of
@@ -400,6 +416,7 @@ class Registers(Node):
     op_kind: IntArray
     op_register: IntArray
     op_term: IntArray
+    relation_operand: IntArray
     veto_guard: IntArray
     veto_to: IntArray
     before_guard: IntArray
@@ -408,6 +425,7 @@ class Registers(Node):
     n_registers: int
     greedy: bool = False
     apart: bool = False
+    relations: tuple[Relation, ...] = ()
 
 
 ROOT = -1  # where a part that is whole is the whole match

@@ -50,7 +50,7 @@ def symbols_of(task: Task, rows: pa.Table) -> AnyArray:
     if not task.terms:
         return symbols
     words = symbols[:, None] if symbols.ndim == 1 else symbols
-    return np.concatenate([words, term_codes([rows.column(name) for name in task.terms])], axis=1)
+    return np.concatenate([words, term_codes([rows.column(name) for name in task.terms], task.program.numbers)], axis=1)
 
 
 def first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]:

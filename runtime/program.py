@@ -15,7 +15,7 @@ from runtime.arrays import IntArray
 from runtime.errors import ExecutionError
 from runtime.nodes import Node
 
-FORMAT = 4  # of Program and of snapshots; raised whenever an older worker could not read it
+FORMAT = 5  # of Program and of snapshots; raised whenever an older worker could not read it
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 
@@ -68,7 +68,8 @@ class Program:
     `pick`: that by which the matches of one end are chosen from as they come (NXT or LAST, of rule 'registers').
     'skipping': as 'registers', with `skip`.
     'bound': as these, with comparisons of events; behind the words of a symbol come the codes of `terms`, NULL_CODE for
-    NULL, whose order is that of the values where they are compared (the names are for people and tests).
+    NULL, whose order is that of the values where they are compared (the names are for people and tests). The terms
+    `numbers` are computed with: their codes are their values.
     `timeouts`: the program that watches, over the same symbols, how far each start comes (runtime.timeouts); all its
     labels are among `labels`.
     """
@@ -87,6 +88,7 @@ class Program:
     keep: int = -1
     inner_windows: tuple[Window, ...] = ()
     terms: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
     n_event_guards: int | None = None
     consume: bool = False
     skip: Skip | None = None

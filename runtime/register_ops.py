@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.jit import inlined
+from runtime.jit import called, inlined
 from runtime.nodes import (
     ANY_OF,
     BOTH,
@@ -27,10 +27,12 @@ from runtime.nodes import (
     NOTED,
     OWN,
     REFUSED,
+    RELATES,
     RESET,
     SET,
 )
 from runtime.program import NULL_CODE
+from runtime.relation_ops import related
 
 # What a register can hold besides codes. Codes of terms are greater (runtime.terms).
 EMPTY = NULL_CODE + 1  # nothing yet: every check passes
@@ -77,6 +79,21 @@ def holds(symbols, row, guard):
     return guard < 0 or (symbols[row, guard // 62] >> (guard % 62)) & 1 != 0
 
 
+@called
+def relates(r, operand, first, number, symbols, row, words, registers, to):
+    """Does a relation hold, or lack an event to compute with? A register that is BAD holds a NULL."""
+    for k in range(r.n_operands[number]):
+        source = operand[first + k]
+        if source >= 0:
+            r.values[k] = symbols[row, words + source]
+        else:
+            held = registers[to, -1 - source]
+            if held == EMPTY:
+                return True
+            r.values[k] = NULL_CODE if held == BAD else held
+    return related(r, number)
+
+
 @inlined
 def some_side(automaton, begin, end, symbols, row, words, registers, to):
     """Does one of these ops pass, or lack what it is compared with?"""
@@ -84,6 +101,10 @@ def some_side(automaton, begin, end, symbols, row, words, registers, to):
         kind, register, term = automaton.op_kind[o], automaton.op_register[o], automaton.op_term[o]
         if kind == HOLDS:
             passed = holds(symbols, row, term)
+        elif kind == RELATES:
+            passed = relates(
+                automaton.relations, automaton.relation_operand, register, term, symbols, row, words, registers, to
+            )
         elif kind == NOTED:
             passed = registers[to, register] == EMPTY or registers[to, register] == 1
         elif kind >= BOTH:
@@ -117,10 +138,14 @@ def change(kind, old, symbols, row, words, term):
 
 
 @inlined
-def fails(kind, register, term, symbols, row, words, registers, to):
+def fails(automaton, kind, register, term, symbols, row, words, registers, to):
     """Does a check fail that is not one of an OR?"""
     if kind == NOT_ALL:
         return registers[to, register] == term
+    if kind == RELATES:
+        return not relates(
+            automaton.relations, automaton.relation_operand, register, term, symbols, row, words, registers, to
+        )
     value = symbols[row, words + term]
     if kind >= REFUSED:
         return registers[to, register] != EMPTY and passes(kind - REFUSED, registers[to, register], value)
@@ -147,6 +172,6 @@ def apply(automaton, edge, symbols, row, words, registers, to):
             if after == NULL_CODE:
                 return False
             registers[to, register] = after
-        elif fails(kind, register, term, symbols, row, words, registers, to):
+        elif fails(automaton, kind, register, term, symbols, row, words, registers, to):
             return False
     return True

@@ -35,6 +35,7 @@ from runtime.ordered import clear, clear_one, lacks_room, passing, push, room
 from runtime.picking import NO_COPIES, NXT, compared
 from runtime.program import NULL_CODE
 from runtime.register_ops import BAD, EMPTY, apply, holds
+from runtime.relation_ops import Relations
 from runtime.run_table import (
     FREE,
     HAPPENED,
@@ -70,7 +71,7 @@ class Pending(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """The arrays of nodes.Registers."""
+    """The arrays of nodes.Registers, and of its relations."""
 
     guard: AnyArray
     label: AnyArray
@@ -89,11 +90,13 @@ class Automaton(NamedTuple):
     op_kind: AnyArray
     op_register: AnyArray
     op_term: AnyArray
+    relation_operand: AnyArray
     veto_guard: AnyArray
     veto_to: AnyArray
     before_guard: AnyArray
     late_edge: AnyArray
     special: AnyArray  # the late place, and the register of what must not come before, or NOBODY
+    relations: Relations
 
 
 @inlined

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime import cea, ecs, nodes, ordered, picking, registers, run_table
+from runtime import cea, ecs, nodes, ordered, picking, registers, relation_ops, run_table
 from runtime.arrays import AnyArray, IntArray
 from runtime.cea_engine import ALL_REPORT, NO_KEYS, CeaEngine, next_positions
 from runtime.errors import ExecutionError
 from runtime.matches import Matches
 from runtime.program import FORMAT, Program
+from runtime.relations import arithmetic_error
 from runtime.subsets import NoSubsets, SubsetTable
 
 FIRST_ENTRIES = 1 << 8
@@ -28,7 +29,9 @@ class RegistersEngine(CeaEngine):
         machine = program.machine
         assert isinstance(machine, nodes.Registers)
         self._n_registers = machine.n_registers
-        self._automaton = registers.Automaton(**{name: getattr(machine, name) for name in registers.Automaton._fields})
+        arrays = {name: getattr(machine, name) for name in registers.Automaton._fields if name != "relations"}
+        self._relations = machine.relations
+        self._automaton = registers.Automaton(**arrays, relations=relation_ops.flat(machine.relations))
         self._index_of, self._greedy = machine.index_of, machine.greedy
         self._late = bool(machine.special[nodes.LATE] != nodes.NOBODY)
         self._apart = registers.BOTH_STAY if self._late else registers.TOGETHER
@@ -72,6 +75,9 @@ class RegistersEngine(CeaEngine):
                 symbols, words, positions, rows, clocks, keys, mute, self._width, self._strict,
                 self._greedy, self._program.consume, self._apart,
             )  # fmt: skip
+            failed = int(self._automaton.relations.error[0])
+            if failed != relation_ops.NO_ERROR:
+                raise arithmetic_error(self._relations[failed].shown)
             self._live.counts[cea.N_ROOTS] = entries.counts[run_table.N_ROOTS]
             self._live.counts[cea.LAST_POSITION] = entries.counts[run_table.LAST_POSITION]
             self._live.counts[cea.KEY] = entries.counts[run_table.KEY]

@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from runtime.arrays import IntArray
+from runtime.errors import ExecutionError
 from runtime.order import as_clock, codes, combined, float_codes, has_clock
 from runtime.program import NULL_CODE
 
 
-def term_codes(columns: list[pa.ChunkedArray | pa.Array]) -> IntArray:
-    """int64[n, len(columns)]; columns of one type share their codes."""
+def term_codes(columns: list[pa.ChunkedArray | pa.Array], numbers: tuple[int, ...] = ()) -> IntArray:
+    """int64[n, len(columns)]; columns of one type share their codes. Those of the columns `numbers`, which are computed
+    with, are never ranks: ExecutionError LEAST_BIGINT for the one value that has no code."""
     arrays = [combined(column) for column in columns]
     found = np.empty((len(arrays[0]), len(arrays)), np.int64)
     by_type: dict[pa.DataType, list[int]] = defaultdict(list)
@@ -30,6 +32,8 @@ def term_codes(columns: list[pa.ChunkedArray | pa.Array]) -> IntArray:
         values = _codes(whole, kind)
         null = np.asarray(whole.is_null())
         if bool(np.any(values[~null] == NULL_CODE)):  # a BIGINT's least value: then ranks
+            if not set(numbers).isdisjoint(group):
+                raise ExecutionError("LEAST_BIGINT", value=NULL_CODE)
             values = np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
         values[null] = NULL_CODE
         found[:, group] = values.reshape(len(group), -1).T

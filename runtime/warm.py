@@ -92,6 +92,7 @@ def _two_in_order() -> nodes.Registers:
         op_kind=ints(nodes.SET, nodes.LESS),
         op_register=ints(0, 0),
         op_term=ints(0, 0),
+        relation_operand=ints(),
         veto_guard=ints(),
         veto_to=ints(),
         before_guard=ints(),

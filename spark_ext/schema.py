@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
 from planner.query import SOURCE_COLUMN, Column, Source, Variable
+from planner.sql import Sql
+from spark_ext.objections import analyzed, explained
 
 
 class SparkCatalog:
@@ -92,6 +94,17 @@ class SparkCatalog:
             return str(compared.left().dataType().sql())
         except (AnalysisException, ParseException):
             return ""
+
+    def check(self, text: str, condition: Sql, columns: Sequence[Column]) -> None:
+        """Raises what Spark objects to in a condition on a row, at its place in `text`."""
+        frame = self.empty(columns)
+        with explained(text, frame, [condition], condition=True):
+            analyzed(frame.where(condition.text))
+
+    @property
+    def ansi(self) -> bool:
+        """Does an expression fail where its value does not fit its type?"""
+        return str(self._spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
 
     def _columns(self, df: DataFrame) -> tuple[Column, ...]:
         """A DataFrame's columns, remembering their exact types (a type's text does not quote odd field names)."""
