@@ -58,8 +58,10 @@ class Arithmetic:
     common: Callable[[str, str], str]
     ansi: bool = True
 
-    def related(self, nodes: Sequence[Node], op: Callable[[str], str], modes: Mapping[str, str]) -> Related | None:
-        """A comparison as a relation; `op` gives the operator that is to hold for the one that is written."""
+    def related(
+        self, nodes: Sequence[Node], op: Callable[[str], str], modes: Mapping[str, str], shown: str
+    ) -> Related | None:
+        """A comparison as a relation, `shown` in messages; `op` gives the operator that is to hold for the written."""
         found = cut(unwrapped(nodes))
         if found is None:
             return None
@@ -69,9 +71,8 @@ class Arithmetic:
             made.compare(left, op(written), right)
         except _NoRelation:
             return None
-        whole = self.sql(nodes)
-        relation = Relation(tuple(made.code), tuple(made.floats), tuple(made.scales), " ".join(whole.text.split()))
-        return Related(tuple(made.operands), relation, whole)
+        relation = Relation(tuple(made.code), tuple(made.floats), tuple(made.scales), " ".join(shown.split()))
+        return Related(tuple(made.operands), relation, self.sql(nodes))
 
 
 @dataclass
@@ -130,7 +131,7 @@ class _Relating:
         second = self.value(right)
         own = first
         if first != second or not (first in _TIMES or first in (INTERVAL, "date")):
-            first = self.of.common(self.of.sql(left).text, self.of.sql(right).text).lower()
+            first = self.of.common(self.of.sql(left).text, self.of.sql(right).text).lower() or _wider(first, second)
             self.cast(second, first)
             end = len(self.code)
             self.cast(own, first)
@@ -394,6 +395,12 @@ def _is_operator(node: Node) -> bool:
 def _decimal(type: str) -> tuple[int, int] | None:
     found = _DECIMAL.fullmatch(type)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def _wider(first: str, second: str) -> str:
+    """In which type two numbers are compared, where Spark cannot be asked."""
+    whole = first in BITS and second in BITS
+    return "bigint" if whole else first if first == second else "double"
 
 
 def _formatted(form: str, sql: Sql) -> Sql:

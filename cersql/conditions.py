@@ -363,7 +363,10 @@ class Conditions:
             lambda a, b: types.common_type(a, b, columns),
             types.ansi,
         )
-        return arithmetic.related(part.nodes, (lambda op: op) if positive else NOT.__getitem__, modes)
+        shown = rendered(self.text, part.nodes, lambda _: None).text
+        if positive:
+            return arithmetic.related(part.nodes, lambda op: op, modes, shown)
+        return arithmetic.related(part.nodes, NOT.__getitem__, modes, f"NOT ({shown})")
 
     # ------------------------------------------------------------ text for one row
 
@@ -484,8 +487,9 @@ def _comparison(condition: Bool) -> BindError:
     names = " and ".join(map(display, variables))
     return BindError(
         "NOT_SUPPORTED_YET", span=condition.span, construct=f"This condition on events of {names}",
-        hint="A comparison has one event on each side of =, <>, <, <=, > or >=; sums of whole numbers or decimals, or "
-        "of times and intervals, may be spread over both. Other conditions on several events can stand in WHERE.",
+        hint="Here it is a comparison of values (a.x < b.x), or arithmetic over numbers and times: + - * / %, abs, "
+        "least, greatest, sqrt, datediff, timestampdiff. What one event needs besides can be a column of the source: "
+        "FROM (SELECT *, f(x) AS y FROM t) AS t.",
     )  # fmt: skip
 
 

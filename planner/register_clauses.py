@@ -210,6 +210,8 @@ class Clauses:
             raise NotByRegisters("a condition on three consecutive events")
         places = self._where(lambda p: bool(self._choices(p, number)))
         earlier = list(dict.fromkeys(o.number for o in operands if o.which == 0))
+        if not earlier:
+            raise NotByRegisters("a condition on the later of two events alone")
         register = dict(zip(earlier, self._new(len(earlier)), strict=True))
         sources = tuple(o.number if o.which else -1 - register[o.number] for o in operands)
         ops: list[Op] = [(nodes.RELATES, sources, self._relation(relation))]

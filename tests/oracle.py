@@ -97,9 +97,9 @@ def true_of(op: str, left: int | None, right: int | None) -> bool:
             ">=": left >= right}[op]  # fmt: skip
 
 
-def all_choices_hold(sides: Sequence[cel.Comparison | cel.Test], mu: Mu, stream: Sequence[Event]) -> bool:
+def all_choices_hold(sides: Sequence[cel.Side], mu: Mu, stream: Sequence[Event]) -> bool:
     """Whether some side is TRUE for every choice of one event for each variable (or of two or three in a row)."""
-    parts = [part for side in sides for part in ([side] if isinstance(side, cel.Test) else [side.left, side.right])]
+    parts = [part for side in sides for part in cel.parts_of(side)]
     choices = []
     for variable in {part.variable for part in parts}:
         held = sorted(position for name, position in mu if name == variable)
@@ -115,11 +115,20 @@ def all_choices_hold(sides: Sequence[cel.Comparison | cel.Test], mu: Mu, stream:
     return all(any(side_holds(side, dict(picked), stream) for side in sides) for picked in product(*choices))
 
 
-def side_holds(side: cel.Comparison | cel.Test, picked: dict[str, dict[str, int]], stream: Sequence[Event]) -> bool:
+def side_holds(side: cel.Side, picked: dict[str, dict[str, int]], stream: Sequence[Event]) -> bool:
     if isinstance(side, cel.Test):
         return side.predicate.sql in stream[picked[side.variable][side.of]].true
-    values = [stream[picked[term.variable][term.of]].value(term.sql) for term in (side.left, side.right)]
-    return true_of(side.op, *values)
+    values = [stream[picked[term.variable][term.of]].value(term.sql) for term in cel.parts_of(side)]
+    return true_of(side.op, *values) if isinstance(side, cel.Comparison) else COMPUTED[str(side)](*values)
+
+
+# What is computed with the values of two events, by the name of the relation (tests/strategies.py has its program).
+COMPUTED: dict[str, Callable[[int | None, int | None], bool]] = {
+    "second - first >= 1": lambda a, b: a is not None and b is not None and b - a >= 1,
+    "abs(first - second) <= 1": lambda a, b: a is not None and b is not None and -1 <= a - b <= 1,
+    "2 * first < second": lambda a, b: a is not None and b is not None and a + a < b,
+    "least(first, second) > 1": lambda a, b: min((v for v in (a, b) if v is not None), default=0) > 1,
+}
 
 
 def agree(terms: Sequence[tuple[str | None, str]], mu: Mu, stream: Sequence[Event]) -> bool:
@@ -324,15 +333,14 @@ class Known(cel.Start):  # an operator of one part
     """A part of what stands inside an Across, and the events that its variables are bound to around the part."""
 
     number: int
-    clauses: tuple[tuple[cel.Comparison | cel.Test, ...], ...]
+    clauses: tuple[tuple[cel.Side, ...], ...]
     around: Mu
 
 
-def named(clauses: Iterable[Sequence[cel.Comparison | cel.Test]]) -> frozenset[str]:
+def named(clauses: Iterable[Sequence[cel.Side]]) -> frozenset[str]:
     """The variables of conditions."""
     sides = [side for clause in clauses for side in clause]
-    pairs = [(side.left, side.right) if isinstance(side, cel.Comparison) else (side,) for side in sides]
-    return frozenset(part.variable for parts in pairs for part in parts)
+    return frozenset(part.variable for side in sides for part in cel.parts_of(side))
 
 
 def negated(formula: cel.Formula) -> tuple[cel.Formula, ...]:

@@ -15,6 +15,7 @@ from oracle import holds_part, without_choices
 
 from planner import cel
 from planner.query import Skip
+from runtime import relations
 
 TYPES = ("A", "B", "C")
 VARIABLES = ("x", "y", "z")
@@ -151,8 +152,32 @@ def neighbour(formula: cel.Formula, last: bool) -> cel.Formula:
     return formula
 
 
+WHOLE = 4 * 64 + relations.FAILS
+RELATIONS = tuple(
+    relations.Relation((*code, (relations.COMPARE, relations.COMPARES.index(op))), shown=shown)
+    for shown, op, code in (
+        ("second - first >= 1", ">=",
+         ((relations.LOAD, 1), (relations.LOAD, 0), (relations.SUB, WHOLE), (relations.INT, 1))),
+        ("abs(first - second) <= 1", "<=",
+         ((relations.LOAD, 0), (relations.LOAD, 1), (relations.SUB, WHOLE), (relations.ABS, WHOLE),
+          (relations.INT, 1))),
+        ("2 * first < second", "<",
+         ((relations.INT, 2), (relations.LOAD, 0), (relations.MUL, WHOLE), (relations.LOAD, 1))),
+        ("least(first, second) > 1", ">",
+         ((relations.LOAD, 0), (relations.LOAD, 1), (relations.LEAST, 2), (relations.INT, 1))),
+    )
+)  # fmt: skip
+
+
+def compares(draw: st.DrawFn, left: cel.Term, right: cel.Term) -> cel.Comparison | cel.Related:
+    """A comparison of two values, or a condition that computes with them (tests/oracle.py says what)."""
+    if draw(st.integers(0, 3)) == 0:
+        return cel.Related((left, right), ("", ""), draw(st.sampled_from(RELATIONS)))
+    return cel.Comparison(left, draw(st.sampled_from(OPERATORS)), right)
+
+
 @st.composite
-def clauses(draw: st.DrawFn, names: Sequence[str], neighbours: bool) -> tuple[cel.Comparison | cel.Test, ...]:
+def clauses(draw: st.DrawFn, names: Sequence[str], neighbours: bool) -> tuple[cel.Side, ...]:
     """An OR of one or two comparisons of events of one or two variables, perhaps with a predicate beside them."""
     chosen = draw(st.lists(st.sampled_from(names), min_size=2, max_size=2))
     both = draw(st.booleans())
@@ -162,10 +187,7 @@ def clauses(draw: st.DrawFn, names: Sequence[str], neighbours: bool) -> tuple[ce
         of = draw(st.sampled_from(in_a_row)) if neighbours and (both or chosen[k] == chosen[0]) else "each"
         return cel.Term(chosen[k], draw(st.sampled_from(("v", "v", "ts"))), of)
 
-    sides: list[cel.Comparison | cel.Test] = [
-        cel.Comparison(term(0), draw(st.sampled_from(OPERATORS)), term(1))
-        for _ in range(draw(st.sampled_from((1, 1, 1, 2))))
-    ]
+    sides: list[cel.Side] = [compares(draw, term(0), term(1)) for _ in range(draw(st.sampled_from((1, 1, 1, 2))))]
     if draw(st.integers(0, 5)) == 0:
         of = in_a_row[-1] if neighbours else "each"
         sides.append(cel.Test(chosen[0], draw(st.sampled_from(PREDICATES)), of))
@@ -201,10 +223,10 @@ def in_choices(draw: st.DrawFn) -> cel.Formula:
     outermost = sorted(cel.variables(made))
     anywhere = sorted({name for part in within for name in cel.variables(part)} - set(inside))
 
-    def clause(names: Sequence[str]) -> tuple[cel.Comparison]:
+    def clause(names: Sequence[str]) -> tuple[cel.Side]:
         column = st.sampled_from(("v", "v", "ts"))
         left, right = (cel.Term(draw(st.sampled_from(of)), draw(column)) for of in (inside, names))
-        return (cel.Comparison(left, draw(st.sampled_from(OPERATORS)), right),)
+        return (compares(draw, left, right),)
 
     clauses = (clause(outermost), *(clause(anywhere) for _ in range(draw(st.sampled_from((0, 0, 1))))))
     return cel.Across(made, candidate.number, clauses)
@@ -232,8 +254,8 @@ def around(draw: st.DrawFn, kind: str, made: cel.Formula) -> cel.Formula:
         case "compared":
             candidate = cel.Candidate(renamed(made), draw(st.integers(0, 10**6)))
             inside, before = sorted(cel.variables(candidate)), one("right")
-            side = cel.Comparison(cel.Term(draw(st.sampled_from(inside)), "v"), draw(st.sampled_from(OPERATORS)),
-                                  cel.Term(draw(st.sampled_from(sorted(cel.variables(before)))), "v"))  # fmt: skip
+            side = compares(draw, cel.Term(draw(st.sampled_from(inside)), "v"),
+                            cel.Term(draw(st.sampled_from(sorted(cel.variables(before)))), "v"))  # fmt: skip
             return cel.Across(cel.Absent(before, (candidate,), one("left")), candidate.number, ((side,),))
         case "before":
             return cel.Sequence(one(), made)
@@ -269,10 +291,7 @@ def across(draw: st.DrawFn, made: cel.Formula, candidate: cel.Candidate) -> cel.
     def term(names: Sequence[str]) -> cel.Term:
         return cel.Term(draw(st.sampled_from(names)), draw(st.sampled_from(("v", "v", "ts"))))
 
-    clauses = tuple(
-        (cel.Comparison(term(inside), draw(st.sampled_from(OPERATORS)), term(outside)),)
-        for _ in range(draw(st.integers(1, 2)))
-    )
+    clauses = tuple((compares(draw, term(inside), term(outside)),) for _ in range(draw(st.integers(1, 2))))
     return cel.Across(made, candidate.number, clauses)
 
 
@@ -298,11 +317,15 @@ def renamed(formula: cel.Formula) -> cel.Formula:
     return with_children(formula, tuple(map(renamed, cel.children(formula))))
 
 
-def renamed_side(side: cel.Comparison | cel.Test) -> cel.Comparison | cel.Test:
+def renamed_side(side: cel.Side) -> cel.Side:
     if isinstance(side, cel.Test):
         return replace(side, variable=f"{side.variable}0")
-    left, right = (replace(term, variable=f"{term.variable}0") for term in (side.left, side.right))
-    return replace(side, left=left, right=right)
+    terms = tuple(
+        replace(term, variable=f"{term.variable}0") for term in cel.parts_of(side) if isinstance(term, cel.Term)
+    )
+    if isinstance(side, cel.Related):
+        return replace(side, terms=terms)
+    return replace(side, left=terms[0], right=terms[1])
 
 
 @st.composite

@@ -80,7 +80,7 @@ def conditions_of(formula: cel.Formula) -> set[str]:
     return found | {side.predicate.sql for side in sides_of(formula) if isinstance(side, cel.Test)}
 
 
-def sides_of(formula: cel.Formula) -> list[cel.Comparison | cel.Test]:
+def sides_of(formula: cel.Formula) -> list[cel.Side]:
     """The sides of the formula's own conditions that compare events."""
     clauses = formula.clauses if isinstance(formula, cel.Across) else ()
     clauses = (formula.sides,) if isinstance(formula, cel.Compare) else clauses
@@ -93,8 +93,7 @@ def terms_of(formula: cel.Formula) -> set[str]:
     if isinstance(formula, cel.Agree):
         found |= {sql for _, sql in formula.terms}
     for side in sides_of(formula):
-        if isinstance(side, cel.Comparison):
-            found |= {side.left.sql, side.right.sql}
+        found |= {part.sql for part in cel.parts_of(side) if isinstance(part, cel.Term)}
     return found
 
 

@@ -84,15 +84,15 @@ def events(draw: st.DrawFn, name: str) -> cel.Formula:
     return cel.Or(draw(atoms(name)), draw(atoms(f"{name}x")))
 
 
-def comparison(draw: st.DrawFn, x: str, y: str) -> cel.Comparison:
+def comparison(draw: st.DrawFn, x: str, y: str) -> cel.Side:
     terms = [cel.Term(v, draw(st.sampled_from(("v", "v", "ts")))) for v in draw(st.permutations((x, y)))]
-    return cel.Comparison(terms[0], draw(st.sampled_from(OPERATORS)), terms[1])
+    return strategies.compares(draw, terms[0], terms[1])
 
 
-def either(draw: st.DrawFn, names: Sequence[str]) -> tuple[cel.Comparison | cel.Test, ...]:
+def either(draw: st.DrawFn, names: Sequence[str]) -> tuple[cel.Side, ...]:
     """An OR of comparisons and conditions on two or three of the variables."""
     of = draw(st.permutations(names))
-    sides: list[cel.Comparison | cel.Test] = [comparison(draw, of[0], of[1])]
+    sides: list[cel.Side] = [comparison(draw, of[0], of[1])]
     if draw(st.integers(0, 2)):
         sides.append(comparison(draw, *draw(st.permutations(of[:3]))[:2]))
     if draw(st.integers(0, 2)) == 0:

@@ -157,8 +157,15 @@ def test_a_condition_on_the_whole_match_where_each_is_asked_for_itself() -> None
 
 
 @pytest.mark.parametrize("condition", ["a.v - b.v > 1", "abs(a.k - b.k) > 1", "a.v + b.v < 3 OR a.v > b.v"])
+def test_a_run_that_must_take_what_it_can_computes_with_events(condition: str) -> None:
+    query = bound(f"FROM t PATTERN A a ; B b WHERE {condition} ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN *")
+    assert not query.on_match
+    assert plan(query).program.rule == "registers"
+
+
+@pytest.mark.parametrize("condition", ["a.name LIKE b.name", "hash(a.k, b.k) > 1", "a.name LIKE b.name OR a.v > b.v"])
 def test_a_run_that_must_take_what_it_can_knows_what_is_decided(condition: str) -> None:
-    """What is no comparison of values of two events is computed on matches, too late for a run."""
+    """What is neither a comparison nor arithmetic is computed on matches, too late for a run."""
     clause = "ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN *"
     check_error(f"FROM t PATTERN A a ; B b WHERE ‸{condition} {clause}", "NOT_SUPPORTED_YET", "HAVING")
     assert bound(f"FROM t PATTERN A a ; B b {clause} HAVING {condition}").having
@@ -166,7 +173,12 @@ def test_a_run_that_must_take_what_it_can_knows_what_is_decided(condition: str) 
 
 def test_a_condition_on_the_whole_match_decides_ties() -> None:
     """RETURN decides only among rows that the pattern cannot tell apart."""
-    for condition, reads in (("a.v * b.w > 5", {"v", "w"}), ("LAST(b.v) < 5", {"v"}), ("a.v > b.v", {"v"})):
+    for condition, reads in (
+        ("hash(a.v, b.w) > 5", {"v", "w"}),
+        ("a.v * b.w > 5", {"v", "w"}),
+        ("LAST(b.v) < 5", {"v"}),
+        ("a.v > b.v", {"v"}),
+    ):
         text = f"FROM t PATTERN A a : B b WHERE {condition} ORDER BY ts RETURN a.k"
         assert set(bound(text).reads) - {"type"} == reads
 
