@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
-from typing import Any
+from itertools import combinations, pairwise
 
 import pytest
 from pyspark.sql import SparkSession
@@ -61,7 +60,7 @@ def test_of_neighbours_in_a_loop(found: Run) -> None:
         tuple(row[0] for row in chosen)
         for n in (2, 3)
         for chosen in combinations(known, n)
-        if all(above(a[3], b[3], 0.7) for a, b in zip(chosen, chosen[1:], strict=False))
+        if all(above(a[3], b[3], 0.7) for a, b in pairwise(chosen))
     )
     assert len(expected) > 5
     text = f"FROM measured PATTERN A{{2,3}} s WHERE s[i].v - s[i-1].v >= 0.7 {END} RETURN s[1].id, s[2].id, s[3].id"
@@ -163,7 +162,8 @@ def test_a_difference_of_timestamps_is_that_of_clocks(spark: SparkSession, found
         expected = sorted(
             tuple(row)
             for row in spark.sql(
-                "SELECT a.id, b.id FROM measured a JOIN measured b ON b.id = a.id + 1 WHERE b.ts - a.ts <= INTERVAL 5 MINUTES"
+                "SELECT a.id, b.id FROM measured a JOIN measured b ON b.id = a.id + 1 "
+                "WHERE b.ts - a.ts <= INTERVAL 5 MINUTES"
             ).collect()
         )
         assert len(expected) == len(ROWS) - 2  # all neighbours but those around the hour
@@ -174,7 +174,7 @@ def test_a_difference_of_timestamps_is_that_of_clocks(spark: SparkSession, found
             assert found(f"FROM measured PATTERN ANY a : ANY b {returns} HAVING {condition}") == expected
         assert len(found(f"FROM measured PATTERN ANY a : ANY b WITHIN 5 MINUTES {returns}")) == len(ROWS) - 1
         loop = f"FROM measured PATTERN ANY{{2}} w WHERE w[i].ts - w[i-1].ts > INTERVAL 58 MINUTES {END} RETURN w.id"
-        hours = [a[0] for a, b in zip(ROWS, ROWS[1:], strict=False) if a[2].hour == 0 and b[2].hour == 1]
+        hours = [a[0] for a, b in pairwise(ROWS) if a[2].hour == 0 and b[2].hour == 1]
         assert {ids[0] for (ids,) in found(loop)} >= set(hours)  # type: ignore[index, misc]
 
 
