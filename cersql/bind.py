@@ -110,7 +110,7 @@ class _Binder:
         )
         warnings = [
             *self.types.warnings, *translator.warnings,
-            *advice.warnings(query, bound, self.names, self._used_names(returns)),
+            *advice.warnings(query, bound, self.scope, self._used_names(returns)),
         ]  # fmt: skip
         return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
 
