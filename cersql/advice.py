@@ -147,9 +147,8 @@ def _never(node: cel.Formula) -> Iterator[str]:
         case cel.Unless(inner, cel.Event(type)) if type is None or type in always(inner, own_types):
             yield f"UNLESS {type or 'ANY'} is never true here: the match itself has an event that it excludes."
         case cel.Unless(inner, veto) if formulas.of_one_event(inner):
-            what = "(…)"
-            if isinstance(veto, cel.Event):
-                what = veto.type or "ANY"
+            single = formulas.of_one_event(veto) and len(formulas.types(veto)) == 1
+            what = (next(iter(formulas.types(veto))) or "ANY") if single else "(…)"
             yield (
                 "UNLESS looks from the first to the last event of a match, which is one event here: it excludes "
                 f"nothing before or after it. For that write SEQ(!{what}, …) or SEQ(…, !{what}) with WITHIN."
