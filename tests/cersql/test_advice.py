@@ -87,7 +87,7 @@ def test_a_source_that_is_meant(sources: str, pattern: str) -> None:
     ("pattern", "rest"),
     [
         ("A a ; B+ b", "CONSUME BY PARTITION PARTITION BY k ORDER BY ts RETURN *"),
-        ("A a ; STRICT(B+) AS b", "WITHIN 5 MINUTES ORDER BY ts RETURN *"),
+        ("A a ; STRICT(B+) AS g", "WITHIN 5 MINUTES ORDER BY ts RETURN *"),
         ("PROJECT(a : A a ; B+ b ; C c)", "ORDER BY ts RETURN *"),  # its choices are one match
         ("PROJECT(b : A+ a ; B b)", "ORDER BY ts WITHIN 1 HOUR RETURN *"),  # a window over two events
         ("A a ; B+ b", "SEMANTICS NXT ORDER BY ts RETURN *"),
