@@ -20,6 +20,7 @@ from cersql.scope import Catalog, Names, PatternNames, Scope, children, collect,
 from cersql.sources import Sources, Types
 from cersql.to_cel import Translator
 from planner import cel
+from planner.errors import too_complex
 from planner.keys import always_bound
 from planner.query import Column, Order, Query, Variable, Window
 from runtime.errors import CersqlError
@@ -37,6 +38,8 @@ def bind(
         return _Binder(query, catalog, given, order_by).bind()
     except CersqlError as error:
         raise error.at(query.text) from None
+    except RecursionError:
+        raise too_complex().at(query.text, query.clause("PATTERN")) from None
 
 
 class _Binder:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cersql.arithmetic import Arithmetic, Related
-from cersql.booleans import Bool, OrOf, check_size, conjunctive, structure
+from cersql.booleans import MAX_CLAUSES, MAX_JOINED, Bool, OrOf, check_length, conjunctive, structure
 from cersql.comparisons import (
     EACH,
     NOT,
@@ -104,7 +104,7 @@ class Conditions:
         nodes = self.nodes(condition, in_scope | negated.keys(), own)
         tree = _spelled_out(structure(nodes))
         found = [clause for part in tree.conjuncts() for clause in conjunctive(part, _about_one)]
-        check_size(tree, len(found))
+        check_length(condition.span, len(found), MAX_JOINED)
         clauses: list[tuple[int | None, Clause]] = []
         across: list[tuple[int, Clause]] = []
         on_match: list[OrOf] = []
@@ -144,6 +144,8 @@ class Conditions:
                     "NOT_SUPPORTED_YET", span=call.span,
                     construct=f"{self._shown(call)} in a FILTER inside the pattern", hint="Move it to WHERE or HAVING.",
                 )  # fmt: skip
+        clauses = _joined(clauses)
+        check_length(condition.span, len(clauses) + len(across) + len(on_match), MAX_CLAUSES, " on several events")
         return Split(tuple(clauses), tuple(across), tuple(on_match))
 
     def _refuse_neighbours(self, clause: OrOf, other: str) -> None:
@@ -537,11 +539,45 @@ def refuse_windows(nodes: Sequence[Node]) -> None:
             )  # fmt: skip
 
 
+MANY_CLAUSES = 32  # from so many on those about one variable are made one filter: filters nest
+
+
+def _joined(clauses: list[tuple[int | None, Clause]]) -> list[tuple[int | None, Clause]]:
+    """Of very many ANDs those on each event of one variable as one: `a.x > 1 AND a.x <> 2 AND a.x <> 3 …`."""
+    if len(clauses) < MANY_CLAUSES:
+        return clauses
+    found: list[tuple[int | None, Clause]] = []
+    places: dict[tuple[int | None, str | None], list[Sql]] = {}
+    for owner, clause in clauses:
+        side = clause[0] if isinstance(clause, tuple) and len(clause) == 1 else None
+        if not isinstance(side, Literal) or side.of != EACH:
+            found.append((owner, clause))
+        elif (owner, side.variable) in places:
+            places[owner, side.variable].append(side.sql)
+        else:
+            places[owner, side.variable] = [side.sql]
+            found.append((owner, clause))
+    for k, (owner, clause) in enumerate(found):
+        side = clause[0] if isinstance(clause, tuple) and len(clause) == 1 else None
+        if isinstance(side, Literal) and side.of == EACH:
+            found[k] = owner, (replace(side, sql=_all_of(places[owner, side.variable])),)
+    return found
+
+
+def _all_of(parts: Sequence[Sql]) -> Sql:
+    """P AND Q AND …, each in parentheses if there are several."""
+    return _connected(parts, "AND")
+
+
 def any_of(parts: Sequence[Sql]) -> Sql:
     """P OR Q OR …, each in parentheses if there are several."""
+    return _connected(parts, "OR")
+
+
+def _connected(parts: Sequence[Sql], operator: str) -> Sql:
     if len(parts) == 1:
         return parts[0]
     pieces = list(parts[0].wrapped("(", ")").pieces)
     for part in parts[1:]:
-        pieces += part.wrapped(" OR (", ")").pieces
+        pieces += part.wrapped(f" {operator} (", ")").pieces
     return Sql(tuple(pieces))

@@ -14,6 +14,7 @@ from cersql.describe import describe
 from cersql.explain import explain_stage
 from cersql.parse import parse
 from cersql.pushdown import Key
+from planner.errors import too_complex
 from planner.physical import PhysicalPlan, plan
 from planner.query import Query, key_column
 from planner.sql import quote
@@ -192,3 +193,5 @@ def planned(tree: syntax.Query, query: Query) -> PhysicalPlan:
         return plan(query)
     except CersqlError as error:
         raise error.at(tree.text, tree.clause("PATTERN")) from None
+    except RecursionError:
+        raise too_complex().at(tree.text, tree.clause("PATTERN")) from None

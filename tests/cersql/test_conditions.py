@@ -222,3 +222,13 @@ def test_warning_for_an_or_that_always_holds() -> None:
     assert not bound(where("a.v > 5 AND b.v > 5", "A a OR B b")).warnings
     assert len(bound(where("a.v > 5 OR b.v > 5 OR c.v > 5", "(A a OR B b) ; C c")).warnings) == 1
     assert not bound(where("a.v > 5 OR f.v > 5", "(A a OR B b) AS f ; C c")).warnings
+
+
+def test_very_many_ands_on_one_event_are_one_filter() -> None:
+    parts = [f"a.v <> {i}" for i in range(300)]
+    (line,) = [filters(bound(where(" AND ".join([*parts, "b.v > 1", "b.k = 2"]))).formula)]
+    assert line.count("| a: ") == line.count("| b: ") == 1
+    assert all(f"(v <> {i})" in line for i in range(300))
+    assert "(v > 1) AND (k = 2)" in line
+    few = filters(bound(where("a.v <> 1 AND a.v <> 2")).formula)
+    assert few.count("| a: ") == 2
