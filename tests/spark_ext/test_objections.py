@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException, ParseException
 from queries import check_place
 from sparks import taught, view
 
@@ -100,3 +103,60 @@ def test_a_variable_inside_a_subquery_of_a_condition(session: Any) -> None:
     with pytest.raises(ExpressionError) as raised:
         cersql.sql(session, text)
     assert "cannot see the variables" in str(raised.value)
+
+
+class _Records(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.found.append(record)
+
+
+@pytest.fixture
+def logged() -> Iterator[list[logging.LogRecord]]:
+    """What pyspark logs of the exceptions that it captures."""
+    handler, loggers = _Records(), [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    yield handler.found
+    for logger in loggers:
+        logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PATTERN A a ; B b WHERE a.v + 'q' ORDER BY ts RETURN *",
+        "PATTERN A a ; B b WHERE nosuch(a.v) ORDER BY ts RETURN *",
+        "PATTERN A a ; B b WHERE a.name = zzz ORDER BY ts RETURN *",
+        "PATTERN A a ; B b ORDER BY ts RETURN a.v, nosuch(a.v)",
+        "PATTERN A a ; B b ORDER BY ts RETURN * HAVING nosuch(COUNT(b)) > 1",
+    ],
+)
+def test_only_our_error_is_told(spark: Any, session: Any, query: str, logged: list[logging.LogRecord]) -> None:
+    spark.createDataFrame(session.table("t").collect(), SCHEMA).createOrReplaceTempView("quiet")
+    whole = f"FROM quiet {query}"
+    entries: list[Callable[[], Any]] = [
+        lambda: cersql.sql(spark, whole),  # a session that was not taught
+        lambda: cersql.match(spark.table("quiet"), query),
+        lambda: session.sql(whole.replace("quiet", "t")),
+        lambda: cersql.sql(spark, f"SELECT * FROM ({whole}) AS m"),
+    ]
+    for entry in entries:
+        with pytest.raises((ExpressionError, ParseException)):
+            entry()
+    assert not logged
+
+
+def test_an_error_of_a_source_is_told_once(spark: Any, logged: list[logging.LogRecord]) -> None:
+    for text in ("FROM (SELECT nix FROM VALUES (1) AS t(ts)) AS q PATTERN A a ORDER BY ts RETURN *", "SELECT nix"):
+        with pytest.raises(AnalysisException):
+            cersql.sql(spark, text)
+    with pytest.raises(AnalysisException):
+        cersql.explain(spark, "FROM (SELECT nix FROM VALUES (1) AS t(ts)) AS q PATTERN A a ORDER BY ts RETURN *")
+    assert not logged
+    with pytest.raises(AnalysisException):
+        spark.sql("SELECT nix")
+    assert logged  # what is Spark's stays as it was
