@@ -200,6 +200,11 @@ class ExecutionError(CersqlError):
         "STREAM_COLUMNS": Condition(
             "55000", "The checkpoint holds rows with the columns {old}, and now they have {new}."
         ),
+        "STREAM_ZONE": Condition(
+            "55000",
+            "The checkpoint was begun in the time zone {old}, on which its conditions depend, and this is {new}.",
+        ),
+        "STREAM_DAMAGED": Condition("58030", "The state in the checkpoint is damaged: {reason}."),
         "SNAPSHOT_VERSION": Condition("55000", "A snapshot of format {found} cannot be restored by format {expected}."),
     }
 

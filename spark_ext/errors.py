@@ -40,6 +40,7 @@ class SparkError(CersqlError):
         ),
         "STREAM_LIMIT": Condition("0A000", "A stream has no end at which LIMIT {limit} could choose."),
         "STREAM_MIXED": Condition("0A000", "{streams} is a stream, and {tables} is not."),
+        "CHECKPOINT": Condition("58030", "The checkpoint {path} of the stream {name} is damaged: {problem}."),
         "WATERMARK_TWICE": Condition("42000", "{column} has a watermark already, of {delay} ms."),
         "SETTING": Condition("22023", "The setting {name} is {value!r}; it must be {expected}."),
         "FUNCTION_EXISTS": Condition("42723", "There is a table function {name} already."),

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_ext.streaming import METRICS_NAME
+from spark_ext import checkpoints
+from spark_ext.streaming import METRICS_NAME, standings
 
 COLUMNS = ("name", "status", "table", "events", "matches", "late", "state_rows", "state_bytes", "watermark",
            "checkpoint", "error")  # fmt: skip
@@ -99,10 +100,12 @@ def rows() -> list[tuple[str | None, ...]]:
 
 
 def start(df: DataFrame, name: str, table: str, checkpoint: str | None, trigger: str | None) -> None:
-    """Start a query that appends to a table. Its name is free (see `running`)."""
+    """Start a query that appends to a table. Its name is free (see `running`). Raises CersqlError for a checkpoint that
+    is damaged, or of another query."""
     spark = df.sparkSession
     path = checkpoint or _default_checkpoint(spark, name)
     with _lock:
+        checkpoints.prepare(spark, name, path, standings(df))
         _adopted(df, table)
         writer = df.writeStream.queryName(name).outputMode("append").option("checkpointLocation", path)
         if trigger == "available now":
