@@ -201,7 +201,8 @@ def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
             raise BindError(
                 "NOT_SUPPORTED_YET", span=clause[0][0].span,
                 construct="Under SKIP TILL NEXT MATCH a condition on two events that is no comparison of their values",
-                hint="Write it as one (b.y > a.y + 1), or in HAVING, where it acts on the matches that are found.",
+                hint="Write it as one, b.y > a.y + 1. (HAVING would ask something else: which matches stay, and not "
+                "which events a match takes.)",
             )  # fmt: skip
 
 
@@ -212,5 +213,6 @@ def _refuse_on_match(conditions: Iterable[OrOf]) -> None:
             raise BindError(
                 "NOT_SUPPORTED_YET", span=part.span,
                 construct="In WHERE a condition on the whole match beside CONSUME BY, AFTER MATCH SKIP or TIMEOUTS",
-                hint="If it is to act on the matches that are left, write HAVING.",
+                hint="Write it as conditions on single events and comparisons of two. (HAVING would ask something "
+                "else: it acts on the matches that are left, when others have been consumed or skipped.)",
             )  # fmt: skip

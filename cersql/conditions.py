@@ -142,7 +142,8 @@ class Conditions:
             else:
                 raise BindError(
                     "NOT_SUPPORTED_YET", span=call.span,
-                    construct=f"{self._shown(call)} in a FILTER inside the pattern", hint="Move it to WHERE or HAVING.",
+                    construct=f"{self._shown(call)} in a FILTER inside the pattern",
+                    hint="If it is to speak of the whole match, write it in WHERE.",
                 )  # fmt: skip
         clauses = _joined(clauses)
         check_length(condition.span, len(clauses) + len(across) + len(on_match), MAX_CLAUSES, " on several events")
@@ -232,7 +233,8 @@ class Conditions:
         if outside is not None:
             raise BindError(
                 "NEGATED_OR", span=inside[0].span, negated=inside[0].written, other=outside.written,
-                hint=f"Join the two with AND, or write the alternatives in the pattern: !({inside[0].written} …) OR ….",
+                hint="Write the alternatives in the pattern, each with a condition of its own: one with "
+                f"!({inside[0].written} …), OR one with the other condition.",
             )  # fmt: skip
         (owner,) = owners
         return owner, False

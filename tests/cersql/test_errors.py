@@ -128,7 +128,12 @@ BIND = [
         "for both: x and y",
         "join them with AND",
     ),
-    ("FROM t PATTERN SEQ(A a, !B b, C) WHERE a.v > 1 OR ‸b.v > 1" + END, "NEGATED_OR", "on b, which must not", "AND"),
+    (
+        "FROM t PATTERN SEQ(A a, !B b, C) WHERE a.v > 1 OR ‸b.v > 1" + END,
+        "NEGATED_OR",
+        "on b, which must not",
+        "one with !(b …), OR one with the other",
+    ),
     ("FROM t PATTERN A SEMANTICS ‸skip_till_nxt_match" + END, "UNKNOWN_STRATEGY", "skip_till_nxt", "SKIP TILL NEXT"),
     ("FROM t PATTERN ‸A UNLESS B SEMANTICS SKIP TILL NEXT MATCH" + END, "STRATEGY_PATTERN", "UNLESS cannot", "NXT"),
     ("FROM t PATTERN A CONSUME BY ‸SOME" + END, "BAD_CLAUSE", "expected NONE, PARTITION or ANY", ""),
