@@ -105,6 +105,31 @@ def test_a_variable_inside_a_subquery_of_a_condition(session: Any) -> None:
     assert "cannot see the variables" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("marked", "hint"),
+    [
+        ("FROM t DEFINE A AS v > 1 AND ‸nmae = 'x' PATTERN A a ORDER BY ts RETURN *", "the column name?"),
+        (T + "WHERE a.v > 0 AND a.name = ‸nmae" + END, "the column name?"),
+        (T + "ORDER BY ts RETURN a.v, upper(‸nmae)", "the column name?"),
+        (T + "ORDER BY ts RETURN * HAVING COUNT(b) > ‸nmae", "the column name?"),
+        (
+            T.replace("FROM t", "FROM timed") + "WHERE ‸timestamp(a.at) - timestamp(a.ts) <= 60" + END,
+            "INTERVAL 60 SECONDS",
+        ),
+        ("FROM timed DEFINE A AS ‸at - ts > 90.5 PATTERN A a ORDER BY ts RETURN *", "INTERVAL 90.5 SECONDS"),
+        ("FROM timed DEFINE A AS ‸30 <= day - date(ts) PATTERN A a ORDER BY ts RETURN *", "INTERVAL 30 DAYS"),
+    ],
+)
+def test_what_was_meant(session: Any, marked: str, hint: str) -> None:
+    session.sql(
+        "SELECT TIMESTAMP '2024-01-01' AS ts, TIMESTAMP '2024-01-02' AS at, DATE '2024-01-01' AS day, 'A' AS type"
+    ).createOrReplaceTempView("timed")
+    text = marked.replace("‸", "")
+    with pytest.raises(ExpressionError) as raised:
+        cersql.sql(session, text)
+    check_place(raised.value, text, marked.index("‸"), raised.value.condition, hint)
+
+
 class _Records(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
