@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,9 +58,18 @@ class Stream:
         state = self.last.stateOperators if self.last is not None else []
         held = [str(sum(getattr(s, part) for s in state)) for part in ("numRowsTotal", "memoryUsedBytes")]
         watermark = None if self.last is None else self.last.eventTime.get("watermark")
-        told = None if error is None else str(error).split("\n\n")[0]
+        told = None if error is None else _brief(str(error))
         return (self.name, status, self.table, str(self.events), str(self.matches), str(self.late), *held, watermark,
                 self.checkpoint, told)  # fmt: skip
+
+
+_OURS = re.compile(r".*?\b(?:ExecutionError|InternalError): (?=\[)", re.DOTALL)
+
+
+def _brief(error: str) -> str:
+    """What stopped a stream: our own error, where it is one, without the plan and the workers' tracebacks around it."""
+    text = _OURS.sub("", error.split("\n\n")[0], count=1).split("=== Streaming Query ===")[0]
+    return re.sub(r"\s*SQLSTATE: \w{5}", "", text).strip()
 
 
 class _Listener(StreamingQueryListener):

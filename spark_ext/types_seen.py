@@ -35,7 +35,7 @@ _CHEAP = frozenset(
 
 def other_case(query: Query, catalog: SparkCatalog) -> Iterator[str]:
     """A warning for each type that the first rows of its source have in another case only."""
-    rows = _peek_rows(catalog)
+    rows = _peek_rows(catalog) if hasattr(catalog.spark, "_jsparkSession") else 0  # Connect cannot show its plans
     for i, source in enumerate(query.sources) if rows else ():
         named = _named(query, i)
         if source.type_column is None or not named:

@@ -218,6 +218,17 @@ def test_a_damaged_checkpoint(session: SparkSession, tmp_path: Path, file: str, 
     assert "jackson" not in str(caught.value).lower()
 
 
+def test_an_error_of_ours_is_told_alone() -> None:
+    raised = (
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: [PYTHON_EXCEPTION] An exception was thrown from the "
+        "Python worker: runtime.errors.ExecutionError: [STREAM_DAMAGED] The state in the checkpoint is damaged: x.\n"
+        "Restore it.\n SQLSTATE: 38000 SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: x"
+    )
+    want = "[STREAM_DAMAGED] The state in the checkpoint is damaged: x.\nRestore it."
+    assert streams._brief(raised) == want
+    assert streams._brief("[X] other\n\nplan") == "[X] other"
+
+
 def test_after_a_null_time_a_stream_goes_on_without_it(session: SparkSession, tmp_path: Path) -> None:
     source(session, tmp_path / "rows")
     null = session.table("events").limit(1).selectExpr("id", "CAST(NULL AS TIMESTAMP) AS ts", "k", "type")
