@@ -92,8 +92,9 @@ class ThriftServer:
         """Close the connections, cancel their statements, free the port. The session lives on. Again is harmless."""
         if not self._stopped.is_set():
             self._stopped.set()
-            try:
+            with contextlib.suppress(Exception):  # then it only takes longer
                 self._cancel_statements()
+            try:
                 self._server.stop()
                 self._properties.restore()
             except Exception as error:  # of Py4J or the network
