@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -91,8 +92,6 @@ def _has_header_alone(table: TableFile, frame: DataFrame) -> bool:
 
 def _typed(spark: SparkSession, table: TableFile, frame: DataFrame, ddl: str) -> Any:
     """The schema of a file with the types of --schema; columns that this does not name keep theirs."""
-    from pyspark.sql.types import StructField, StructType
-
     if format_of(table.path) == "parquet":
         raise CommandError(f"the schema of {table.name}: a .parquet file has types of its own")
     try:
@@ -104,10 +103,11 @@ def _typed(spark: SparkSession, table: TableFile, frame: DataFrame, ddl: str) ->
         if name not in known:
             hint = suggestion(new.name, frame.columns, "It has")
             raise CommandError(f"the schema of {table.name}: {table.path} has no column {new.name}. {hint}")
-    fields = (wanted.get(field.name.casefold(), field) for field in frame.schema.fields)
-    return StructType(
-        [StructField(own.name, new.dataType) for own, new in zip(frame.schema.fields, fields, strict=True)]
-    )
+    schema = copy.deepcopy(frame.schema)
+    for column in schema.fields:
+        if column.name.casefold() in wanted:
+            column.dataType = wanted[column.name.casefold()].dataType
+    return schema
 
 
 def _frame(spark: SparkSession, table: TableFile, schema: Any = None, *, strict: bool = False) -> DataFrame:
