@@ -99,8 +99,9 @@ class _Folder:
     """A folder of any file system that Spark reads."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self._jvm: Any = spark._jvm
-        self._path = self._jvm.org.apache.hadoop.fs.Path(path)
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._path = jvm.org.apache.hadoop.fs.Path(path)
         self._files = self._path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
     def _at(self, file: str) -> Any:
