@@ -119,7 +119,7 @@ class Conditions:
                 assert owner is not None
                 compared = self._grouped(clause)
                 if isinstance(compared, Bool):
-                    raise _comparison(compared)
+                    raise _comparison(compared, self.columns)
                 across.append((owner, compared))
             elif call is None:
                 named = frozenset(n.variable for side, _ in clause for n in walk(side.nodes) if isinstance(n, Ref))
@@ -130,7 +130,7 @@ class Conditions:
                 elif owner is None and whole and not _neighbours(clause):
                     on_match.append(clause)  # Spark computes it on whole matches
                 else:
-                    raise _comparison(compared)
+                    raise _comparison(compared, self.columns)
             elif owner is not None:
                 raise BindError(
                     "NOT_SUPPORTED_YET", span=call.span,
@@ -486,15 +486,32 @@ def free_variables(nodes: Sequence[Node]) -> list[str]:
     return list(dict.fromkeys(node.variable for node in nodes if isinstance(node, Ref) and not needs_match(node)))
 
 
-def _comparison(condition: Bool) -> BindError:
+def _comparison(condition: Bool, columns: Sequence[Column]) -> BindError:
     variables = dict.fromkeys(node.variable for node in walk(condition.nodes) if isinstance(node, Ref))
     names = " and ".join(map(display, variables))
+    otherwise = (
+        "Here it is a comparison of values (a.x < b.x), or arithmetic over numbers and times: + - * / %, abs, "
+        "least, greatest, sqrt, datediff, timestampdiff. What one event needs besides can be a column of the source: "
+        "FROM (SELECT *, f(x) AS y FROM t) AS t."
+    )
     return BindError(
         "NOT_SUPPORTED_YET", span=condition.span, construct=f"This condition on events of {names}",
-        hint="Here it is a comparison of values (a.x < b.x), or arithmetic over numbers and times: + - * / %, abs, "
-        "least, greatest, sqrt, datediff, timestampdiff. What one event needs besides can be a column of the source: "
-        "FROM (SELECT *, f(x) AS y FROM t) AS t.",
+        hint=_interval(condition, columns) or otherwise,
     )  # fmt: skip
+
+
+def _interval(condition: Bool, columns: Sequence[Column]) -> str | None:
+    """What to write for `b.ts - a.ts <= 60`; with a session Spark objects to it first."""
+    times = {column.name.casefold(): column.type for column in columns if column.type.startswith(("timestamp", "date"))}
+    named = [node.column for node in condition.nodes if isinstance(node, Ref)]
+    tokens = [node.token for node in condition.nodes if isinstance(node, Word)]
+    numbers = [token.text for token in tokens if token.kind == "number"]
+    if len(numbers) != 1 or "-" not in (token.text for token in tokens):
+        return None
+    if not named or not all(name and name.casefold() in times for name in named):
+        return None
+    unit = "DAYS" if {times[name.casefold()] for name in named if name} == {"date"} else "SECONDS"
+    return f"The difference of two times is an interval: compare it with INTERVAL {numbers[0]} {unit}, for example."
 
 
 def _spelled_out(tree: Bool) -> Bool:

@@ -232,3 +232,15 @@ def test_very_many_ands_on_one_event_are_one_filter() -> None:
     assert "(v > 1) AND (k = 2)" in line
     few = filters(bound(where("a.v <> 1 AND a.v <> 2")).formula)
     assert few.count("| a: ") == 2
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("‸f[i].ts - f[i-1].ts <= 60", "INTERVAL 60 SECONDS"),
+        ("‸30 >= f[i].date - f[i-1].date", "INTERVAL 30 DAYS"),
+        ("‸f[i].ts - f[i-1].ts <= 60 + f[i].k", "Here it is a comparison of values"),
+    ],
+)
+def test_a_difference_of_times_is_no_number(condition: str, hint: str) -> None:
+    check_error(where(condition, "A+ f"), "NOT_SUPPORTED_YET", hint)
