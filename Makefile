@@ -12,12 +12,13 @@ JOBS    ?= 2
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format exhaustive bench soak clean java
+.PHONY: help demo test lint check format exhaustive bench soak clean java
 
 help:
 	@echo "make demo        delayed flights that delayed the next one, on Spark"
 	@echo "make test        all tests but the exhaustive ones"
-	@echo "make check       style, types and the tests that need no JVM"
+	@echo "make lint        style and types"
+	@echo "make check       the same, and the tests that need no JVM"
 	@echo "make format      rewrite the sources in the house style"
 	@echo "make exhaustive  all small formulas on all small streams (long)"
 	@echo "make bench       measurements"
@@ -30,10 +31,12 @@ demo: java $(VENV)/.installed
 test: java $(VENV)/spark.jsa
 	$(PYTEST) -m "not exhaustive" -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-check: $(VENV)/.installed-dev
+lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+check: lint
 	$(PYTEST) -m "not jvm and not exhaustive and not slow" -n $(JOBS) -q
 
 format: $(VENV)/.installed-dev

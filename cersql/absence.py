@@ -54,7 +54,10 @@ def check_contiguous(items: Sequence[Pattern]) -> None:
     for item in items:
         if isinstance(item, Negation):
             raise BindError(
-                "ABSENCE_BESIDE_COLON", span=item.span, hint="Write A -> !B -> C: no B between the A and the C."
+                "ABSENCE_BESIDE_COLON",
+                span=item.span,
+                hint="A -> !B -> C says that no B lies between the A and the C. "
+                "That the next event is none: A : Other, with DEFINE Other AS NOT (…).",
             )
 
 

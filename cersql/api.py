@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from cersql import bare_words
 from cersql.bind import bind
@@ -23,6 +24,23 @@ if TYPE_CHECKING:
 
     from cersql.parameters import Arguments, Values
     from spark_ext.thrift import ThriftServer
+
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
+
+
+def _quiet(function: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """What it raises is raised, and not also logged by pyspark, which does so with a traceback and the JVM's stack."""
+
+    @wraps(function)
+    def quiet(*given: _Given.args, **named: _Given.kwargs) -> _Made:
+        from spark_ext.quiet import quiet_captures
+
+        with quiet_captures():
+            return function(*given, **named)
+
+    return quiet
 
 
 class SchemaCatalog:
@@ -106,6 +124,7 @@ def enable(spark: SparkSession) -> SparkSession:
     return hook.enable(spark, rewrite=_rewrite, refine=_refine)
 
 
+@_quiet
 def sql(
     spark: SparkSession,
     text: str,
@@ -142,6 +161,7 @@ def sql(
     return ours
 
 
+@_quiet
 def match(
     df: DataFrame,
     text: str,
@@ -165,6 +185,7 @@ def match(
         raise filled.original(error.at(filled.text)) from None
 
 
+@_quiet
 def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_by: str | None = None) -> str:
     """What becomes of a query, or of the first one in a statement: one stage, or the formula, automaton and plan.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from cersql import syntax
-from cersql.errors import BindError
+from cersql.errors import BindError, nearest
 from cersql.expressions import UNIT_FIRST, Bare, Call, Node, Ref, Word, read
 from cersql.returns import BOUNDS, TIMEOUTS
 from cersql.scope import Names, Scope, children, collect
@@ -32,7 +32,10 @@ def check(query: syntax.Query, bound: Query, case_sensitive: bool) -> None:
     for place, variable in _expressions(query, scope):
         for name, span in _words(query.text, place, variable, scope.fold):
             if name not in known and name.upper() not in _FUNCTIONS:
-                raise BindError("BARE_WORD", span=span, name=name, hint=f"If it is a text, put it in quotes: '{name}'.")
+                near = nearest(name, known)
+                column = f"Did you mean the column {near}? " if near else ""
+                hint = f"{column}If it is a text, put it in quotes: '{name}'."
+                raise BindError("BARE_WORD", span=span, name=name, hint=hint)
 
 
 def _expressions(query: syntax.Query, scope: Scope) -> Iterator[tuple[Span, Callable[[str], str | None]]]:

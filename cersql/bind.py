@@ -20,6 +20,7 @@ from cersql.scope import Catalog, Names, PatternNames, Scope, children, collect,
 from cersql.sources import Sources, Types
 from cersql.to_cel import Translator
 from planner import cel
+from planner.errors import too_complex
 from planner.keys import always_bound
 from planner.query import Column, Order, Query, Variable, Window
 from runtime.errors import CersqlError
@@ -37,6 +38,8 @@ def bind(
         return _Binder(query, catalog, given, order_by).bind()
     except CersqlError as error:
         raise error.at(query.text) from None
+    except RecursionError:
+        raise too_complex().at(query.text, query.clause("PATTERN")) from None
 
 
 class _Binder:
@@ -110,7 +113,7 @@ class _Binder:
         )
         warnings = [
             *self.types.warnings, *translator.warnings,
-            *advice.warnings(query, bound, self.names, self._used_names(returns)),
+            *advice.warnings(query, bound, self.scope, self._used_names(returns)),
         ]  # fmt: skip
         return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
 
@@ -198,7 +201,8 @@ def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
             raise BindError(
                 "NOT_SUPPORTED_YET", span=clause[0][0].span,
                 construct="Under SKIP TILL NEXT MATCH a condition on two events that is no comparison of their values",
-                hint="Write it as one (b.y > a.y + 1), or in HAVING, where it acts on the matches that are found.",
+                hint="Write it as one, b.y > a.y + 1. (HAVING would ask something else: which matches stay, and not "
+                "which events a match takes.)",
             )  # fmt: skip
 
 
@@ -209,5 +213,6 @@ def _refuse_on_match(conditions: Iterable[OrOf]) -> None:
             raise BindError(
                 "NOT_SUPPORTED_YET", span=part.span,
                 construct="In WHERE a condition on the whole match beside CONSUME BY, AFTER MATCH SKIP or TIMEOUTS",
-                hint="If it is to act on the matches that are left, write HAVING.",
+                hint="Write it as conditions on single events and comparisons of two. (HAVING would ask something "
+                "else: it acts on the matches that are left, when others have been consumed or skipped.)",
             )  # fmt: skip

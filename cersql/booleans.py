@@ -50,6 +50,7 @@ OrOf = tuple[Side, ...]
 
 
 MAX_CLAUSES = 256  # the conjunctive form can be exponentially larger than the text
+MAX_JOINED = 4096  # conditions on one event each, by AND
 
 
 def structure(nodes: tuple[Node, ...]) -> Bool:
@@ -74,18 +75,26 @@ def conjunctive(condition: Bool, whole: Callable[[Bool], bool], positive: bool =
         return conjunctive(condition.parts[0], whole, not positive)
     sides = [conjunctive(part, whole, positive) for part in condition.parts]
     if (condition.kind == "and") == positive:
-        check_size(condition, sum(map(len, sides)))
         return [clause for side in sides for clause in side]
     check_size(condition, math.prod(map(len, sides)))
     return [tuple(itertools.chain(*choice)) for choice in itertools.product(*sides)]
 
 
 def check_size(condition: Bool, found: int) -> None:
-    """Raises CONDITION_TOO_LARGE if `found` ORs are too many."""
+    """Raises CONDITION_TOO_LARGE if `found` ORs are too many: of `(a AND b) OR (c AND d)` there are four, a OR c …"""
     if found > MAX_CLAUSES:
         raise BindError(
             "CONDITION_TOO_LARGE", span=condition.span, found=found, limit=MAX_CLAUSES,
             hint="Put a part of it into DEFINE, or write the alternatives with OR in the pattern.",
+        )  # fmt: skip
+
+
+def check_length(place: Span, found: int, limit: int, of: str = "") -> None:
+    """Raises CONDITION_TOO_LONG if an AND joins too many conditions."""
+    if found > limit:
+        raise BindError(
+            "CONDITION_TOO_LONG", span=place, found=found, limit=limit, of=of,
+            hint="Conditions on one event can be put into DEFINE, or be computed as a column in a subquery.",
         )  # fmt: skip
 
 

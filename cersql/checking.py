@@ -43,14 +43,14 @@ Check = Callable[[Statement], "str | None"]
 
 def check(arguments: Namespace) -> int:
     """Prints what is wrong in each file, or that it is ok. Returns the exit code."""
-    tables.check_names([*(table.name for table in arguments.table), *(name for name, _ in arguments.schema)])
+    tables.check_arguments(arguments.table, arguments.schema)
     if not arguments.query and arguments.execute is None:
         raise UsageError("give files of statements (- is the standard input) or -e TEXT")
     console, worst = Console(), 0
     scripts = [] if arguments.execute is None else [Script("<text>", arguments.execute)]
     for name in arguments.query:
         try:
-            scripts.append(read(name))
+            scripts.append(read(name, or_text=True))
         except UsageError as error:
             put(console, Text(str(error), style="bold red"))
             worst = 2
@@ -77,7 +77,6 @@ def _checks(arguments: Namespace) -> Iterator[tuple[Callable[[], Check], Progres
         def fresh() -> Check:
             own = spark.newSession()
             opened.loaded.into(own)
-            tables.load_schemas(own, arguments.schema)
             return WithSpark(own)
 
         yield fresh, opened.progress

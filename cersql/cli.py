@@ -192,14 +192,6 @@ def _check(commands: Commands) -> None:
     )
     command.add_argument("query", nargs="*", metavar="FILE", help="files of statements; - is the standard input")
     command.add_argument("--execute", "-e", metavar="TEXT", help="check this text instead")
-    command.add_argument(
-        "--schema",
-        type=schema_argument,
-        action="append",
-        default=[],
-        metavar="NAME=COLUMNS",
-        help="a table without data, for example trades='ts TIMESTAMP, price DOUBLE'; may be given again",
-    )
     _add_common(command)
     command.set_defaults(command=checking.check)
 
@@ -231,6 +223,15 @@ def _add_common(command: argparse.ArgumentParser) -> None:
         metavar="NAME=FILE",
         help="a table of the statements: a .csv (with a header), .tsv, .parquet or .json file, or a folder of "
         "such files; may be given again",
+    )
+    command.add_argument(
+        "--schema",
+        type=schema_argument,
+        action="append",
+        default=[],
+        metavar="NAME=COLUMNS",
+        help="the types of columns of a --table, as of a .csv without rows, or a table without data: "
+        "trades='ts TIMESTAMP, price DOUBLE'; may be given again",
     )
     command.add_argument(
         "--conf",

@@ -186,7 +186,10 @@ class _Command:
                     hint="Read the source by spark.readStream and make a view of it; over a table, CREATE TABLE AS "
                     "will do.",
                 )  # fmt: skip
-            streams.start(df, found.name, found.table, found.checkpoint, found.trigger)
+            try:
+                streams.start(df, found.name, found.table, found.checkpoint, found.trigger)
+            except CersqlError as error:
+                raise error.at(self.sql, found.span) from None
         return views.nothing(self.spark)
 
     # ------------------------------------------------------------ definitions

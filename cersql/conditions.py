@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cersql.arithmetic import Arithmetic, Related
-from cersql.booleans import Bool, OrOf, check_size, conjunctive, structure
+from cersql.booleans import MAX_CLAUSES, MAX_JOINED, Bool, OrOf, check_length, conjunctive, structure
 from cersql.comparisons import (
     EACH,
     NOT,
@@ -104,7 +104,7 @@ class Conditions:
         nodes = self.nodes(condition, in_scope | negated.keys(), own)
         tree = _spelled_out(structure(nodes))
         found = [clause for part in tree.conjuncts() for clause in conjunctive(part, _about_one)]
-        check_size(tree, len(found))
+        check_length(condition.span, len(found), MAX_JOINED)
         clauses: list[tuple[int | None, Clause]] = []
         across: list[tuple[int, Clause]] = []
         on_match: list[OrOf] = []
@@ -119,7 +119,7 @@ class Conditions:
                 assert owner is not None
                 compared = self._grouped(clause)
                 if isinstance(compared, Bool):
-                    raise _comparison(compared)
+                    raise _comparison(compared, self.columns)
                 across.append((owner, compared))
             elif call is None:
                 named = frozenset(n.variable for side, _ in clause for n in walk(side.nodes) if isinstance(n, Ref))
@@ -130,7 +130,7 @@ class Conditions:
                 elif owner is None and whole and not _neighbours(clause):
                     on_match.append(clause)  # Spark computes it on whole matches
                 else:
-                    raise _comparison(compared)
+                    raise _comparison(compared, self.columns)
             elif owner is not None:
                 raise BindError(
                     "NOT_SUPPORTED_YET", span=call.span,
@@ -142,8 +142,11 @@ class Conditions:
             else:
                 raise BindError(
                     "NOT_SUPPORTED_YET", span=call.span,
-                    construct=f"{self._shown(call)} in a FILTER inside the pattern", hint="Move it to WHERE or HAVING.",
+                    construct=f"{self._shown(call)} in a FILTER inside the pattern",
+                    hint="If it is to speak of the whole match, write it in WHERE.",
                 )  # fmt: skip
+        clauses = _joined(clauses)
+        check_length(condition.span, len(clauses) + len(across) + len(on_match), MAX_CLAUSES, " on several events")
         return Split(tuple(clauses), tuple(across), tuple(on_match))
 
     def _refuse_neighbours(self, clause: OrOf, other: str) -> None:
@@ -230,7 +233,8 @@ class Conditions:
         if outside is not None:
             raise BindError(
                 "NEGATED_OR", span=inside[0].span, negated=inside[0].written, other=outside.written,
-                hint=f"Join the two with AND, or write the alternatives in the pattern: !({inside[0].written} …) OR ….",
+                hint="Write the alternatives in the pattern, each with a condition of its own: one with "
+                f"!({inside[0].written} …), OR one with the other condition.",
             )  # fmt: skip
         (owner,) = owners
         return owner, False
@@ -482,15 +486,32 @@ def free_variables(nodes: Sequence[Node]) -> list[str]:
     return list(dict.fromkeys(node.variable for node in nodes if isinstance(node, Ref) and not needs_match(node)))
 
 
-def _comparison(condition: Bool) -> BindError:
+def _comparison(condition: Bool, columns: Sequence[Column]) -> BindError:
     variables = dict.fromkeys(node.variable for node in walk(condition.nodes) if isinstance(node, Ref))
     names = " and ".join(map(display, variables))
+    otherwise = (
+        "Here it is a comparison of values (a.x < b.x), or arithmetic over numbers and times: + - * / %, abs, "
+        "least, greatest, sqrt, datediff, timestampdiff. What one event needs besides can be a column of the source: "
+        "FROM (SELECT *, f(x) AS y FROM t) AS t."
+    )
     return BindError(
         "NOT_SUPPORTED_YET", span=condition.span, construct=f"This condition on events of {names}",
-        hint="Here it is a comparison of values (a.x < b.x), or arithmetic over numbers and times: + - * / %, abs, "
-        "least, greatest, sqrt, datediff, timestampdiff. What one event needs besides can be a column of the source: "
-        "FROM (SELECT *, f(x) AS y FROM t) AS t.",
+        hint=_interval(condition, columns) or otherwise,
     )  # fmt: skip
+
+
+def _interval(condition: Bool, columns: Sequence[Column]) -> str | None:
+    """What to write for `b.ts - a.ts <= 60`; with a session Spark objects to it first."""
+    times = {column.name.casefold(): column.type for column in columns if column.type.startswith(("timestamp", "date"))}
+    named = [node.column for node in condition.nodes if isinstance(node, Ref)]
+    tokens = [node.token for node in condition.nodes if isinstance(node, Word)]
+    numbers = [token.text for token in tokens if token.kind == "number"]
+    if len(numbers) != 1 or "-" not in (token.text for token in tokens):
+        return None
+    if not named or not all(name and name.casefold() in times for name in named):
+        return None
+    unit = "DAYS" if {times[name.casefold()] for name in named if name} == {"date"} else "SECONDS"
+    return f"The difference of two times is an interval: compare it with INTERVAL {numbers[0]} {unit}, for example."
 
 
 def _spelled_out(tree: Bool) -> Bool:
@@ -537,11 +558,45 @@ def refuse_windows(nodes: Sequence[Node]) -> None:
             )  # fmt: skip
 
 
+MANY_CLAUSES = 32  # from so many on those about one variable are made one filter: filters nest
+
+
+def _joined(clauses: list[tuple[int | None, Clause]]) -> list[tuple[int | None, Clause]]:
+    """Of very many ANDs those on each event of one variable as one: `a.x > 1 AND a.x <> 2 AND a.x <> 3 …`."""
+    if len(clauses) < MANY_CLAUSES:
+        return clauses
+    found: list[tuple[int | None, Clause]] = []
+    places: dict[tuple[int | None, str | None], list[Sql]] = {}
+    for owner, clause in clauses:
+        side = clause[0] if isinstance(clause, tuple) and len(clause) == 1 else None
+        if not isinstance(side, Literal) or side.of != EACH:
+            found.append((owner, clause))
+        elif (owner, side.variable) in places:
+            places[owner, side.variable].append(side.sql)
+        else:
+            places[owner, side.variable] = [side.sql]
+            found.append((owner, clause))
+    for k, (owner, clause) in enumerate(found):
+        side = clause[0] if isinstance(clause, tuple) and len(clause) == 1 else None
+        if isinstance(side, Literal) and side.of == EACH:
+            found[k] = owner, (replace(side, sql=_all_of(places[owner, side.variable])),)
+    return found
+
+
+def _all_of(parts: Sequence[Sql]) -> Sql:
+    """P AND Q AND …, each in parentheses if there are several."""
+    return _connected(parts, "AND")
+
+
 def any_of(parts: Sequence[Sql]) -> Sql:
     """P OR Q OR …, each in parentheses if there are several."""
+    return _connected(parts, "OR")
+
+
+def _connected(parts: Sequence[Sql], operator: str) -> Sql:
     if len(parts) == 1:
         return parts[0]
     pieces = list(parts[0].wrapped("(", ")").pieces)
     for part in parts[1:]:
-        pieces += part.wrapped(" OR (", ")").pieces
+        pieces += part.wrapped(f" {operator} (", ")").pieces
     return Sql(tuple(pieces))

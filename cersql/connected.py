@@ -15,6 +15,7 @@ from cersql.statements import single_partitions
 from runtime.errors import CersqlError
 from spark_ext import connect, patterns
 from spark_ext.arguments import of_values
+from spark_ext.quiet import quiet_captures
 from spark_ext.session import check_version, run_sql, try_sql
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def _sql(spark: SparkSession, text: str, args: Any, order_by: str | None, every:
     plain = try_sql(spark, text, args)
     if plain is not None:
         return plain
-    ours = rewrite(spark, text, values, order_by=order_by, every=every)
+    with quiet_captures():
+        ours = rewrite(spark, text, values, order_by=order_by, every=every)
     if ours is None:
         return run_sql(spark, text, args)  # and Spark says what is wrong
     if isinstance(ours, str):

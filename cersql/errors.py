@@ -67,6 +67,9 @@ class BindError(CersqlError):
         "EVENT_NOT_VALUE": Condition("42846", "{name} stands for whole events, and a value is needed here."),
         "EMPTY_CONDITION": Condition("42601", "A condition is empty."),
         "CONDITION_TOO_LARGE": Condition("54001", "The condition comes to {found} alternatives, the limit is {limit}."),
+        "CONDITION_TOO_LONG": Condition(
+            "54001", "The condition joins {found} conditions{of} by AND, the limit is {limit}."
+        ),
         "ORDER_MISSING": Condition("42601", "The query does not say in which order its events happened."),
         "DESCENDING": Condition("42601", "ORDER BY gives the order in which events happened, which is ascending."),
         "NOT_ORDERABLE": Condition("42822", "{name} is {type}, and {clause} cannot compare its values."),

@@ -121,6 +121,55 @@ def own_types(event: cel.Event) -> frozenset[str]:
     return frozenset() if event.type is None else frozenset({event.type})
 
 
+def of_one_event(formula: cel.Formula) -> bool:
+    """Does every match begin and end with the same event? (PROJECT drops variables, and neither of the two.)"""
+    match formula:
+        case cel.Event():
+            return True
+        case cel.And(left, right):
+            return of_one_event(left) or of_one_event(right)
+        case cel.Repeat(inner, _, high):
+            return high == 1 and of_one_event(inner)
+        case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All() | cel.Iteration() | cel.ContiguousIteration():
+            return False
+    return all(map(of_one_event, cel.positive(formula)))
+
+
+def types(formula: cel.Formula) -> frozenset[str | None]:
+    """The types of the events that it can take; None for ANY."""
+    if isinstance(formula, cel.Event):
+        return frozenset({formula.type})
+    return frozenset().union(*map(types, cel.positive(formula)))
+
+
+def edges(formula: cel.Formula, last: bool = False) -> frozenset[frozenset[str]]:
+    """The variables of each atom that can take the first (or the last) event of a match: of `A a ; B+ b` {a}."""
+    match formula:
+        case cel.Event(_, marks):
+            return frozenset({marks})
+        case cel.As(inner, variable):
+            return frozenset(marks | {variable} for marks in edges(inner, last))
+        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
+            first, other = (right, left) if last else (left, right)
+            found = edges(first, last)
+            return found | edges(other, last) if cel.may_be_empty(first) else found
+    return frozenset().union(*(edges(part, last) for part in cel.positive(formula)))
+
+
+def gapless(formula: cel.Formula) -> bool:
+    """Does nothing lie between the events of a match, by the operators of the pattern?"""
+    match formula:
+        case cel.Event():
+            return True
+        case cel.Strategy("STRICT"):
+            return True
+        case cel.Sequence() | cel.Absent() | cel.All() | cel.Iteration() | cel.Project():
+            return False
+        case cel.Repeat(inner, _, high, contiguous):
+            return gapless(inner) and (contiguous or high == 1)
+    return all(map(gapless, cel.positive(formula)))
+
+
 def walk(formula: cel.Formula) -> Iterator[cel.Formula]:
     """The formula and all below it, negated parts too."""
     todo = [formula]

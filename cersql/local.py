@@ -19,6 +19,7 @@ CONFIG = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.executor.heartbeatInterval": "2s",  # so often tasks say how many matches they have listed
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # what everyone else reads; Spark's own is its past

@@ -114,22 +114,27 @@ def _text(column: str, type: str) -> str:
 # ---------------------------------------------------------------- for programs
 
 
-def write_csv(df: DataFrame, out: IO[str], ready: Callable[[], None] = lambda: None) -> None:
-    """With a header; NULL is an empty field. `ready` is called before the first line, when the first row is there."""
+def write_csv(df: DataFrame, out: IO[str], ready: Callable[[], None] = lambda: None) -> int:
+    """With a header; NULL is an empty field. `ready` is called before the first line, when the first row is there.
+    Returns the number of rows."""
+    number = 0
     writer = csv.writer(out, lineterminator="\n")
     for number, row in enumerate(_begun(_texts(df), ready)):
         if number == 0:
             writer.writerow(df.columns)
         if row is not None:
             writer.writerow("" if value is None else value for value in row)
+    return number
 
 
-def write_json(df: DataFrame, out: IO[str], ready: Callable[[], None] = lambda: None) -> None:
-    """One object a line, with every column in it."""
+def write_json(df: DataFrame, out: IO[str], ready: Callable[[], None] = lambda: None) -> int:
+    """One object a line, with every column in it. Returns the number of rows."""
+    number = 0
     objects = df.selectExpr("to_json(struct(*), map('ignoreNullFields', 'false'))")
-    for row in _begun(objects.toLocalIterator(prefetchPartitions=True), ready):
+    for number, row in enumerate(_begun(objects.toLocalIterator(prefetchPartitions=True), ready)):  # noqa: B007
         if row is not None:
             out.write(f"{row[0]}\n")
+    return number
 
 
 def _begun(rows: Iterator[Sequence[str | None]], ready: Callable[[], None]) -> Iterator[Sequence[str | None] | None]:
@@ -141,22 +146,24 @@ def _begun(rows: Iterator[Sequence[str | None]], ready: Callable[[], None]) -> I
     yield from rows
 
 
-def write_parquet(df: DataFrame, path: Path) -> None:
-    """One file. Spark writes one per task, in parallel; they are put together in order."""
+def write_parquet(df: DataFrame, path: Path) -> int:
+    """One file. Spark writes one per task, in parallel; they are put together in order. Returns the number of rows."""
     import pyarrow.parquet as pq
 
     with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
         df.write.mode("overwrite").parquet(folder)
         parts = sorted(Path(folder).glob("part-*"))
+        count = sum(pq.read_metadata(part).num_rows for part in parts)
         if len(parts) == 1:
             shutil.move(parts[0], path)
-            return
+            return count
         with contextlib.ExitStack() as stack:
             files = [stack.enter_context(pq.ParquetFile(part)) for part in parts]
             writer = stack.enter_context(pq.ParquetWriter(path, files[0].schema_arrow, compression="snappy"))
             for file in files:
                 for group in range(file.num_row_groups):
                     writer.write_table(file.read_row_group(group))
+    return count
 
 
 @contextlib.contextmanager

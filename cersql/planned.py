@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from cersql.describe import describe
 from cersql.explain import explain_stage
 from cersql.parse import parse
 from cersql.pushdown import Key
+from planner.errors import too_complex
 from planner.physical import PhysicalPlan, plan
 from planner.query import Query, key_column
 from planner.sql import quote
@@ -117,6 +120,17 @@ class Planned:
             clause = _STREAM_CLAUSES.get(error.condition, "PATTERN")
             raise error.at(tree.text, tree.clause(clause) or tree.clause("PATTERN")) from None
 
+    def unseen(self, if_small: bool) -> list[str]:
+        """What is to be said of types of the pattern that no row has. Reads the rows; not of a stream, and with
+        `if_small` only where these are few."""
+        from spark_ext.streaming import is_stream
+        from spark_ext.types_seen import is_small, unseen
+
+        query = self.compiled.query
+        if is_stream(query, self.catalog) or (if_small and not is_small(query, self.catalog)):
+            return []
+        return unseen(query, self.catalog)
+
     def count(self) -> DataFrame | None:
         """The number of matches, one BIGINT; None if that takes the rows themselves."""
         from spark_ext.batch import count
@@ -157,6 +171,20 @@ class Planned:
         return None
 
 
+_listeners: list[Callable[[Planned], None]] = []
+
+
+@contextmanager
+def collected() -> Iterator[list[Planned]]:
+    """The queries that are planned meanwhile."""
+    found: list[Planned] = []
+    _listeners.append(found.append)
+    try:
+        yield found
+    finally:
+        _listeners.remove(found.append)
+
+
 def plan_query(
     spark: SparkSession,
     text: str,
@@ -177,13 +205,18 @@ def plan_tree(
 ) -> Planned:
     """Bind and plan a query."""
     from spark_ext.schema import SparkCatalog
+    from spark_ext.types_seen import other_case
 
     catalog = SparkCatalog(spark, given)
     columns = None if given is None else catalog.given_columns()
     bound = bind(tree, catalog, columns, order_by or spark.conf.get(ORDER_SETTING, None))
+    bound = replace(bound, warnings=(*bound.warnings, *dict.fromkeys(other_case(bound, catalog))))
     for warning in bound.warnings:
         logger.warning("%s", warning)
-    return Planned(Compiled(tree, bound, planned(tree, bound)), catalog)
+    found = Planned(Compiled(tree, bound, planned(tree, bound)), catalog)
+    for seen in _listeners:
+        seen(found)
+    return found
 
 
 def planned(tree: syntax.Query, query: Query) -> PhysicalPlan:
@@ -192,3 +225,5 @@ def planned(tree: syntax.Query, query: Query) -> PhysicalPlan:
         return plan(query)
     except CersqlError as error:
         raise error.at(tree.text, tree.clause("PATTERN")) from None
+    except RecursionError:
+        raise too_complex().at(tree.text, tree.clause("PATTERN")) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INTERVAL = 0.5  # seconds between two looks at Spark
+ENGINE, ROWS = "MapInArrow", "number of output rows"  # as Spark calls the node of a plan, and one of its metrics
 COMPILES = "compiling the engine's kernels, once on this machine"
 
 
@@ -57,7 +59,7 @@ class Progress:
             self._screen.close()
 
     def watch(self, spark: SparkSession | None) -> None:
-        """From now on the line also says how many of Spark's tasks are done."""
+        """From now on the line also says how many of Spark's tasks are done, and how many matches are listed."""
         self._spark = spark
 
     def step(self, text: str) -> None:
@@ -81,7 +83,9 @@ class Progress:
 
     def _watch(self) -> None:
         while not self._done.wait(INTERVAL):
-            done = tasks(self._spark) if self._status is not None and self._spark is not None else ""
+            done = ""
+            if self._status is not None and self._spark is not None:
+                done = f"{tasks(self._spark)}{matches(self._spark)}"
             with self._lock:
                 if self._status is not None:
                     text = COMPILES if compiling.is_long() else f"{self._text}{done}"
@@ -97,3 +101,36 @@ def tasks(spark: Any) -> str:
         return f": {sum(stage.numCompletedTasks for stage in stages)} of {total} tasks" if total else ""
     except Exception:  # it is only decoration: no error of it should reach anyone
         return ""
+
+
+def matches(spark: Any) -> str:
+    """`, 1,234 matches so far`, that the tasks of the statements that run now have listed; empty if there are none.
+
+    Those that a task has not yet reported (spark.executor.heartbeatInterval) are missing.
+    """
+    try:
+        store = spark._jsparkSession.sharedState().statusStore()
+        executions = store.executionsList()
+        most = 0
+        for i in range(executions.length()):
+            execution = executions.apply(i)
+            if execution.completionTime().isEmpty():
+                most = max(most, _listed(store, execution.executionId()))
+        return f", {most:,} matches so far" if most else ""
+    except Exception:  # as above
+        return ""
+
+
+def _listed(store: Any, execution: int) -> int:
+    """The rows that came out of the engines of a running statement."""
+    values, nodes, most = store.executionMetrics(execution), store.planGraph(execution).allNodes(), 0
+    for i in range(nodes.length()):
+        node = nodes.apply(i)
+        if node.name() != ENGINE:
+            continue
+        metrics = node.metrics()
+        for k in range(metrics.length()):
+            value = values.get(metrics.apply(k).accumulatorId()) if metrics.apply(k).name() == ROWS else None
+            if value is not None and value.isDefined():
+                most = max(most, int(re.sub(r"\D", "", str(value.get()).split("(")[0]) or 0))
+    return most

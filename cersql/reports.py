@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cersql.statements import first_query
-from runtime.errors import CersqlError, line_and_column, pointer
+from runtime.errors import CersqlError, line_and_column, pointer, shortened
 
 if TYPE_CHECKING:
     from cersql.texts import Script, Statement
@@ -58,7 +58,8 @@ def problem_of(error: Exception, text: str | None = None) -> Problem:
     if isinstance(error, CersqlError):
         offset = error.span.start if error.span is not None and error.text is not None else None
         said_by_spark = _SQLSTATE.sub("", error.message)
-        return Problem(f"[{error.condition}] {said_by_spark}", error.hint, error.text, offset)
+        hint = None if error.hint is None else shortened(error.hint)
+        return Problem(f"[{error.condition}] {said_by_spark}", hint, error.text, offset)
     message = said(error)
     return Problem(_brief(message), None, text, None if text is None else _place(error, message, text))
 

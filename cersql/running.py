@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
+from rich.text import Text
 
 from cersql import output, tables
 from cersql.lexer import tokens
 from cersql.local import started
+from cersql.planned import Planned, collected
 from cersql.progress import Progress
 from cersql.reports import CommandError, StatementError, UsageError, put, warning_report
 from cersql.texts import Script, Statement, read
@@ -44,24 +46,41 @@ def run(arguments: Namespace) -> None:
         output.check_path(path, [*(table.path for table in arguments.table), *_files(arguments)])
     _check_syntax(statements[0])
     with session("cersql run", arguments) as (spark, progress, _), _target(path, format) as target:
+        planned: list[Planned] = []  # and not yet looked at for types that no row has
         for number, statement in enumerate(statements, 1):
-            progress.step(f"statement {number} of {len(statements)}" if len(statements) > 1 else "running")
+            step = f"statement {number} of {len(statements)}" if len(statements) > 1 else "running"
+            progress.step(step)
             with placed(statement):
                 began = time.monotonic()
-                with collected_warnings() as warnings:
+                with collected_warnings() as warnings, collected() as found:
                     result = execute(spark, statement)
+                planned += found
                 for warning in dict.fromkeys(warnings):
                     put(progress.console, warning_report(statement, warning))
                 if not result.columns or not statement.gives_rows:
                     continue
                 if isinstance(target, Path):
-                    output.write_parquet(result, target)
+                    count = output.write_parquet(result, target)
                 elif format == "table":
-                    _put_table(result, arguments, target, progress, began)
+                    count = _put_table(result, arguments, target, progress, began)
                 else:
                     # What is written to a terminal stands where the line of progress is.
                     ready = progress.hide if target.isatty() else lambda: None
-                    (output.write_csv if format == "csv" else output.write_json)(result, target, ready)
+                    count = (output.write_csv if format == "csv" else output.write_json)(result, target, ready)
+                _tell_unseen(planned, count, statement, progress)
+                planned = []
+
+
+def _tell_unseen(planned: Sequence[Planned], count: int, statement: Statement, progress: Progress) -> None:
+    """Say which types of the patterns no row has: a typo, another case. Asked if there are no matches, or few rows."""
+    told: list[str] = []
+    for query in planned:
+        progress.step("looking at the types of the rows")
+        with contextlib.suppress(Exception):  # the query itself went well
+            told += query.unseen(if_small=count > 0)
+    progress.hide()
+    for warning in dict.fromkeys(told):
+        put(progress.console, warning_report(statement, warning))
 
 
 @contextlib.contextmanager
@@ -78,11 +97,12 @@ def _target(path: Path | None, format: str) -> Iterator[IO[str] | Path]:
             yield file
 
 
-def _put_table(result: DataFrame, arguments: Namespace, out: IO[str], progress: Progress, began: float) -> None:
+def _put_table(result: DataFrame, arguments: Namespace, out: IO[str], progress: Progress, began: float) -> int:
     rows = output.first_rows(result, arguments.rows + 1)
     seconds = None if arguments.quiet else time.monotonic() - began
     progress.hide()
     output.print_rows(result.columns, rows, output.numbers(result), arguments.rows, Console(file=out), seconds)
+    return len(rows)
 
 
 def explain(arguments: Namespace) -> None:
@@ -125,14 +145,17 @@ class Opened(NamedTuple):
 @contextlib.contextmanager
 def session(name: str, arguments: Namespace) -> Iterator[Opened]:
     """Spark, with the tables of the command, and the line that says what it does."""
-    tables.check_names(table.name for table in arguments.table)
+    tables.check_arguments(arguments.table, getattr(arguments, "schema", ()))
     with Progress(shown=not (arguments.quiet or arguments.verbose)) as progress:
         progress.step("starting Spark")
         with started(name, verbose=arguments.verbose, config=dict(arguments.conf)) as spark:
             progress.watch(spark)
             if arguments.table:
                 progress.step("reading " + ", ".join(table.name for table in arguments.table))
-            yield Opened(spark, progress, tables.load(spark, arguments.table))
+            loaded = tables.load(spark, arguments.table, getattr(arguments, "schema", ()))
+            for note in loaded.notes:
+                put(progress.console, Text(f"cersql: {note}"))
+            yield Opened(spark, progress, loaded)
 
 
 def execute(spark: SparkSession, statement: Statement) -> DataFrame:
@@ -217,7 +240,7 @@ def statements_of(script: Script) -> list[Statement]:
 def script_of(query: str | None, text: str | None) -> Script:
     if (query is None) == (text is None):
         raise UsageError("give either a file of statements (- is the standard input) or -e TEXT")
-    return Script("<text>", text) if text is not None else read(str(query))
+    return Script("<text>", text) if text is not None else read(str(query), or_text=True)
 
 
 def _given(arguments: Namespace) -> tuple[Script, list[Statement]]:

@@ -163,7 +163,8 @@ def _check_pattern(pattern: syntax.Pattern) -> None:
         if construct is not None:
             raise BindError(
                 "STRATEGY_PATTERN", span=part.span, construct=construct,
-                hint="It knows types, ';', ':', OR, loops, FILTER and '!'. SEMANTICS NXT takes any pattern.",
+                hint="It knows types, ';', ':', OR, loops, FILTER and '!'. SEMANTICS NXT takes any pattern, and "
+                "chooses otherwise: of the matches that end together the one with the earliest events.",
             )  # fmt: skip
 
 

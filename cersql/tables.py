@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cersql.errors import suggestion
 from cersql.reports import CommandError, problem_of
 from planner.sql import quote
 
@@ -36,18 +38,30 @@ class Loaded:
 
     tables: tuple[TableFile, ...]
     schemas: dict[str, Any]
+    empty: dict[str, str] = field(default_factory=dict)  # tables without data, and their columns
+    declared: set[str] = field(default_factory=set)  # those whose columns have types by --schema
+    notes: list[str] = field(default_factory=list)  # what is to be said of them
 
     def into(self, spark: SparkSession) -> None:
         for table in self.tables:
-            _frame(spark, table, self.schemas[table.name]).createOrReplaceTempView(quote(table.name))
+            frame = _frame(spark, table, self.schemas[table.name], strict=table.name in self.declared)
+            frame.createOrReplaceTempView(quote(table.name))
+        for name, ddl in self.empty.items():
+            spark.createDataFrame([], ddl).createOrReplaceTempView(quote(name))
 
 
-def load(spark: SparkSession, tables: Iterable[tuple[str, Path]]) -> Loaded:
-    """Make each file a temporary view. Raises CommandError, which names the table."""
+def load(spark: SparkSession, tables: Iterable[tuple[str, Path]], schemas: Iterable[tuple[str, str]] = ()) -> Loaded:
+    """Make each file a temporary view, and of a schema without a file a table of no rows. Raises CommandError, which
+    names the table."""
+    declared = {name.casefold(): (name, ddl) for name, ddl in schemas}
     loaded = Loaded(tuple(TableFile(*table) for table in tables), {})
     for table in loaded.tables:
+        _, ddl = declared.pop(table.name.casefold(), (None, None))
         try:
             frame = _frame(spark, table)
+            if ddl is not None:
+                loaded.declared.add(table.name)
+                frame = _frame(spark, table, _typed(spark, table, frame, ddl), strict=True)
         except CommandError:
             raise
         except Exception as error:
@@ -57,23 +71,53 @@ def load(spark: SparkSession, tables: Iterable[tuple[str, Path]]) -> Loaded:
             _check_found(table)
         frame.createOrReplaceTempView(quote(table.name))
         loaded.schemas[table.name] = frame.schema
-    return loaded
-
-
-def load_schemas(spark: SparkSession, schemas: Iterable[tuple[str, str]]) -> None:
-    """Tables of these columns and no rows."""
-    for name, ddl in schemas:
+        if ddl is None and _has_header_alone(table, frame):
+            loaded.notes.append(
+                f"the table {table.name}: {table.path} has a header and no rows, so that all its columns are taken for "
+                f"STRING; give their types by --schema {table.name}='{frame.columns[0]} TYPE, …'"
+            )
+    for name, ddl in declared.values():
         try:
             spark.createDataFrame([], ddl).createOrReplaceTempView(quote(name))
         except Exception as error:
             raise CommandError(f"the schema of {name}: {problem_of(error).message}") from None
+        loaded.empty[name] = ddl
+    return loaded
 
 
-def _frame(spark: SparkSession, table: TableFile, schema: Any = None) -> DataFrame:
+def _has_header_alone(table: TableFile, frame: DataFrame) -> bool:
+    strings = all(field.dataType.simpleString() == "string" for field in frame.schema.fields)
+    return strings and bool(frame.columns) and format_of(table.path) == "csv" and frame.isEmpty()
+
+
+def _typed(spark: SparkSession, table: TableFile, frame: DataFrame, ddl: str) -> Any:
+    """The schema of a file with the types of --schema; columns that this does not name keep theirs."""
+    if format_of(table.path) == "parquet":
+        raise CommandError(f"the schema of {table.name}: a .parquet file has types of its own")
+    try:
+        wanted = {field.name.casefold(): field for field in spark.createDataFrame([], ddl).schema.fields}
+    except Exception as error:
+        raise CommandError(f"the schema of {table.name}: {problem_of(error).message}") from None
+    known = {name.casefold() for name in frame.columns}
+    for name, new in wanted.items():
+        if name not in known:
+            hint = suggestion(new.name, frame.columns, "It has")
+            raise CommandError(f"the schema of {table.name}: {table.path} has no column {new.name}. {hint}")
+    schema = copy.deepcopy(frame.schema)
+    for column in schema.fields:
+        if column.name.casefold() in wanted:
+            column.dataType = wanted[column.name.casefold()].dataType
+    return schema
+
+
+def _frame(spark: SparkSession, table: TableFile, schema: Any = None, *, strict: bool = False) -> DataFrame:
+    """`strict`: a value that is none of its type is an error, not NULL: the types are somebody's word."""
     name = format_of(table.path)
     reader = spark.read.format(name).options(**_options(table.path, name))
     if schema is not None:
         reader = reader.schema(schema)
+    if strict:
+        reader = reader.option("mode", "FAILFAST")
     return reader.load(_GLOB.sub(r"\\\1", str(table.path.resolve())))
 
 
@@ -148,15 +192,16 @@ def schema_argument(written: str) -> tuple[str, str]:
     return name.strip("`"), ddl
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Raises CommandError where two tables have one name."""
+def check_arguments(tables: Iterable[TableFile], schemas: Iterable[tuple[str, str]]) -> None:
+    """Raises UsageError where two tables, or two schemas, have one name."""
     from cersql.reports import UsageError
 
-    seen: set[str] = set()
-    for name in names:
-        if name.casefold() in seen:
-            raise UsageError(f"there are two tables called {name}")
-        seen.add(name.casefold())
+    for names in ([table.name for table in tables], [name for name, _ in schemas]):
+        seen: set[str] = set()
+        for name in names:
+            if name.casefold() in seen:
+                raise UsageError(f"there are two tables called {name}")
+            seen.add(name.casefold())
 
 
 def format_of(path: Path) -> str:

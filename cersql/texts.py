@@ -21,6 +21,8 @@ _SILENT = frozenset(
 # Those that only tell the session what a name means: `check` and `explain` carry them out, for what stands after them.
 _DEFINING = frozenset("DECLARE DROP RESET USE".split())
 
+MOST_NAMED = 80  # characters of what was given for the name of a file
+
 
 @dataclass(frozen=True)
 class Script:
@@ -71,8 +73,9 @@ class Statement:
         return first in _DEFINING and self.words[1:2] != ("TABLE",)
 
 
-def read(name: str) -> Script:
-    """The text of a file; `-` is the standard input. Raises UsageError."""
+def read(name: str, *, or_text: bool = False) -> Script:
+    """The text of a file; `-` is the standard input. `or_text`: a text could have been given in its place, by -e.
+    Raises UsageError."""
     shown = "<stdin>" if name == "-" else name
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
@@ -81,5 +84,10 @@ def read(name: str) -> Script:
         raise UsageError(f"{shown} cannot be read: it is not UTF-8 (byte {error.start + 1})") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{shown} cannot be read: {reason}") from None
+        hint = ""
+        if or_text and len(name.split()) > 1:
+            hint = ". FILE is the name of a file of statements; put -e before a statement itself"
+        one_line = " ".join(shown.split()) if hint else shown
+        brief = one_line if len(one_line) <= MOST_NAMED else f"{one_line[:MOST_NAMED]} …"
+        raise UsageError(f"{brief} cannot be read: {reason}{hint}") from None
     return Script(shown, text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -128,7 +128,7 @@ class Translator:
         formula = self._full(inner, self.pattern(inner), "WITHIN")
         bound = self.windows(window)
         assert bound is not None
-        if formulas.size(formula) == 1:
+        if formulas.of_one_event(formula):
             self.warnings.append("A WITHIN over a single event always holds.")
         return cel.Within(formula, bound)
 

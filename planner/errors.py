@@ -10,6 +10,13 @@ class PlanError(CersqlError):
 
     conditions = {
         "AUTOMATON_LIMIT": Condition("54000", "The pattern needs {found} states, the limit is {limit}."),
+        "TOO_COMPLEX": Condition("54001", "The pattern and its conditions nest too deep to be planned."),
         "STREAM_UNBOUNDED": Condition("0A000", "On a stream this would have to keep rows for ever: {what}."),
         "TIMEOUTS": Condition("0A000", "WITH TIMEOUTS beside {found} is not supported."),
     }
+
+
+def too_complex() -> PlanError:
+    """What becomes of a RecursionError: hundreds of comparisons, or of loops inside loops."""
+    hint = "Compare fewer events in one pattern, or put conditions on one event into DEFINE."
+    return PlanError("TOO_COMPLEX", hint=hint)

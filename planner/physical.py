@@ -107,16 +107,29 @@ def plan(query: Query) -> PhysicalPlan:
         type_in_symbol=program.machine is None
         and drops
         and len({own_type(guard) for guard in events}) == len(events) <= WORD_BITS,
-        reasons=(*found.reasons, *filter(None, [tree]), why, why_drop, *_why_compared(made), *_why_later(later)),
+        reasons=(
+            *found.reasons,
+            *filter(None, [tree]),
+            why,
+            why_drop,
+            *_why_compared(made),
+            *_why_listed(query, later),
+        ),
         terms=made.terms,
         later=later,
     )
 
 
-def _why_later(later: str) -> tuple[str, ...]:
-    if later == "ALL":
+def _why_listed(query: Query, later: str) -> tuple[str, ...]:
+    """Conditions that only a whole match answers, `SUM(b.x) > 10`, act on matches that are listed, all of them."""
+    asks = [clause for clause, on in (("WHERE", query.on_match), ("HAVING", query.having)) if on]
+    if later != "ALL":
+        why = f"all matches are listed, since WHERE asks about them as a whole; {later} chooses in a second pass: slow"
+        return (why, *_why_listed(replace(query, on_match=()), "ALL"))
+    if not asks:
         return ()
-    return (f"all matches are listed, since WHERE asks about them as a whole; {later} chooses in a second pass: slow",)
+    verb = "asks" if len(asks) == 1 else "ask"
+    return (f"all matches are listed and then filtered, since {' and '.join(asks)} {verb} about them as a whole",)
 
 
 def _sees_other_keys(query: Query) -> str | None:

@@ -14,7 +14,8 @@ have all left the window is removed unread.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol
@@ -23,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.arrays import AnyArray
-from runtime.errors import ExecutionError, InternalError
+from runtime.errors import CersqlError, ExecutionError, InternalError
 from runtime.order import as_clock
 from runtime.rereading import Held, Left, Times, advance
 from runtime.stream_task import FOREVER, NEVER, StreamTask
@@ -64,7 +65,8 @@ class Slab:
 
 @dataclass
 class Head:
-    """The index of a bucket's state. `late`: rows that came too late. `timer`: when to wake up (see next_due)."""
+    """The index of a bucket's state. `late`: rows that came too late. `timer`: when to wake up (see next_due). `zone`:
+    StreamTask's, of the session that began it."""
 
     format: int
     meaning: str
@@ -74,6 +76,7 @@ class Head:
     late: int = 0
     next_chunk: int = 1
     timer: int | None = None
+    zone: str | None = None  # also of a state that was written when there was no such field
     chunks: dict[int, Chunk] = field(default_factory=dict)
     slabs: dict[int, Slab] = field(default_factory=dict)
 
@@ -237,16 +240,17 @@ class Bucket:
         blob = self._store.get(HEAD)
         task = self._task
         if blob is None:
-            return Head(STATE_FORMAT, task.meaning, task.described)
-        head: Head = pickle.loads(blob)
+            return Head(STATE_FORMAT, task.meaning, task.described, zone=task.zone)
+        with _readable():
+            head: Head = pickle.loads(blob)
         if head.format != STATE_FORMAT:
             raise ExecutionError("SNAPSHOT_VERSION", found=head.format, expected=STATE_FORMAT)
         if head.meaning != task.meaning:
-            raise ExecutionError(
-                "STREAM_CHANGED", old=head.described, new=task.described,
-                hint="Start it with a new checkpoint. RETURN, HAVING and the names of variables may change; where only "
-                "numbers differ, SET cersql.stream.buckets and cersql.stream.slabs to what they were.",
-            )  # fmt: skip
+            raise stream_changed(head.described, task.described)
+        if head.zone is None:
+            head.zone = task.zone
+        if head.zone != task.zone:
+            raise stream_zone(head.zone, task.zone)
         return head
 
     def _stored_schema(self) -> pa.Schema | None:
@@ -254,7 +258,7 @@ class Bucket:
             return None
         stored = pa.ipc.read_schema(pa.py_buffer(self.head.schema))
         if not self.empty and not set(self._task.columns) <= set(stored.names):
-            raise _other_columns(_shown(stored), ", ".join(self._task.columns))
+            raise _other_columns(_typed(stored), list(zip(self._task.columns, self._task.types, strict=False)))
         return stored
 
     def _checked(self, schema: pa.Schema) -> pa.Schema:
@@ -265,7 +269,7 @@ class Bucket:
             return schema
         types = dict(zip(stored.names, stored.types, strict=True))
         if not all(name in types and _alike(types[name], schema.field(name).type) for name in schema.names):
-            raise _other_columns(_shown(stored), _shown(schema))
+            raise _other_columns(_typed(stored), _typed(schema))
         self._schema = stored
         for number in [*(-chunk for chunk in self.head.chunks), *(slab + 1 for slab in self.head.slabs)]:
             self._store.put(number, _blob(self._rows(number).select(schema.names).cast(schema)))
@@ -277,12 +281,48 @@ class Bucket:
             self._schema = self._stored_schema()
         if blob is None or self._schema is None:
             raise InternalError("INTERNAL", detail=f"the state of a stream has lost its part {number}")
-        return pa.Table.from_batches([pa.ipc.read_record_batch(_decompressed(blob), self._schema)])
+        with _readable():
+            return pa.Table.from_batches([pa.ipc.read_record_batch(_decompressed(blob), self._schema)])
 
 
-def _other_columns(old: str, new: str) -> ExecutionError:
+# ---------------------------------------------------------------- what cannot go on
+
+
+def stream_changed(old: str, new: str) -> ExecutionError:
+    """The checkpoint is of another query; both as people wrote them."""
+    return ExecutionError(
+        "STREAM_CHANGED", old=old, new=new,
+        hint="Start it with a new checkpoint. RETURN, HAVING and the names of variables may change; where only "
+        "numbers differ, SET cersql.stream.buckets and cersql.stream.slabs to what they were.",
+    )  # fmt: skip
+
+
+def stream_zone(old: str, new: str) -> ExecutionError:
+    """The same query, whose conditions would now mean other times of day."""
+    hint = f"SET spark.sql.session.timeZone = {old}, and start it again; or start it with a new checkpoint."
+    return ExecutionError("STREAM_ZONE", old=old or "none", new=new or "none", hint=hint)
+
+
+def _other_columns(old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]) -> ExecutionError:
+    """Columns of our own are shown only where nothing else differs."""
     hint = "Start it with a new checkpoint, or bring the columns back into their old types in a subquery."
-    return ExecutionError("STREAM_COLUMNS", old=old, new=new, hint=hint)
+    shown = [[column for column in columns if not column[0].startswith("__cersql")] for columns in (old, new)]
+    if shown[0] == shown[1]:
+        shown = [list(old), list(new)]
+    texts = [", ".join(f"{name} {type}".rstrip() for name, type in columns) for columns in shown]
+    return ExecutionError("STREAM_COLUMNS", old=texts[0] or "none", new=texts[1] or "none", hint=hint)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """What cannot be read of a state is damaged: an error that says so, not the reader's own."""
+    try:
+        yield
+    except CersqlError:
+        raise
+    except Exception as error:
+        hint = "Restore the checkpoint from a copy, or start with a new one, and with the rows from the beginning."
+        raise ExecutionError("STREAM_DAMAGED", reason=f"{type(error).__name__}: {error}", hint=hint) from error
 
 
 def _blob(rows: pa.Table) -> bytes:
@@ -302,5 +342,28 @@ def _alike(a: pa.DataType, b: pa.DataType) -> bool:
     return bool(a == b or (zones and a.unit == b.unit and (a.tz is None) == (b.tz is None)))
 
 
-def _shown(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema if not field.name.startswith("__cersql"))
+def _typed(schema: pa.Schema) -> list[tuple[str, str]]:
+    return [(field.name, sql_type(field.type)) for field in schema]
+
+
+_SQL_TYPES = {
+    "bool": "BOOLEAN", "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float": "FLOAT",
+    "double": "DOUBLE", "string": "STRING", "large_string": "STRING", "binary": "BINARY", "large_binary": "BINARY",
+    "date32[day]": "DATE", "null": "VOID",
+}  # fmt: skip
+
+
+def sql_type(type: pa.DataType) -> str:
+    """A type of Arrow's as Spark calls it: int64 is BIGINT."""
+    if pa.types.is_timestamp(type):
+        return "TIMESTAMP_NTZ" if type.tz is None else "TIMESTAMP"
+    if pa.types.is_decimal(type):
+        return f"DECIMAL({type.precision},{type.scale})"
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        return f"ARRAY<{sql_type(type.value_type)}>"
+    if pa.types.is_map(type):
+        return f"MAP<{sql_type(type.key_type)},{sql_type(type.item_type)}>"
+    if pa.types.is_struct(type):
+        fields = (type.field(i) for i in range(type.num_fields))
+        return f"STRUCT<{','.join(f'{field.name}:{sql_type(field.type)}' for field in fields)}>"
+    return _SQL_TYPES.get(str(type), str(type).upper())

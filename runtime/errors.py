@@ -42,12 +42,45 @@ def line_and_column(text: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
 
 
+MOST_QUOTED = 160  # characters of a line; of a longer one the part around the caret
+MOST_NAMED = 1200  # characters of a parameter of an error
+
+
+def excerpt(text: str, offset: int) -> tuple[str, int]:
+    """The line of `text` that holds `offset`, and the 0-based column in it; of a long line a part, with … for the rest.
+
+    A text of a program can be a line of a megabyte, which nobody wants in a log.
+    """
+    line, column = line_and_column(text, offset)
+    shown, at = text.split("\n")[line - 1].rstrip("\r"), column - 1
+    if len(shown) <= MOST_QUOTED:
+        return shown, at
+    first = max(0, min(at - MOST_QUOTED // 2, len(shown) - MOST_QUOTED))
+    before, after = "…" * (first > 0), "…" * (first + MOST_QUOTED < len(shown))
+    return f"{before}{shown[first : first + MOST_QUOTED]}{after}", at - first + len(before)
+
+
+def short_lines(text: str, offset: int) -> tuple[str, int]:
+    """The text with its long lines cut, that of `offset` around it, and the 0-based column of `offset` in its line."""
+    quoted, column = excerpt(text, offset)
+    own = line_and_column(text, offset)[0] - 1
+    lines = [line if len(line) <= MOST_QUOTED else f"{line[:MOST_QUOTED]}…" for line in text.split("\n")]
+    lines[own] = quoted
+    return "\n".join(lines), column
+
+
+def shortened(value: str) -> str:
+    """What an error names; of something very long the beginning and the end."""
+    if len(value) <= MOST_NAMED:
+        return value
+    return f"{value[: MOST_NAMED * 3 // 4]} … {value[-MOST_NAMED // 4 :]}"
+
+
 def pointer(text: str, offset: int) -> str:
     """The line of `text` that holds `offset`, and a caret under that character."""
-    line, column = line_and_column(text, offset)
-    shown = text.split("\n")[line - 1].rstrip("\r")
+    shown, column = excerpt(text, offset)
     # Tabs are kept in the margin, so that the caret lands under its character.
-    margin = "".join("\t" if c == "\t" else " " for c in shown[: column - 1]).ljust(column - 1)
+    margin = "".join("\t" if c == "\t" else " " for c in shown[:column]).ljust(column)
     return f"{shown}\n{margin}^"
 
 
@@ -111,13 +144,14 @@ class CersqlError(Exception):
     @property
     def message(self) -> str:
         """What was found, without place, caret and hint."""
-        return self.conditions[self.condition].message.format(**self.parameters)
+        shown = {name: shortened(value) for name, value in self.parameters.items()}
+        return self.conditions[self.condition].message.format(**shown)
 
     def __str__(self) -> str:
         where = f" (line {self.line}, column {self.column})" if self.line is not None else ""
         lines = [f"[{self.condition}] {self.message}{where}"]
         if self.hint:
-            lines.append(self.hint)
+            lines.append(shortened(self.hint))
         if self.span is not None and self.text is not None:
             lines += ["", pointer(self.text, self.span.start)]
         return "\n".join(lines)
@@ -166,6 +200,11 @@ class ExecutionError(CersqlError):
         "STREAM_COLUMNS": Condition(
             "55000", "The checkpoint holds rows with the columns {old}, and now they have {new}."
         ),
+        "STREAM_ZONE": Condition(
+            "55000",
+            "The checkpoint was begun in the time zone {old}, on which its conditions depend, and this is {new}.",
+        ),
+        "STREAM_DAMAGED": Condition("58030", "The state in the checkpoint is damaged: {reason}."),
         "SNAPSHOT_VERSION": Condition("55000", "A snapshot of format {found} cannot be restored by format {expected}."),
     }
 

@@ -42,7 +42,8 @@ class StreamTask:
     absence after it, AFTER MATCH SKIP). `whole`: all rows are held. `spent`: those that were consumed or skipped are
     held as well, and marked (the program's last guard says where a match can begin). `slot_us`: waiting rows are stored
     by stretches of so much time. `meaning`: names what the state means; another one cannot go on with it. `described`:
-    the same, for people.
+    the same, for people. `zone`: the session's time zone, if the conditions can depend on it. `columns`: of the rows
+    that come, with their `types` as SQL, for messages.
     """
 
     task: Task
@@ -55,7 +56,9 @@ class StreamTask:
     slot_us: int = 1_000_000
     meaning: str = ""
     described: str = ""
+    zone: str = ""
     columns: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
 
     @property
     def holds(self) -> Reach:

@@ -203,8 +203,20 @@ class Batch:
         shown = [n for n in self._needed() if not isinstance(self.types[n], StructType | ArrayType | MapType)]
         values = ", ".join(f"concat({literal(n + ' = ')}, coalesce(CAST({quote(n)} AS STRING), 'NULL'))" for n in shown)
         message = literal(f"[NULL_TIME] The ORDER BY column {name} is NULL in the row ")
-        time = quote(name)
-        return f"IF({time} IS NULL, raise_error(concat({message}, concat_ws(', ', {values}))), {time}) AS {time}"
+        time, rest = quote(name), literal(f". {self._without_null_times(name)}")
+        return (
+            f"IF({time} IS NULL, raise_error(concat({message}, concat_ws(', ', {values}), {rest})), {time}) AS {time}"
+        )
+
+    def _without_null_times(self, name: str) -> str:
+        """What to write; a stream goes on with it from the same checkpoint."""
+        (first, *others), shown = self.query.sources, name if name.isidentifier() else quote(name)
+        if first.relation is None:
+            return f"To leave such rows out, match over df.where({shown + ' IS NOT NULL'!r})."
+        plain = re.fullmatch(r"SELECT \* FROM (`[\w`.]+`)", first.relation)
+        table = "…" if others or plain is None else plain[1].replace("`", "")
+        alias = "…" if others else first.alias
+        return f"To leave such rows out, write FROM (SELECT * FROM {table} WHERE {shown} IS NOT NULL) AS {alias}."
 
     def _term(self, sql: str, type: str) -> str:
         """What is compared, as NULL in rows that can be no event of its variables, where it could raise an error."""
@@ -363,7 +375,7 @@ class Batch:
         if "CTERelationRef" in execution.analyzed().toString():
             # A pattern function over a CTE, which is defined around the call: no optimizer can look into it from here.
             return 0
-        return _estimate(execution.optimizedPlan())
+        return estimate(execution.optimizedPlan())
 
     def _partitions(self) -> int:
         """How many tasks: by the estimated size, between the cores and spark.sql.shuffle.partitions."""
@@ -387,7 +399,7 @@ class Batch:
         return all(expressions.apply(i).deterministic() for i in range(expressions.length()))
 
 
-def _estimate(plan: Any) -> int:
+def estimate(plan: Any) -> int:
     """Catalyst's estimate in bytes; it multiplies the sides of a join, which are believed to fit each other."""
     size = int(plan.stats().sizeInBytes())
     if size > PARTITION_BYTES:
@@ -473,18 +485,18 @@ def parallelism(spark: object) -> int:
 def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch) -> DataFrame:
     """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds."""
     query = plan.query
-    source = catalog.union_frame(query.sources)
-    with explained(query.text, source, [sql for _, sql in query.origins], condition=True):
+    source, columns = catalog.union_frame(query.sources), [column.name for column in query.columns]
+    with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
         matches = kind(plan, catalog).frame()
-    with explained(query.text, matches, query.on_match, condition=True):
+    with explained(query.text, matches, query.on_match, condition=True, columns=columns):
         for condition in query.on_match:
             matches = analyzed(matches.where(condition.text))
     if plan.later != "ALL":
         matches = _competing(plan, matches)
-    with explained(query.text, matches, query.having, condition=True):
+    with explained(query.text, matches, query.having, condition=True, columns=columns):
         for condition in query.having:
             matches = analyzed(matches.where(condition.text))
-    with explained(query.text, matches, [output.sql for output in query.outputs]):
+    with explained(query.text, matches, [output.sql for output in query.outputs], columns=columns):
         rows = analyzed(matches.selectExpr(*(_named(output, query, catalog) for output in query.outputs)))
     return rows if query.limit is None else rows.limit(query.limit)
 
@@ -509,8 +521,8 @@ def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
     query = plan.query
     if query.having or query.on_match or query.limit is not None:
         return None
-    source = catalog.union_frame(query.sources)
-    with explained(query.text, source, [sql for _, sql in query.origins], condition=True):
+    source, columns = catalog.union_frame(query.sources), [column.name for column in query.columns]
+    with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
         counts = Batch(plan, catalog, count_only=True).frame()
     result(plan, catalog)  # a mistake in RETURN is a mistake, although nothing of it is computed
     return counts.selectExpr(f"coalesce(sum({COUNT_COLUMN}), 0L)")

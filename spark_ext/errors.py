@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from runtime.errors import CersqlError, Condition
+from runtime.errors import CersqlError, Condition, short_lines, shortened
 
 SPARK_EXCEPTIONS = (PySparkException, Py4JError)
 """All that Spark raises, for callers that do not import pyspark."""
@@ -40,6 +40,7 @@ class SparkError(CersqlError):
         ),
         "STREAM_LIMIT": Condition("0A000", "A stream has no end at which LIMIT {limit} could choose."),
         "STREAM_MIXED": Condition("0A000", "{streams} is a stream, and {tables} is not."),
+        "CHECKPOINT": Condition("58030", "The checkpoint {path} of the stream {name} is damaged: {problem}."),
         "WATERMARK_TWICE": Condition("42000", "{column} has a watermark already, of {delay} ms."),
         "SETTING": Condition("22023", "The setting {name} is {value!r}; it must be {expected}."),
         "FUNCTION_EXISTS": Condition("42723", "There is a table function {name} already."),
@@ -107,7 +108,10 @@ def thrown_in_jvm(jvm: Any, error: CersqlError, sql: str) -> Py4JJavaError:
     carrier = _CARRIERS.get(error.sqlstate, _ANY_OTHER)
     text = error.text if error.text is not None else sql
     ours = {**error.parameters, **carrier.others, carrier.parameter: error.message, "condition": error.condition}
-    place = (error.line, error.column - 1) if error.line is not None and error.column is not None else None
+    place = None
+    if error.line is not None and error.span is not None:
+        text, column = short_lines(text, error.span.start)
+        place = (error.line, column)
     thrown = _parse_exception(jvm, text, _message(error), place, carrier.name, _java_map(jvm, ours))
     # Without it beeline prints two screens of our innards below the message, and shows the message last.
     thrown.setStackTrace(jvm.java.lang.reflect.Array.newInstance(jvm.java.lang.Class.forName(_FRAME), 0))
@@ -156,7 +160,7 @@ def _parse_exception(
 
 
 def _message(error: CersqlError) -> str:
-    hint = f" {error.hint}" if error.hint else ""
+    hint = f" {shortened(error.hint)}" if error.hint else ""
     return f"[{error.condition}] {error.message}{hint} SQLSTATE: {error.sqlstate}"
 
 

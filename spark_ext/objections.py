@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,16 +18,21 @@ from spark_ext.quiet import quiet_captures
 
 
 @contextmanager
-def explained(text: str, frame: DataFrame, expressions: Sequence[Sql], condition: bool = False) -> Iterator[None]:
-    """Turn an error of Spark's that one of the expressions over `frame` causes into one with a place in `text`."""
+def explained(
+    text: str, frame: DataFrame, expressions: Sequence[Sql], condition: bool = False, columns: Sequence[str] = ()
+) -> Iterator[None]:
+    """Turn an error of Spark's that one of the expressions over `frame` causes into one with a place in `text`.
+
+    `columns`: names that can be meant by one that nobody knows.
+    """
     try:
         with quiet_captures():
             yield
-    except (AnalysisException, ParseException) as error:
+    except (AnalysisException, ParseException):
         for sql in expressions:
-            found = _objection(text, frame, sql, condition)
+            found = _objection(text, frame, sql, condition, columns)
             if found is not None:
-                raise found.at(text) from error
+                raise found.at(text) from None  # it says all of it, in fewer words
         raise
 
 
@@ -57,7 +63,7 @@ def evaluated(spark: SparkSession, expression: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> CersqlError | None:
+def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool, columns: Sequence[str]) -> CersqlError | None:
     """The error of one expression on its own, or None if Spark takes it."""
     before, after = ("IF(", ", 1, 0)") if condition else ("", "")
     try:
@@ -79,7 +85,7 @@ def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> Cersql
             if place is None:  # as inside lambdas, which aggregates become: the first such word of the expression
                 found = re.compile(rf"(?<![\w`.]){re.escape(name)}(?!\w)").search(text, at)
                 span = Span(*found.span()) if found else span
-            hint = f"If it is a text, put it in quotes: '{name}'." if "." not in name else _IN_SUBQUERY
+            hint = _if_text(name, columns) if "." not in name else _IN_SUBQUERY
             return ExpressionError("UNRESOLVED_NAME", span=span, name=name, hint=hint)
         if spark_condition in _AGGREGATE:
             return ExpressionError("INVALID_EXPRESSION", span=span, detail=_NO_AGGREGATE, hint=_AGGREGATES)
@@ -87,7 +93,34 @@ def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> Cersql
         if type is not None:
             detail = f"a condition is a BOOLEAN, and this is {type}."
             return ExpressionError("INVALID_EXPRESSION", span=span, detail=detail)
-        return ExpressionError("INVALID_EXPRESSION", span=span, detail=_detail(error))
+        return ExpressionError("INVALID_EXPRESSION", span=span, detail=_detail(error), hint=_interval(error))
+
+
+def _if_text(name: str, columns: Sequence[str]) -> str:
+    """What a word can mean that stands for nothing: a column that is misspelt, or a text."""
+    folded = {column.casefold(): column for column in reversed(columns)}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    column = f"Did you mean the column {folded[near[0]]}? " if near else ""
+    return f"{column}If it is a text, put it in quotes: '{name}'."
+
+
+def _interval(error: PySparkException) -> str | None:
+    """`b.ts - a.ts <= 60` compares a length of time with a number: what to write instead."""
+    told = error.getMessageParameters() or {}
+    types = [told.get("left", "").strip('"'), told.get("right", "").strip('"')]
+    spans = [type for type in types if type.startswith(("INTERVAL DAY", "INTERVAL SECOND"))]
+    numbers = [type for type in types if re.match(r"(TINY|SMALL|BIG)?INT\b|DECIMAL|DOUBLE|FLOAT", type)]
+    if len(spans) != 1 or len(numbers) != 1:
+        return None
+    unit = "DAYS" if spans[0] == "INTERVAL DAY" else "SECONDS"
+    written = told.get("sqlExpr", "").strip('"').strip("() ")
+    number = (
+        re.match(r"(\d+(?:\.\d+)?)\b", written)
+        if types[0] in numbers
+        else re.search(r"(?<![\w.])(\d+(?:\.\d+)?)$", written)
+    )
+    amount = "60" if number is None else number[1]
+    return f"The difference of two times is an interval: compare it with INTERVAL {amount} {unit}, for example."
 
 
 _IN_SUBQUERY = "A subquery in a condition cannot see the variables of the pattern."

@@ -98,7 +98,7 @@ class SparkCatalog:
     def check(self, text: str, condition: Sql, columns: Sequence[Column]) -> None:
         """Raises what Spark objects to in a condition on a row, at its place in `text`."""
         frame = self.empty(columns)
-        with explained(text, frame, [condition], condition=True):
+        with explained(text, frame, [condition], condition=True, columns=[column.name for column in columns]):
             analyzed(frame.where(condition.text))
 
     @property

@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import logging
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,12 +38,14 @@ from planner.streaming import ALLOW_SETTING, Holding, holding, meaning, program_
 from runtime.errors import CersqlError
 from runtime.stream_task import Reach, StreamTask
 from spark_ext.batch import Batch, mapped, parallelism
+from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
 from spark_ext.schema import SparkCatalog
 from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, ROWS, MatchBucket, pack, unpack
 
 SLAB_COLUMN = "__cersql_slab"
 BUCKETS_SETTING, SLABS_SETTING = "cersql.stream.buckets", "cersql.stream.slabs"
+ZONE_SETTING = "spark.sql.session.timeZone"
 PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
 BUCKETS_PER_CORE = 4
 SLABS = 32  # in a bucket
@@ -80,17 +83,18 @@ class Streaming(Batch):
         _choose_store(self.spark)
         self._warn_of_empty_tasks()
         rows = self._rows(f"{self._slab_sql()} AS {SLAB_COLUMN}")
-        task = self.stream_task(tuple(rows.columns))
+        task = self.stream_task(rows.schema)
+        standing = Standing(task.meaning, task.described, task.zone)
         packed = mapped(rows, partial(pack, SLAB_COLUMN, self.slabs), _PACKED)
         matched = packed.groupBy(BUCKET).transformWithStateInPandas(
             MatchBucket(task), f"{MATCHES} BINARY, {N_MATCHES} BIGINT, {N_LATE} BIGINT", "Append", "EventTime"
         )
         # In the progress of whatever query reads this: observedMetrics. Two patterns in one query need two names.
         counts = [F.expr(f"coalesce(sum({name}), 0L)").alias(shown) for name, shown in METRICS]
-        matched = matched.observe(f"{METRICS_NAME}{uuid.uuid4().hex[:8]}", *counts)
+        matched = matched.observe(f"{METRICS_NAME}{_known(standing)}_{uuid.uuid4().hex[:8]}", *counts)
         return matched.select(MATCHES).mapInArrow(unpack, self._match_schema(task.task))
 
-    def stream_task(self, columns: tuple[str, ...]) -> StreamTask:
+    def stream_task(self, rows: StructType) -> StreamTask:
         program = program_of(self.plan, self.holding)
         task = dataclasses.replace(self._task(presorted=False), program=program)
         told = self._told()
@@ -105,7 +109,9 @@ class Streaming(Batch):
             slot_us=max(1_000, self._delay_us // 8) or 1_000_000,
             meaning=hashlib.sha256(repr(told).encode()).hexdigest(),
             described=self._described(),
-            columns=columns,
+            zone=str(self.spark.conf.get(ZONE_SETTING)) if self._sees_zone() else "",
+            columns=tuple(field.name for field in rows.fields),
+            types=tuple(field.dataType.simpleString().upper() for field in rows.fields),
         )
 
     # ------------------------------------------------------------ what a stream cannot do
@@ -173,11 +179,34 @@ class Streaming(Batch):
         return (meaning(self.query), self.symbols, self.terms, self.key_sql, ties, self.buckets, self.slabs,
                 self.plan.guards)  # fmt: skip
 
+    def _sees_zone(self) -> bool:
+        """Can a condition mean something else in another time zone? One that reads a time, or calls a function, can."""
+        read = [self.types[name].simpleString() for name in self.query.reads]
+        calls = any(re.search(r"[\w`]\s*\(", sql) for sql, _ in self.query.origins)
+        return calls or any("timestamp" in type or "date" in type for type in read)
+
     def _described(self) -> str:
         """What the state is of, for people."""
         text = " ".join(self.query.text.split())
         shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} …"
         return f"{shown} in {self.buckets} buckets of {self.slabs} slabs"
+
+
+_standings: dict[str, Standing] = {}
+
+
+def _known(standing: Standing) -> str:
+    """A short name for it, by which `standings` finds it."""
+    key = hashlib.sha256(repr(standing).encode()).hexdigest()[:16]
+    _standings[key] = standing
+    return key
+
+
+def standings(df: DataFrame) -> list[Standing]:
+    """What the patterns in a streaming DataFrame are, by the names of their metrics; those of views, too."""
+    plan = df._jdf.queryExecution().analyzed().toString() if hasattr(df, "_jdf") else ""
+    keys = re.findall(rf"\b{METRICS_NAME}([0-9a-f]{{16}})_", plan)
+    return [_standings[key] for key in sorted(set(keys)) if key in _standings]
 
 
 def told(plan: PhysicalPlan, catalog: SparkCatalog) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_ext.streaming import METRICS_NAME
+from spark_ext import checkpoints
+from spark_ext.streaming import METRICS_NAME, standings
 
 COLUMNS = ("name", "status", "table", "events", "matches", "late", "state_rows", "state_bytes", "watermark",
            "checkpoint", "error")  # fmt: skip
@@ -56,9 +58,18 @@ class Stream:
         state = self.last.stateOperators if self.last is not None else []
         held = [str(sum(getattr(s, part) for s in state)) for part in ("numRowsTotal", "memoryUsedBytes")]
         watermark = None if self.last is None else self.last.eventTime.get("watermark")
-        told = None if error is None else str(error).split("\n\n")[0]
+        told = None if error is None else _brief(str(error))
         return (self.name, status, self.table, str(self.events), str(self.matches), str(self.late), *held, watermark,
                 self.checkpoint, told)  # fmt: skip
+
+
+_OURS = re.compile(r".*?\b(?:ExecutionError|InternalError): (?=\[)", re.DOTALL)
+
+
+def _brief(error: str) -> str:
+    """What stopped a stream: our own error, where it is one, without the plan and the workers' tracebacks around it."""
+    text = _OURS.sub("", error.split("\n\n")[0], count=1).split("=== Streaming Query ===")[0]
+    return re.sub(r"\s*SQLSTATE: \w{5}", "", text).strip()
 
 
 class _Listener(StreamingQueryListener):
@@ -99,10 +110,12 @@ def rows() -> list[tuple[str | None, ...]]:
 
 
 def start(df: DataFrame, name: str, table: str, checkpoint: str | None, trigger: str | None) -> None:
-    """Start a query that appends to a table. Its name is free (see `running`)."""
+    """Start a query that appends to a table. Its name is free (see `running`). Raises CersqlError for a checkpoint that
+    is damaged, or of another query."""
     spark = df.sparkSession
     path = checkpoint or _default_checkpoint(spark, name)
     with _lock:
+        checkpoints.prepare(spark, name, path, standings(df))
         _adopted(df, table)
         writer = df.writeStream.queryName(name).outputMode("append").option("checkpointLocation", path)
         if trigger == "available now":

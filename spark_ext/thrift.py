@@ -61,8 +61,18 @@ class ThriftServer:
     """A server that runs, until `stop()` or the end of a with block; `url` is its JDBC address."""
 
     def __init__(
-        self, server: Any, properties: _Properties, process: Any, folder: Path, host: str, port: int, url: str
+        self,
+        server: Any,
+        spark: SparkSession,
+        properties: _Properties,
+        process: Any,
+        folder: Path,
+        host: str,
+        port: int,
+        url: str,
     ) -> None:
+        self._jvm: Any = spark._jvm
+        self._context: Any = spark.sparkContext._jsc.sc()
         self._server, self._properties, self._process = server, properties, process
         self._stopped = threading.Event()
         self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -82,6 +92,8 @@ class ThriftServer:
         """Close the connections, cancel their statements, free the port. The session lives on. Again is harmless."""
         if not self._stopped.is_set():
             self._stopped.set()
+            with contextlib.suppress(Exception):  # then it only takes longer
+                self._cancel_statements()
             try:
                 self._server.stop()
                 self._properties.restore()
@@ -89,6 +101,15 @@ class ThriftServer:
                 if not self._has_lost_spark():
                     logger.warning("the Thrift server did not stop as it should: %s", error)
         self._remove_folder()
+
+    def _cancel_statements(self) -> None:
+        """Hive's server would wait for the statements that run, up to ten seconds, before it ends their sessions."""
+        context, jvm = self._context, self._jvm
+        package = jvm.org.apache.spark.sql.hive.thriftserver.ui
+        running = package.HiveThriftServer2AppStatusStore(context.statusStore().store()).getExecutionList()
+        for i in range(running.length()):
+            if running.apply(i).isExecutionActive():
+                context.cancelJobGroup(running.apply(i).groupId())
 
     def _has_lost_spark(self) -> bool:
         return self._process is not None and self._process.poll() is not None
@@ -171,7 +192,7 @@ def serve(
             f"the server listens on {host or 'every address'}, not only to this machine, and lets everyone in: "
             "set hive.server2.authentication"
         )
-    return ThriftServer(server, properties, process, folder, host, found, _url(config, host, found))
+    return ThriftServer(server, spark, properties, process, folder, host, found, _url(config, host, found))
 
 
 def check_address(host: str, port: int) -> None:

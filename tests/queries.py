@@ -11,7 +11,7 @@ from cersql.bind import bind
 from cersql.parse import parse
 from planner import cel
 from planner.query import Query
-from runtime.errors import CersqlError, line_and_column
+from runtime.errors import MOST_QUOTED, CersqlError, line_and_column
 
 SCHEMAS: dict[str, dict[str, str]] = {
     # a table with a column of types
@@ -82,7 +82,11 @@ def check_place(error: CersqlError, text: str, place: int, condition: str, *frag
     assert (error.condition, (error.line, error.column)) == (condition, line_and_column(text, place)), shown
     line, caret = shown.split("\n")[-2:]
     assert caret.strip() == "^", shown
-    assert line == text.split("\n")[(error.line or 0) - 1]
-    assert caret.index("^") == (error.column or 0) - 1
+    whole, column = text.split("\n")[(error.line or 0) - 1], (error.column or 0) - 1
+    if len(whole) > MOST_QUOTED:
+        assert line.strip("…") in whole
+        assert line[caret.index("^") :].strip("…") == whole[column:][: len(line[caret.index("^") :].strip("…"))]
+    else:
+        assert (line, caret.index("^")) == (whole, column)
     for fragment in fragments:
         assert fragment in f"{error.message} {error.hint}", shown

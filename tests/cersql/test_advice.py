@@ -13,10 +13,23 @@ def warnings(pattern: str, rest: str = "ORDER BY ts RETURN *") -> tuple[str, ...
 @pytest.mark.parametrize(
     ("pattern", "rest", "fragment"),
     [
-        ("A a ; B+ b", "ORDER BY ts RETURN *", "A loop without WITHIN"),
-        ("A a ; B* b", "ORDER BY ts RETURN *", "A loop without WITHIN"),
-        ("(A ; B){2,}", "ORDER BY ts RETURN *", "A loop without WITHIN"),
-        ("A ; (B+ WITHIN 5 EVENTS) ; C+", "ORDER BY ts RETURN *", "A loop without WITHIN"),
+        ("A a ; B+ b", "ORDER BY ts RETURN *", "A loop with gaps"),
+        ("A a ; B* b", "ORDER BY ts RETURN *", "A loop with gaps"),
+        ("(A ; B){2,}", "ORDER BY ts RETURN *", "A loop with gaps"),
+        ("A ; (B+ WITHIN 5 EVENTS) ; C+", "ORDER BY ts RETURN *", "A loop with gaps"),
+        ("A+ a", "WITHIN 5 MINUTES ORDER BY ts RETURN *", "A loop with gaps (A+) has a match for every choice"),
+        ("A{5,} a", "PARTITION BY k WITHIN 60 SECONDS ORDER BY ts RETURN *", "for events without gaps :{5,}."),
+        ("A{5} a", "ORDER BY ts RETURN *", "up to n^5 of them among n events"),
+        ("(A ; B){2,7}", "ORDER BY ts RETURN *", "(A ; B){2,7}) has a match for every choice"),
+        ("MAX(A+) ; B* ; C", "ORDER BY ts RETURN *", "(B*) has a match"),
+        ("(A+ ; B) UNLESS C", "ORDER BY ts RETURN *", "SEMANTICS NXT"),
+        ("A+ ; B", "ORDER BY ts RETURN *", "SEMANTICS SKIP TILL NEXT MATCH"),
+        ("PROJECT(b : A a ; B+ b)", "ORDER BY ts RETURN *", "A loop with gaps"),
+        ("A a UNLESS B", "ORDER BY ts RETURN *", "which is one event here: it excludes nothing before or after it"),
+        ("A UNLESS (B ; C)", "ORDER BY ts RETURN *", "write SEQ(!(…), …) or SEQ(…, !(…)) with WITHIN."),
+        ("(A a FILTER a.v > 1) UNLESS B b", "WHERE b.v > 1 ORDER BY ts RETURN *", "SEQ(!B, …)"),
+        ("(A : B) UNLESS C", "ORDER BY ts RETURN *", "Here nothing lies there, so it excludes nothing."),
+        ("STRICT(A ; B:+) UNLESS (C ; A)", "ORDER BY ts RETURN *", "Here nothing lies there"),
         ("A a AND B b", "ORDER BY ts RETURN *", "never matches"),
         ("A AND B", "ORDER BY ts RETURN *", "never matches"),
         ("(A a ; B b) AND (A a ; C c)", "ORDER BY ts RETURN *", "never matches"),
@@ -73,18 +86,22 @@ def test_a_source_that_is_meant(sources: str, pattern: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "rest"),
     [
-        ("A a ; B+ b", "WITHIN 5 MINUTES ORDER BY ts RETURN *"),
-        ("A a ; B+ b", "PARTITION BY k ORDER BY ts RETURN *"),
+        ("A a ; B+ b", "CONSUME BY PARTITION PARTITION BY k ORDER BY ts RETURN *"),
+        ("A a ; STRICT(B+) AS g", "WITHIN 5 MINUTES ORDER BY ts RETURN *"),
+        ("PROJECT(a : A a ; B+ b ; C c)", "ORDER BY ts RETURN *"),  # its choices are one match
+        ("PROJECT(b : A+ a ; B b)", "ORDER BY ts WITHIN 1 HOUR RETURN *"),  # a window over two events
         ("A a ; B+ b", "SEMANTICS NXT ORDER BY ts RETURN *"),
         ("A a ; B+ b", "AFTER MATCH SKIP PAST LAST ROW ORDER BY ts RETURN *"),
         ("A a ; B+ b", "ORDER BY ts RETURN * LIMIT 5"),
         ("A a ; B:+ b ; C{2,4} ; D?", "ORDER BY ts RETURN *"),
-        ("A ; MAX(B+) ; (C+ ; D WITHIN 5 EVENTS)", "ORDER BY ts RETURN *"),
+        ("A ; MAX(B+) ; (C:+ ; D WITHIN 5 EVENTS)", "ORDER BY ts RETURN *"),
         ("A ; !(B+) ; C", "ORDER BY ts RETURN *"),
         ("A x AND B x", "ORDER BY ts RETURN *"),
         ("(A a ; B b) AND (A a ; (B b OR C c))", "ORDER BY ts RETURN *"),
         ("A ; !B", "WITHIN 5 EVENTS ORDER BY ts RETURN *"),
         ("(A ; C) UNLESS B", "ORDER BY ts RETURN *"),
+        ("(A : C) UNLESS A x", "WHERE x.v > 1 ORDER BY ts RETURN *"),
+        ("(A : ANY : C) UNLESS B", "ORDER BY ts RETURN *"),
         ("(A ; C) UNLESS A x", "WHERE x.v > 1 ORDER BY ts RETURN *"),
         ("(A? ; C) UNLESS A", "ORDER BY ts RETURN *"),
         ("((A OR B) ; C) UNLESS A", "ORDER BY ts RETURN *"),
@@ -100,3 +117,54 @@ def test_a_source_that_is_meant(sources: str, pattern: str) -> None:
 )
 def test_no_warning(pattern: str, rest: str) -> None:
     assert not warnings(pattern, rest)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "condition", "advice"),
+    [
+        ("ANY s : ANY:+ u", "u.v > PREV(u.v)", "PREV(u.v) and u[i-1].v are of the u before: the first u has none"),
+        ("ANY s : ANY:+ u", "u[i].v > u[i-1].v", "(ANY s : ANY:+ u) AS w, and write w[i].v and w[i-1].v."),
+        ("A a ; (B b ; C){2} ; D", "PREV(b).v < b.v", "the first b has none"),
+        ("A a ; B b", "b.v > PREV(b.v)", "the first b has none"),  # and there is no other
+        ("A? ; B:+ b", "b[i].v > b[i-1].v", "(A? ; B:+ b) AS w"),
+        ("(A:+ a) : B", "NEXT(a.v) > a.v", "NEXT(a.v) and a[i+1].v are of the a after: the last a has none"),
+        ("A a : (B:+ b FILTER b[i].v > b[i-1].v)", "a.v > 1", "(A a : (B:+ b FILTER b[i].v > b[i-1].v)) AS w"),
+    ],
+)
+def test_neighbours_end_where_the_variable_does(pattern: str, condition: str, advice: str) -> None:
+    (found,) = warnings(pattern, f"WHERE {condition} ORDER BY ts RETURN *")
+    assert advice in found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "condition"),
+    [
+        ("A:+ a", "a.v < NEXT(a).v AND a[i].v > a[i-1].w"),
+        ("A:+ a : B", "a[i].v > a[i-1].v"),
+        ("(A s : B:+ u) AS w", "w[i].v > w[i-1].v AND u.v > 1"),
+        ("A s : B:+ u", "u[i].v > u[i-1].v AND u[1].v > s.v"),  # who writes this knows
+        ("A s : B:+ u", "u[i].v > u[i-1].v AND FIRST(u.v) > s.v"),
+        ("B:+ u : C e", "u[i].v > u[i+1].v AND LAST(u.v) > e.v"),
+        ("A s : B:+ u", "INCREASING(u.v)"),
+        ("A s : B:+ u", "u.v > s.v"),
+    ],
+)
+def test_neighbours_that_say_all(pattern: str, condition: str) -> None:
+    assert not warnings(pattern, f"WHERE {condition} ORDER BY ts RETURN *")
+
+
+@pytest.mark.parametrize(
+    ("sources", "define", "pattern", "warned"),
+    [
+        ("t", "A AS v > 1", "A", True),
+        ("t", "A AS v > 1", "A ; S", True),
+        ("t", "A AS type = 'A'", "A ; S", True),  # S is any row
+        ("t", "A AS type = 'A' AND v > 1", "A", False),
+        ("t TYPE type", "A AS v > 1", "A ; S", False),
+        ("orders", "A AS price > 1", "A", False),
+        ("t, orders", "A AS v > 1", "A ; T", False),  # of several sources no column is read without TYPE
+    ],
+)
+def test_define_beside_a_column_called_type(sources: str, define: str, pattern: str, warned: bool) -> None:
+    found = bound(f"FROM {sources} PATTERN {pattern} DEFINE {define} ORDER BY ts RETURN match_start").warnings
+    assert any("Beside DEFINE the column type is not read" in warning for warning in found) == warned

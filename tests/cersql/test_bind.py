@@ -267,5 +267,5 @@ def test_filter_of_the_last_part_alone() -> None:
 
 def test_a_type_that_matches_every_row() -> None:
     query = bound("FROM t DEFINE Big AS v > 1 PATTERN Big ; Other ; Big ; Other" + END)
-    assert query.warnings == ("Other is neither defined nor a source: it matches every row.",)
+    assert query.warnings[0] == "Other is neither defined nor a source: it matches every row."
     assert dict(query.types)["Other"] == "TRUE"

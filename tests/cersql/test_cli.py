@@ -15,6 +15,7 @@ from sparks import taught
 from cersql import cli, demo, running
 from cersql.completion import completions, is_complete
 from cersql.parse import parse
+from cersql.progress import _listed, matches
 from runtime import warm
 
 
@@ -59,6 +60,17 @@ def exit_code(arguments: list[str]) -> int:
         return cli.main(arguments)
     except SystemExit as ended:
         return int(ended.code or 0)
+
+
+@pytest.mark.parametrize("command", ["run", "explain", "check"])
+def test_a_statement_in_the_place_of_a_file(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "FROM t PATTERN A a ; B b\nORDER BY ts RETURN *" + " " * 9 + "-- " + "x" * 10_000
+    assert exit_code([command, text]) == 2
+    shown = "".join(capsys.readouterr())
+    assert "put -e before a statement itself" in shown
+    assert len(shown) < 500
+    assert exit_code([command, "nosuch.sql"]) == 2
+    assert "-e" not in "".join(capsys.readouterr())
 
 
 def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,6 +254,96 @@ def test_a_table_says_that_there_is_more(
     assert "NULL" in shown
     assert "z" not in shown
     assert "the first 2 rows" in shown
+
+
+EVENTS = "ts,type,v\n2024-01-01T00:00:00,sell,1\n2024-01-01T00:01:00,buy,2\n2024-01-01T00:02:00,sell,3\n"
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "table"])
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("PATTERN SELL a ; buy b", ["No row of t has the type 'SELL'. The nearest value is 'sell', in 2 of them."]),
+        ("PATTERN sel a ; buy b", ["No row of t has the type 'sel'. The nearest value is 'sell', in 2 of them."]),
+        ("PATTERN refund a ; buy b", ["No row of t has the type 'refund'. There are 'sell', 'buy'."]),
+        ("PATTERN SEQ(sell a, !bye x, buy b)", ["has the type 'bye'. The nearest value is 'buy'"]),
+        ("DEFINE Big AS v > 5 PATTERN Big a", ["No row is of the type Big: "]),
+        ("PATTERN sell a ; buy b", []),
+        ("DEFINE Big AS v > 2 PATTERN Big a", []),
+    ],
+)
+def test_types_that_no_row_has_are_told_after_the_run(
+    shared: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], statement: str, told: list[str], format: str
+) -> None:
+    (tmp_path / "t.csv").write_text(EVENTS)
+    arguments = ["--table", f"t={tmp_path / 't.csv'}", "--format", format, "-q"]
+    assert cli.main(["run", "-e", f"FROM t {statement} ORDER BY ts RETURN a.v", *arguments]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "No row" in line]
+    assert len(lines) == len(told)
+    assert all(fragment in line for line, fragment in zip(lines, told, strict=True))
+
+
+def test_types_of_a_view_and_of_nothing(shared: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text(EVENTS)
+    table = ["--table", f"t={tmp_path / 't.csv'}", "-q"]
+    view = "CREATE OR REPLACE PATTERN VIEW w AS FROM t PATTERN sel a ORDER BY ts RETURN a.v"
+    assert cli.main(["run", "-e", f"{view}; SELECT count(*) FROM w", *table]) == 0
+    assert "<text>:1: warning: No row of t has the type 'sel'." in capsys.readouterr().err
+    nothing = "FROM (SELECT * FROM t WHERE v > 9) AS q PATTERN sell a ORDER BY ts RETURN a.v"
+    assert cli.main(["run", "-e", nothing, *table]) == 0
+    assert "There are no rows to match." in capsys.readouterr().err
+
+
+def test_a_table_with_a_header_alone(shared: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its columns have the types that --schema gives them, by name and not by place."""
+    path = tmp_path / "h.csv"
+    path.write_text("ts,type,v\n")
+    query = ["-e", "FROM h PATTERN sell a ORDER BY ts WITHIN 5 MINUTES RETURN a.v", "-q", "--table", f"h={path}"]
+    assert cli.main(["run", *query]) == 1
+    shown = capsys.readouterr().err
+    assert "has a header and no rows" in shown
+    assert "--schema h='ts TYPE, …'" in shown
+    typed = ["--schema", "h=v DOUBLE, TS TIMESTAMP", "--format", "csv"]
+    assert cli.main(["run", *query, *typed]) == 0
+    assert capsys.readouterr().out == "v\n"
+    path.write_text("ts,type,v\n2024-01-01T00:00:00,sell,7\n")
+    assert cli.main(["run", *query, *typed]) == 0
+    assert capsys.readouterr().out == "v\n7.0\n"
+    path.write_text("ts,type,v\n2024-01-01T00:00:00,sell,seven\n")
+    assert cli.main(["run", *query, *typed]) == 1  # what is no DOUBLE is no NULL either
+    assert "Malformed records" in capsys.readouterr().err
+    assert cli.main(["run", *query, "--schema", "h=tz TIMESTAMP"]) == 1
+    assert f"{path} has no column tz. It has: ts, type, v." in capsys.readouterr().err
+    assert cli.main(["run", "-q", "-e", "SELECT * FROM n", "--schema", "n=a INT", "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "a\n"
+    assert cli.main(["check", *query[:2], "--table", f"h={path}", "--schema", "h=ts TIMESTAMP"]) == 0
+
+
+def test_the_other_case_is_warned_of_before_the_run(
+    shared: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_text(EVENTS)
+    query = ["-e", "FROM t PATTERN SELL a ; buy b ORDER BY ts RETURN a.v", "--table", f"t={tmp_path / 't.csv'}"]
+    said = "No type in the first rows of t is 'SELL', and there is 'sell': types are compared exactly"
+    for command in (["check"], ["explain", "--stage", "cel"]):
+        assert cli.main([*command, *query]) == 0
+        assert said in capsys.readouterr().out
+    shared.conf.set("cersql.peekRows", "0")
+    assert cli.main(["explain", "--stage", "cel", *query]) == 0
+    assert said not in capsys.readouterr().out
+    shared.conf.set("cersql.peekRows", "many")
+    assert cli.main(["explain", *query]) == 1
+    assert "[SETTING]" in capsys.readouterr().err
+
+
+def test_the_line_of_progress_knows_the_matches(shared: Any) -> None:
+    """While a statement runs; here, after it, there is none."""
+    assert matches(shared) == ""
+    shared.range(3).mapInArrow(lambda batches: batches, "id BIGINT").collect()
+    shared.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    store = shared._jsparkSession.sharedState().statusStore()
+    last = store.executionsList().last().executionId()
+    assert _listed(store, last) == 3
 
 
 def test_nested_values_are_json_in_csv(shared: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

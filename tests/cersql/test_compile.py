@@ -143,3 +143,19 @@ def test_no_spark_is_started_nor_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "FROM t DEFINE A AS ‸nmae = 'x' PATTERN A a ORDER BY ts RETURN *",
+        "FROM t PATTERN A a WHERE a.k > ‸nmae ORDER BY ts RETURN *",
+        "FROM t PATTERN A a ORDER BY ts RETURN a.k, upper(‸nmae)",
+        "FROM t PATTERN A a ORDER BY ts RETURN a.v HAVING COUNT(*) > ‸Nmae",
+    ],
+)
+def test_a_column_called_like_a_word_is_proposed(marked: str) -> None:
+    text = marked.replace("‸", "")
+    with pytest.raises(cersql.BindError) as raised:
+        cersql.compile(text, SCHEMAS)
+    check_place(raised.value, text, marked.index("‸"), "BARE_WORD", "Did you mean the column name? If it is a text")

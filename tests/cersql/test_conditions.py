@@ -222,3 +222,25 @@ def test_warning_for_an_or_that_always_holds() -> None:
     assert not bound(where("a.v > 5 AND b.v > 5", "A a OR B b")).warnings
     assert len(bound(where("a.v > 5 OR b.v > 5 OR c.v > 5", "(A a OR B b) ; C c")).warnings) == 1
     assert not bound(where("a.v > 5 OR f.v > 5", "(A a OR B b) AS f ; C c")).warnings
+
+
+def test_very_many_ands_on_one_event_are_one_filter() -> None:
+    parts = [f"a.v <> {i}" for i in range(300)]
+    (line,) = [filters(bound(where(" AND ".join([*parts, "b.v > 1", "b.k = 2"]))).formula)]
+    assert line.count("| a: ") == line.count("| b: ") == 1
+    assert all(f"(v <> {i})" in line for i in range(300))
+    assert "(v > 1) AND (k = 2)" in line
+    few = filters(bound(where("a.v <> 1 AND a.v <> 2")).formula)
+    assert few.count("| a: ") == 2
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("‸f[i].ts - f[i-1].ts <= 60", "INTERVAL 60 SECONDS"),
+        ("‸30 >= f[i].date - f[i-1].date", "INTERVAL 30 DAYS"),
+        ("‸f[i].ts - f[i-1].ts <= 60 + f[i].k", "Here it is a comparison of values"),
+    ],
+)
+def test_a_difference_of_times_is_no_number(condition: str, hint: str) -> None:
+    check_error(where(condition, "A+ f"), "NOT_SUPPORTED_YET", hint)

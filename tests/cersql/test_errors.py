@@ -91,6 +91,18 @@ BIND = [
         "512 alternatives, the limit is 256",
         "DEFINE",
     ),
+    (
+        "FROM t PATTERN A a ; B b WHERE ‸" + " AND ".join(f"a.v > b.v + {i}" for i in range(257)) + END,
+        "CONDITION_TOO_LONG",
+        "joins 257 conditions on several events by AND, the limit is 256",
+        "DEFINE",
+    ),
+    (
+        "FROM t PATTERN A a WHERE ‸" + " AND ".join(f"a.v <> {i}" for i in range(4097)) + END,
+        "CONDITION_TOO_LONG",
+        "joins 4097 conditions by AND, the limit is 4096",
+        "DEFINE",
+    ),
     ("FROM t PATTERN A a RETURN *‸", "ORDER_MISSING", "in which order", "cersql.orderBy"),
     ("FROM t PATTERN A a ORDER BY ‸ts DESC RETURN *", "DESCENDING", "which is ascending", "SELECT * FROM (PATTERN"),
     ("FROM t PATTERN A a ORDER BY ts, ‸m RETURN *", "NOT_ORDERABLE", "m is map<string,int>, and ORDER BY", ""),
@@ -116,7 +128,12 @@ BIND = [
         "for both: x and y",
         "join them with AND",
     ),
-    ("FROM t PATTERN SEQ(A a, !B b, C) WHERE a.v > 1 OR ‸b.v > 1" + END, "NEGATED_OR", "on b, which must not", "AND"),
+    (
+        "FROM t PATTERN SEQ(A a, !B b, C) WHERE a.v > 1 OR ‸b.v > 1" + END,
+        "NEGATED_OR",
+        "on b, which must not",
+        "one with !(b …), OR one with the other",
+    ),
     ("FROM t PATTERN A SEMANTICS ‸skip_till_nxt_match" + END, "UNKNOWN_STRATEGY", "skip_till_nxt", "SKIP TILL NEXT"),
     ("FROM t PATTERN ‸A UNLESS B SEMANTICS SKIP TILL NEXT MATCH" + END, "STRATEGY_PATTERN", "UNLESS cannot", "NXT"),
     ("FROM t PATTERN A CONSUME BY ‸SOME" + END, "BAD_CLAUSE", "expected NONE, PARTITION or ANY", ""),
@@ -161,7 +178,9 @@ def test_all_conditions_are_here() -> None:
     bound = {case[1] for case in BIND} | {"FROM_BESIDE_DATAFRAME", "BARE_WORD"}
     streams = {"UNKNOWN_STREAM", "NO_STREAM", "STREAM_EXISTS"}  # test_pattern_streams
     assert bound | STATEMENTS | streams == set(BindError.conditions)
-    assert set(PlanError.conditions) == {"AUTOMATON_LIMIT", "STREAM_UNBOUNDED"} | set(PLAN)  # below, test_streaming
+    assert set(PlanError.conditions) == {"AUTOMATON_LIMIT", "TOO_COMPLEX", "STREAM_UNBOUNDED"} | set(
+        PLAN
+    )  # below, test_streaming
 
 
 def test_automaton_limit_names_both_numbers() -> None:
@@ -185,6 +204,14 @@ def test_what_cannot_be_planned_is_said_at_the_pattern(condition: str) -> None:
         cersql.compile(text, {name: dict(columns) for name, columns in SCHEMAS.items()})
     check_place(raised.value, text, text.index("PATTERN"), condition)
     assert raised.value.hint
+
+
+def test_what_nests_too_deep_to_be_planned() -> None:
+    condition = " AND ".join(f"a.v > b.v + {i}" for i in range(250))
+    with pytest.raises(PlanError) as raised:
+        cersql.compile(f"FROM t PATTERN A a ; B b WHERE {condition}{END}", SCHEMAS)
+    assert raised.value.condition == "TOO_COMPLEX"
+    assert raised.value.column == 8  # the pattern
 
 
 def test_place_in_a_longer_text() -> None:

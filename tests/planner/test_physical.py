@@ -117,3 +117,22 @@ def test_many_types_make_two_words() -> None:
     found = planned(pattern)
     assert found.program.words == 2
     assert len(symbol_sql(found.guards)) == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "having", "why"),
+    [
+        ("A a ; B+ b WHERE SUM(b.v) > 10", "", "since WHERE asks about them as a whole"),
+        ("A a ; B+ b", "HAVING SUM(b.v) > 10", "since HAVING asks about them as a whole"),
+        ("A a ; B+ b WHERE LAST(b.v) > 10", "HAVING COUNT(b) > 1", "since WHERE and HAVING ask about them as a whole"),
+        ("A a ; B+ b WHERE SUM(b.v) > 10 SEMANTICS SKIP TILL NEXT MATCH", "", "since WHERE asks"),
+        ("A a ; B+ b WHERE SUM(b.v) > 10 SEMANTICS MAX", "HAVING COUNT(b) > 1", "since HAVING asks"),
+        ("A a ; B+ b WHERE b.v > 10", "", None),
+    ],
+)
+def test_what_lists_all_matches_is_said(pattern: str, having: str, why: str | None) -> None:
+    found = str(plan(bound(f"FROM t PATTERN {pattern} ORDER BY ts RETURN * {having}")))
+    lines = [line for line in found.split("\n") if "all matches are listed and then filtered" in line]
+    assert len(lines) == (why is not None)
+    assert why is None or why in lines[0]
+    assert ("MAX chooses in a second pass" in found) == ("SEMANTICS MAX" in pattern)

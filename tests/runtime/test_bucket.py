@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,7 +26,7 @@ from planner.errors import PlanError
 from planner.query import Skip
 from planner.streaming import holding, program_of
 from runtime import partition
-from runtime.bucket import HEAD, Bucket
+from runtime.bucket import HEAD, Bucket, sql_type
 from runtime.errors import ExecutionError
 from runtime.rereading import with_last_guard
 from runtime.stream_task import FOREVER, NEVER, Reach, StreamTask
@@ -369,7 +370,57 @@ def test_columns_that_changed_cannot_go_on() -> None:
     with pytest.raises(ExecutionError) as caught:
         took(task, store, [changed], NEVER)
     assert caught.value.condition == "STREAM_COLUMNS"
-    assert "id int64" in str(caught.value)
+    assert "with the columns id BIGINT, " in str(caught.value)
+    assert "now they have id INT, " in str(caught.value)
+    assert "__cersql" not in str(caught.value)
+
+
+def test_another_zone_cannot_go_on() -> None:
+    """Where conditions depend on it; a state from before zones were kept takes the first that comes."""
+    task = replace(stream_task(A, WINDOW), zone="Europe/London")
+    store = Memory()
+    took(task, store, [table_of(task, [Row("A", 1, 1, 0)])], NEVER)
+    Bucket(task, store)
+    with pytest.raises(ExecutionError) as caught:
+        Bucket(replace(task, zone="UTC"), store)
+    assert caught.value.condition == "STREAM_ZONE"
+    assert "SET spark.sql.session.timeZone = Europe/London" in str(caught.value)
+    head = Bucket(task, store).head
+    del head.zone
+    store.put(HEAD, pickle.dumps(head))
+    assert Bucket(replace(task, zone="UTC"), store).head.zone == "UTC"
+
+
+@pytest.mark.parametrize("blob", [b"", b"\x80\x04nonsense", b"{}"])
+def test_a_damaged_state(blob: bytes) -> None:
+    task = stream_task(A, WINDOW)
+    store = Memory()
+    took(task, store, [table_of(task, [Row("A", 1, 1, 0)])], NEVER)
+    (chunk,) = Bucket(task, store).head.chunks
+    store.put(-chunk, b"12345678" + blob)
+    with pytest.raises(ExecutionError) as caught:
+        took(task, store, [], 5)
+    assert caught.value.condition == "STREAM_DAMAGED"
+    store.put(HEAD, blob)
+    with pytest.raises(ExecutionError) as caught:
+        Bucket(task, store)
+    assert caught.value.condition == "STREAM_DAMAGED"
+
+
+@pytest.mark.parametrize(
+    ("type", "shown"),
+    [
+        (pa.int64(), "BIGINT"),
+        (pa.timestamp("us", "UTC"), "TIMESTAMP"),
+        (pa.timestamp("us"), "TIMESTAMP_NTZ"),
+        (pa.decimal128(10, 2), "DECIMAL(10,2)"),
+        (pa.list_(pa.struct([("a", pa.float32()), ("b", pa.string())])), "ARRAY<STRUCT<a:FLOAT,b:STRING>>"),
+        (pa.map_(pa.string(), pa.date32()), "MAP<STRING,DATE>"),
+        (pa.duration("us"), "DURATION[US]"),
+    ],
+)
+def test_types_as_spark_calls_them(type: pa.DataType, shown: str) -> None:
+    assert sql_type(type) == shown
 
 
 def test_a_return_of_fewer_columns_goes_on() -> None:
@@ -381,8 +432,9 @@ def test_a_return_of_fewer_columns_goes_on() -> None:
     took(replace(task, columns=tuple(more.column_names)), store, [more], NEVER)
     took(replace(task, columns=tuple(more.column_names)), store, [], 2)
     with pytest.raises(ExecutionError) as caught:
-        took(replace(task, columns=("other",)), store, [], 9)
+        took(replace(task, columns=("other",), types=("DATE",)), store, [], 9)
     assert caught.value.condition == "STREAM_COLUMNS"
+    assert "now they have other DATE." in str(caught.value)
     late = table_of(task, [Row("-", 1, 5, 0)])
     found = took(replace(task, columns=tuple(table.column_names)), store, [late], 3)
     found += took(replace(task, columns=tuple(table.column_names)), store, [], 4)

@@ -6,7 +6,17 @@ import pickle
 
 import pytest
 
-from runtime.errors import CersqlError, ExecutionError, InternalError, Span, line_and_column, pointer
+from runtime.errors import (
+    MOST_QUOTED,
+    CersqlError,
+    Condition,
+    ExecutionError,
+    InternalError,
+    Span,
+    line_and_column,
+    pointer,
+    short_lines,
+)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +42,35 @@ def test_line_and_column(text: str, offset: int, line: int, column: int) -> None
 )
 def test_pointer(text: str, offset: int, shown: str) -> None:
     assert pointer(text, offset) == shown
+
+
+@pytest.mark.parametrize("offset", [0, 3, 500_000, 999_999, 1_000_000])
+def test_of_a_long_line_the_part_around_the_caret_is_shown(offset: int) -> None:
+    letters = "".join(chr(0x4E00 + i % 20_000) for i in range(1_000_000))
+    line, caret = pointer(f"first\n{letters}\nlast", 6 + offset).split("\n")
+    assert len(line) <= MOST_QUOTED + 2
+    assert (line + " ")[len(caret) - 1].strip("…") == letters[offset : offset + 1] or offset == 1_000_000
+    assert line.startswith("…") == (offset > MOST_QUOTED)
+    assert line.endswith("…") == (offset < 1_000_000 - MOST_QUOTED)
+
+
+def test_a_text_with_short_lines() -> None:
+    text = f"SELECT\n{'x' * 1000}!{'y' * 1000}\n{'z' * 1000}"
+    shown, column = short_lines(text, text.index("!"))
+    first, second, third = shown.split("\n")
+    assert (first, second[column], third) == ("SELECT", "!", "z" * MOST_QUOTED + "…")
+    assert short_lines("a\nbc", 3) == ("a\nbc", 1)
+
+
+def test_a_very_long_name_is_shortened() -> None:
+    error = CersqlErrorWithName("LONG", name="x" * 1_000_000, hint="y" * 1_000_000)
+    assert len(str(error)) < 3_000
+    assert " … " in error.message
+    assert error.parameters["name"] == "x" * 1_000_000  # for programs
+
+
+class CersqlErrorWithName(CersqlError):
+    conditions = {"LONG": Condition("42000", "There is no {name}.")}
 
 
 def test_spans_join() -> None:

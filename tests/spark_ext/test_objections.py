@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException, ParseException
 from queries import check_place
 from sparks import taught, view
 
@@ -100,3 +103,85 @@ def test_a_variable_inside_a_subquery_of_a_condition(session: Any) -> None:
     with pytest.raises(ExpressionError) as raised:
         cersql.sql(session, text)
     assert "cannot see the variables" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("marked", "hint"),
+    [
+        ("FROM t DEFINE A AS v > 1 AND ‸nmae = 'x' PATTERN A a ORDER BY ts RETURN *", "the column name?"),
+        (T + "WHERE a.v > 0 AND a.name = ‸nmae" + END, "the column name?"),
+        (T + "ORDER BY ts RETURN a.v, upper(‸nmae)", "the column name?"),
+        (T + "ORDER BY ts RETURN * HAVING COUNT(b) > ‸nmae", "the column name?"),
+        (
+            T.replace("FROM t", "FROM timed") + "WHERE ‸timestamp(a.at) - timestamp(a.ts) <= 60" + END,
+            "INTERVAL 60 SECONDS",
+        ),
+        ("FROM timed DEFINE A AS ‸at - ts > 90.5 PATTERN A a ORDER BY ts RETURN *", "INTERVAL 90.5 SECONDS"),
+        ("FROM timed DEFINE A AS ‸30 <= day - date(ts) PATTERN A a ORDER BY ts RETURN *", "INTERVAL 30 DAYS"),
+    ],
+)
+def test_what_was_meant(session: Any, marked: str, hint: str) -> None:
+    session.sql(
+        "SELECT TIMESTAMP '2024-01-01' AS ts, TIMESTAMP '2024-01-02' AS at, DATE '2024-01-01' AS day, 'A' AS type"
+    ).createOrReplaceTempView("timed")
+    text = marked.replace("‸", "")
+    with pytest.raises(ExpressionError) as raised:
+        cersql.sql(session, text)
+    check_place(raised.value, text, marked.index("‸"), raised.value.condition, hint)
+
+
+class _Records(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.found.append(record)
+
+
+@pytest.fixture
+def logged() -> Iterator[list[logging.LogRecord]]:
+    """What pyspark logs of the exceptions that it captures."""
+    handler, loggers = _Records(), [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    yield handler.found
+    for logger in loggers:
+        logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PATTERN A a ; B b WHERE a.v + 'q' ORDER BY ts RETURN *",
+        "PATTERN A a ; B b WHERE nosuch(a.v) ORDER BY ts RETURN *",
+        "PATTERN A a ; B b WHERE a.name = zzz ORDER BY ts RETURN *",
+        "PATTERN A a ; B b ORDER BY ts RETURN a.v, nosuch(a.v)",
+        "PATTERN A a ; B b ORDER BY ts RETURN * HAVING nosuch(COUNT(b)) > 1",
+    ],
+)
+def test_only_our_error_is_told(spark: Any, session: Any, query: str, logged: list[logging.LogRecord]) -> None:
+    spark.createDataFrame(session.table("t").collect(), SCHEMA).createOrReplaceTempView("quiet")
+    whole = f"FROM quiet {query}"
+    entries: list[Callable[[], Any]] = [
+        lambda: cersql.sql(spark, whole),  # a session that was not taught
+        lambda: cersql.match(spark.table("quiet"), query),
+        lambda: session.sql(whole.replace("quiet", "t")),
+        lambda: cersql.sql(spark, f"SELECT * FROM ({whole}) AS m"),
+    ]
+    for entry in entries:
+        with pytest.raises((ExpressionError, ParseException)):
+            entry()
+    assert not logged
+
+
+def test_an_error_of_a_source_is_told_once(spark: Any, logged: list[logging.LogRecord]) -> None:
+    for text in ("FROM (SELECT nix FROM VALUES (1) AS t(ts)) AS q PATTERN A a ORDER BY ts RETURN *", "SELECT nix"):
+        with pytest.raises(AnalysisException):
+            cersql.sql(spark, text)
+    with pytest.raises(AnalysisException):
+        cersql.explain(spark, "FROM (SELECT nix FROM VALUES (1) AS t(ts)) AS q PATTERN A a ORDER BY ts RETURN *")
+    assert not logged
+    with pytest.raises(AnalysisException):
+        spark.sql("SELECT nix")
+    assert logged  # what is Spark's stays as it was

@@ -142,6 +142,109 @@ def test_another_pattern_over_an_old_checkpoint(session: SparkSession, tmp_path:
     assert "WITHIN 20 SECONDS" in str(caught.value)
 
 
+def started(session: SparkSession, folder: Path, query: str, name: str = "checked") -> None:
+    """A stream of all that there is, to its end."""
+    session.sql(
+        f"START PATTERN STREAM {name} AS {query} INTO TABLE {name}_rows "
+        f"CHECKPOINT '{folder / 'c'}' TRIGGER AVAILABLE NOW"
+    )
+    try:
+        streams._streams[name].query.awaitTermination()
+    finally:
+        session.sql(f"STOP PATTERN STREAM {name}")
+
+
+def test_another_pattern_is_refused_at_the_start(session: SparkSession, tmp_path: Path) -> None:
+    source(session, tmp_path / "rows")
+    query = f"FROM live {PATTERN} RETURN k, a.id AS a"
+    started(session, tmp_path, query, "first_one")
+    changed = query.replace("20", "30")
+    with pytest.raises(ParseException) as caught:
+        started(session, tmp_path, changed, "first_one")
+    assert "[STREAM_CHANGED]" in str(caught.value)
+    assert "WITHIN 20 SECONDS" in str(caught.value)
+    assert "WITHIN 30 SECONDS" in str(caught.value)
+    # Of a view, and inside other SQL
+    session.sql(f"CREATE OR REPLACE TEMPORARY PATTERN VIEW changed AS {changed}")
+    for text in ("SELECT * FROM changed", f"SELECT k, a FROM ({changed}) AS m WHERE k > 1"):
+        with pytest.raises(ParseException) as caught:
+            started(session, tmp_path, text, "first_one")
+        assert "[STREAM_CHANGED]" in str(caught.value)
+    started(session, tmp_path, f"SELECT k, a FROM ({query}) AS m WHERE k > 1", "first_one")  # the same pattern
+
+
+def test_a_zone_on_which_conditions_depend(session: SparkSession, tmp_path: Path) -> None:
+    source(session, tmp_path / "rows")
+    plain = f"FROM live {PATTERN} RETURN k, hour(a.ts) AS h"
+    by_hour = plain.replace("PARTITION", "WHERE hour(a.ts) < 24 PARTITION")
+    for query, name in ((plain, "plain_zone"), (by_hour, "hour_zone")):
+        folder = tmp_path / name
+        started(session, folder, query, name)
+        with sparks.settings(session, spark__sql__session__timeZone="Asia/Tokyo"):
+            if query == plain:
+                started(session, folder, query, name)
+                continue
+            with pytest.raises(ParseException) as caught:
+                started(session, folder, query, name)
+        assert "[STREAM_ZONE]" in str(caught.value)
+        assert "UTC" in str(caught.value)
+        assert "Asia/Tokyo" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("metadata", "", "metadata is empty"),
+        ("metadata", "{nonsense", "metadata is not what Spark wrote"),
+        ("offsets", "", "does not begin with a version"),
+        ("offsets", "v1\n{nonsense", "is not what Spark wrote"),
+        ("commits", "nonsense", "does not begin with a version"),
+    ],
+)
+def test_a_damaged_checkpoint(session: SparkSession, tmp_path: Path, file: str, content: str, problem: str) -> None:
+    source(session, tmp_path / "rows")
+    query = f"FROM live {PATTERN} RETURN k, a.id AS a"
+    started(session, tmp_path, query, "damaged")
+    path = tmp_path / "c" / file
+    if path.is_dir():
+        path = max((entry for entry in path.iterdir() if entry.name.isdigit()), key=lambda entry: int(entry.name))
+    path.write_text(content)
+    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+    with pytest.raises(ParseException) as caught:
+        started(session, tmp_path, query, "damaged")
+    assert "[CHECKPOINT]" in str(caught.value)
+    assert problem in str(caught.value)
+    assert str(tmp_path / "c") in str(caught.value)
+    assert "jackson" not in str(caught.value).lower()
+
+
+def test_an_error_of_ours_is_told_alone() -> None:
+    raised = (
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: [PYTHON_EXCEPTION] An exception was thrown from the "
+        "Python worker: runtime.errors.ExecutionError: [STREAM_DAMAGED] The state in the checkpoint is damaged: x.\n"
+        "Restore it.\n SQLSTATE: 38000 SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: x"
+    )
+    want = "[STREAM_DAMAGED] The state in the checkpoint is damaged: x.\nRestore it."
+    assert streams._brief(raised) == want
+    assert streams._brief("[X] other\n\nplan") == "[X] other"
+
+
+def test_after_a_null_time_a_stream_goes_on_without_it(session: SparkSession, tmp_path: Path) -> None:
+    source(session, tmp_path / "rows")
+    null = session.table("events").limit(1).selectExpr("id", "CAST(NULL AS TIMESTAMP) AS ts", "k", "type")
+    null.coalesce(1).write.mode("append").parquet(str(tmp_path / "rows"))
+    query = f"FROM live {PATTERN} RETURN k, a.id AS a, b.id AS b"
+    with pytest.raises(StreamingQueryException) as caught:
+        started(session, tmp_path, query, "with_null")
+    assert "[NULL_TIME]" in str(caught.value)
+    advice = "FROM (SELECT * FROM live WHERE ts IS NOT NULL) AS live"
+    assert advice in str(caught.value)
+    started(session, tmp_path, query.replace("FROM live", advice), "with_null")
+    got = session.table("with_null_rows").collect()
+    want = session.sql(query.replace("FROM live", "FROM events")).collect()
+    assert sorted(map(repr, got)) == sorted(map(repr, want))
+
+
 KILLED = """
     import os, sys
     from pathlib import Path

@@ -1,0 +1,141 @@
+"""Types that no row has: `SELL` where the data say `sell` matches nothing, and nothing is no error.
+
+Before a query runs, the first rows of its sources are looked at, where that costs next to nothing; after one that found
+nothing, whoever shows its result can ask for all rows.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from planner.query import SOURCE_COLUMN, Query
+from planner.sql import literal, quote
+from spark_ext.batch import estimate
+from spark_ext.errors import SparkError
+from spark_ext.quiet import quiet_captures
+from spark_ext.schema import SparkCatalog
+
+PEEK_SETTING = "cersql.peekRows"
+PEEK_ROWS = 1000
+MOST_VALUES = 1000  # of a TYPE column that are compared with a name
+MOST_SHOWN = 8
+SMALL_BYTES = 64 << 20
+
+# Plans of which the first rows come at once: no joins, aggregates, sorts, caches or filters that few rows pass.
+_CHEAP = frozenset(
+    "LocalRelation LogicalRelation LogicalRDD DataSourceV2ScanRelation RelationV2 Range OneRowRelation Project "
+    "GlobalLimit LocalLimit SubqueryAlias View Union".split()
+)
+
+
+def other_case(query: Query, catalog: SparkCatalog) -> Iterator[str]:
+    """A warning for each type that the first rows of its source have in another case only."""
+    rows = _peek_rows(catalog) if hasattr(catalog.spark, "_jsparkSession") else 0  # Connect cannot show its plans
+    for i, source in enumerate(query.sources) if rows else ():
+        named = _named(query, i)
+        if source.type_column is None or not named:
+            continue
+        values = _first_values(catalog.frame(source.relation), source.type_column, rows)
+        folded = {value.casefold(): value for value in values}
+        for name in named:
+            other = folded.get(name.casefold())
+            if name not in values and other is not None:
+                yield (
+                    f"No {source.type_column} in the first rows of {source.alias} is {literal(name)}, and there is "
+                    f"{literal(other)}: types are compared exactly, case included."
+                )
+
+
+def unseen(query: Query, catalog: SparkCatalog) -> list[str]:
+    """What is to be said of types that no row has, with the nearest value that there is. Reads all rows once or
+    twice."""
+    names = [name for name, _ in query.types]
+    union = catalog.union_frame(query.sources)
+    counts = [f"count_if({sql}) AS c{k}" for k, (_, sql) in enumerate(query.types)]
+    found = union.selectExpr("count(*) AS n", *counts).first()
+    if found is None or not found["n"]:
+        return ["There are no rows to match."]
+    told = []
+    for k, name in enumerate(names):
+        if found[f"c{k}"]:
+            continue
+        columns = [i for i in range(len(query.sources)) if name in _named(query, i)]
+        if columns:
+            told += [_no_such_value(query, catalog, i, name) for i in columns]
+        else:
+            told.append(f"No row is of the type {name}: what says which rows are is never true.")
+    return told
+
+
+def is_small(query: Query, catalog: SparkCatalog) -> bool:
+    """Are the sources so small that nobody notices if they are read once more, by Spark's estimate?"""
+    frame = catalog.union_frame(query.sources)
+    return hasattr(frame, "_jdf") and estimate(frame._jdf.queryExecution().optimizedPlan()) <= SMALL_BYTES
+
+
+def _named(query: Query, source: int) -> list[str]:
+    """The types that are values of the TYPE column of a source."""
+    column = query.sources[source].type_column
+    if column is None:
+        return []
+    tests = [f"{quote(column)} = ", f"CAST({quote(column)} AS STRING) = ", f"{quote(column)} COLLATE UTF8_BINARY = "]
+    ends = {test.casefold() for test in tests}
+
+    def is_value(name: str, sql: str) -> bool:
+        wanted = literal(name)
+        return any(f"{test}{wanted}".casefold() in sql.casefold() for test in ends) and wanted in sql
+
+    several = len(query.sources) > 1
+    mark = f"{SOURCE_COLUMN} = {source} AND"
+    return [name for name, sql in query.types if is_value(name, sql) and (not several or mark in sql)]
+
+
+def _no_such_value(query: Query, catalog: SparkCatalog, i: int, name: str) -> str:
+    source = query.sources[i]
+    column = source.type_column
+    assert column is not None
+    values = catalog.frame(source.relation).selectExpr(f"CAST({quote(column)} AS STRING) AS v").where("v IS NOT NULL")
+    counted = values.groupBy("v").count().orderBy("count", ascending=False).limit(MOST_VALUES).collect()
+    there = {row["v"]: row["count"] for row in counted}
+    same = [value for value in there if value.casefold() == name.casefold()]
+    folded = {value.casefold(): value for value in reversed(there)}
+    near = same or [folded[v] for v in difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)]
+    if near:
+        hint = f"The nearest value is {literal(near[0])}, in {there[near[0]]:,} of them."
+    else:
+        shown = ", ".join(literal(value) for value in list(there)[:MOST_SHOWN])
+        hint = f"There are {shown or 'none but NULL'}{' …' if len(there) > MOST_SHOWN else ''}."
+    return f"No row of {source.alias} has the {column} {literal(name)}. {hint}"
+
+
+def _peek_rows(catalog: SparkCatalog) -> int:
+    written = catalog.spark.conf.get(PEEK_SETTING, None) or str(PEEK_ROWS)
+    if not written.isdecimal():
+        raise SparkError("SETTING", name=PEEK_SETTING, value=written, expected="a whole number from 0")
+    return int(written)
+
+
+def _first_values(frame: DataFrame, column: str, rows: int) -> frozenset[str]:
+    """The values of a column in the first rows; none where to read them could cost more than a moment."""
+    if not hasattr(frame, "_jdf") or frame.isStreaming:
+        return frozenset()
+    try:
+        with quiet_captures():
+            first = frame.selectExpr(f"CAST({quote(column)} AS STRING) AS v").limit(rows)
+            if not _is_cheap(first._jdf.queryExecution().optimizedPlan()):
+                return frozenset()
+            return frozenset(row["v"] for row in first.collect() if row["v"] is not None)
+    except PySparkException:  # the query will say so itself
+        return frozenset()
+
+
+def _is_cheap(plan: Any) -> bool:
+    if str(plan.nodeName()).split()[0] not in _CHEAP:
+        return False
+    children = plan.children()
+    return all(_is_cheap(children.apply(i)) for i in range(children.length()))
