@@ -73,7 +73,7 @@ class Batch:
 
     def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
         self.plan, self.query, self.catalog, self.count_only = plan, plan.query, catalog, count_only
-        self.source = catalog.union_frame(self.query.sources)
+        self.source = catalog.union_frame(self.query)
         self.spark = self.source.sparkSession
         if _is_local(self.spark):
             # The workers, on this same machine, would all do it at once.
@@ -186,8 +186,8 @@ class Batch:
         """What RETURN reads, in schema order."""
         if self.count_only:
             return []
-        used = {name for names in self.query.used for name in names}
-        return [name for name in self.types if name in used]
+        held = {name for names in self.query.held for name in names}
+        return [name for name in self.types if name in held]
 
     def _tie_columns(self) -> list[str]:
         """What decides between rows that agree on ORDER BY: the source, what the pattern reads, what RETURN reads."""
@@ -201,7 +201,11 @@ class Batch:
         if name != self.query.order_by[0].column:
             return quote(name)
         shown = [n for n in self._needed() if not isinstance(self.types[n], StructType | ArrayType | MapType)]
-        values = ", ".join(f"concat({literal(n + ' = ')}, coalesce(CAST({quote(n)} AS STRING), 'NULL'))" for n in shown)
+        values = ", ".join(f"concat({literal(n + ' = ')}, coalesce(CAST({quote(n)} AS STRING), 'NULL'))"
+                           for n in shown if n != SOURCE_COLUMN)  # fmt: skip
+        if SOURCE_COLUMN in shown:
+            aliases = ", ".join(literal(f"of {source.alias}") for source in self.query.sources)
+            values = f"element_at(array({aliases}), {SOURCE_COLUMN} + 1), {values}"
         message = literal(f"[NULL_TIME] The ORDER BY column {name} is NULL in the row ")
         time = quote(name)
         return f"IF({time} IS NULL, raise_error(concat({message}, concat_ws(', ', {values}))), {time}) AS {time}"
@@ -295,8 +299,8 @@ class Batch:
         query, plan = self.query, self.plan
         slices = None if plan.slice_size is None else Slices(SLICE_COLUMN, plan.slice_size)
         variables = [
-            OutputVariable(variable_column(i), variable.mark, variable.single, used)
-            for i, (variable, used) in enumerate(zip(query.variables, query.used, strict=True))
+            OutputVariable(variable_column(i), variable.mark, variable.single, held, used)
+            for i, (variable, held, used) in enumerate(zip(query.variables, query.held, query.used, strict=True))
             if self._wants(quote(variable_column(i)))
         ]
         keys = [(name, key_column(i)) for i, name in enumerate(query.partition_by) if self._wants(key_column(i))]
@@ -336,7 +340,10 @@ class Batch:
         if task.rivals:
             fields += [StructField(rivals.END, LongType()), StructField(rivals.SUPPORT, ArrayType(LongType()))]
         for variable in task.variables:
-            inner = [StructField(name, self.types[name]) for name in variable.fields]
+            inner = [
+                StructField(name, self.types[field])
+                for field, name in zip(variable.fields, variable.names, strict=True)
+            ]
             struct = StructType(inner or [StructField(EMPTY, ByteType())])
             fields.append(StructField(variable.name, struct if variable.single else ArrayType(struct)))
         return StructType(fields or [StructField(EMPTY, ByteType())])
@@ -473,7 +480,7 @@ def parallelism(spark: object) -> int:
 def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch) -> DataFrame:
     """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds."""
     query = plan.query
-    source = catalog.union_frame(query.sources)
+    source = catalog.union_frame(query)
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True):
         matches = kind(plan, catalog).frame()
     with explained(query.text, matches, query.on_match, condition=True):
@@ -500,7 +507,7 @@ def _competing(plan: PhysicalPlan, matches: DataFrame) -> DataFrame:
 
 def _named(output: Output, query: Query, catalog: SparkCatalog) -> str:
     """An item of RETURN under its alias, or the name that Spark gives to what the user wrote."""
-    name = output.name or catalog.name_of(output.shown, query.variables, query.columns)
+    name = output.name or catalog.name_of(output.shown, query.variables)
     return f"{output.sql.text} AS {quote(name or ' '.join(output.shown.split()))}"
 
 
@@ -509,7 +516,7 @@ def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
     query = plan.query
     if query.having or query.on_match or query.limit is not None:
         return None
-    source = catalog.union_frame(query.sources)
+    source = catalog.union_frame(query)
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True):
         counts = Batch(plan, catalog, count_only=True).frame()
     result(plan, catalog)  # a mistake in RETURN is a mistake, although nothing of it is computed

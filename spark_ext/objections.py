@@ -82,7 +82,7 @@ def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> Cersql
             hint = f"If it is a text, put it in quotes: '{name}'." if "." not in name else _IN_SUBQUERY
             return ExpressionError("UNRESOLVED_NAME", span=span, name=name, hint=hint)
         if spark_condition in _AGGREGATE:
-            return ExpressionError("INVALID_EXPRESSION", span=span, detail=_NO_AGGREGATE, hint=_AGGREGATES)
+            return ExpressionError("INVALID_EXPRESSION", span=span, detail=NO_AGGREGATE, hint=_AGGREGATES)
         type = _no_boolean(error)
         if type is not None:
             detail = f"a condition is a BOOLEAN, and this is {type}."
@@ -92,7 +92,7 @@ def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool) -> Cersql
 
 _IN_SUBQUERY = "A subquery in a condition cannot see the variables of the pattern."
 _AGGREGATE = ("MISSING_GROUP_BY", "MISSING_AGGREGATION")
-_NO_AGGREGATE = "an aggregate function that is not one over the events of a match."
+NO_AGGREGATE = "an aggregate function that is not one over the events of a match."
 _AGGREGATES = (
     "Those are COUNT, SUM, AVG, MIN, MAX, RANGE and COLLECT_LIST; others can take an array, COLLECT_LIST(x.a)."
 )
