@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from cersql.errors import BindError
 from cersql.scope import Catalog, Names, unknown_column
@@ -28,7 +29,7 @@ _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # and how many 
 _DIGITS = {"float": 7, "double": 15}  # of a decimal number that survives
 
 
-class Columns:
+class Columns(Sequence[Column]):
     """The columns of one query's stream. Those of a single type are there from the start, others as they are used."""
 
     def __init__(self, items: Sequence[Source], catalog: Catalog) -> None:
@@ -65,6 +66,18 @@ class Columns:
         return self._own[source].get(self._fold(name))
 
     # ------------------------------------------------------------ columns
+
+    def __len__(self) -> int:
+        return len(self.every)
+
+    @overload
+    def __getitem__(self, index: int) -> Column: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Column]: ...
+
+    def __getitem__(self, index: int | slice) -> Column | Sequence[Column]:
+        return self.every[index]
 
     @property
     def every(self) -> tuple[Column, ...]:
@@ -222,6 +235,10 @@ def keeps(source: str, target: str, order: bool = False) -> bool:
         if target in _DIGITS:
             return digits <= _DIGITS[target]
         return target == "string" and not order
+    if source.startswith("interval") and target.startswith("interval"):
+        return True
+    if source.startswith("array<") and target.startswith("array<"):
+        return keeps(source[6:-1], target[6:-1], order)
     if source in ("boolean", "date", "binary"):
         return (source, target) in (("date", "timestamp"), ("date", "timestamp_ntz")) or (
             target == "string" and source != "binary" and not order

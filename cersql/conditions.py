@@ -92,9 +92,9 @@ class Conditions:
     types: ExpressionTypes | None = None  # what Spark says of expressions; set once the columns are known
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of the stream: what conditions on a row are made of."""
-        return self.stream.every
+    def columns(self) -> Sequence[Column]:
+        """The columns of the stream, of which conditions on a row are made; those, too, that are made later."""
+        return self.stream
 
     def all_columns_of(self, mark: str) -> tuple[str, ...]:
         """The names of a mark's columns, before any PROJECT."""

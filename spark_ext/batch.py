@@ -201,14 +201,22 @@ class Batch:
         if name != self.query.order_by[0].column:
             return quote(name)
         shown = [n for n in self._needed() if not isinstance(self.types[n], StructType | ArrayType | MapType)]
-        values = ", ".join(f"concat({literal(n + ' = ')}, coalesce(CAST({quote(n)} AS STRING), 'NULL'))"
-                           for n in shown if n != SOURCE_COLUMN)  # fmt: skip
+        values = ", ".join(self._shown(n) for n in shown if n != SOURCE_COLUMN)
         if SOURCE_COLUMN in shown:
             aliases = ", ".join(literal(f"of {source.alias}") for source in self.query.sources)
             values = f"element_at(array({aliases}), {SOURCE_COLUMN} + 1), {values}"
         message = literal(f"[NULL_TIME] The ORDER BY column {name} is NULL in the row ")
         time = quote(name)
         return f"IF({time} IS NULL, raise_error(concat({message}, concat_ws(', ', {values}))), {time}) AS {time}"
+
+    def _shown(self, name: str) -> str:
+        """A column of a row as people read it; NULL in rows of sources that have no such column."""
+        value = f"concat({literal(name + ' = ')}, coalesce(CAST({quote(name)} AS STRING), 'NULL'))"
+        made = next((made for made in self.query.made if made.name == name), None)
+        having = [str(i) for i, sql in enumerate(made.by) if sql is not None] if made is not None else []
+        if made is None or len(having) == len(made.by):
+            return value
+        return f"IF({SOURCE_COLUMN} IN ({', '.join(having)}), {value}, NULL)"
 
     def _term(self, sql: str, type: str) -> str:
         """What is compared, as NULL in rows that can be no event of its variables, where it could raise an error."""

@@ -72,25 +72,38 @@ class SparkCatalog:
 
     def _rows(self, query: Query, i: int) -> DataFrame:
         """The rows of one source that are read, with those of the stream's columns that it has."""
-        source = query.sources[i]
-        frame = self.frame(source.relation)
-        if source.where is not None:
-            with explained(query.text, frame, [source.where], condition=True):
-                frame = analyzed(frame.where(source.where.text))
+        frame = self._wanted(query, i)
         made = [(quote(column.name), sql) for column in query.made if (sql := column.by[i]) is not None]
         columns = [sql.text if sql.text == name else f"{sql.text} AS {name}" for name, sql in made]
         if len(query.sources) > 1:
             return frame.selectExpr(*columns, f"{i} AS {SOURCE_COLUMN}")
         return frame.selectExpr("*", *columns) if columns else frame
 
+    def _wanted(self, query: Query, i: int) -> DataFrame:
+        """The rows of one source that its WHERE lets pass."""
+        source = query.sources[i]
+        frame = self.frame(source.relation)
+        time = next((c for c in source.columns if c.name in _own_names(query, i, query.order_by[0].column)), None)
+        moves = frame.isStreaming and filters_rows(query) and time is not None and time.type.startswith("timestamp")
+        if moves and time is not None and query.watermark_us is not None:
+            frame = frame.withWatermark(time.name, f"{-(-query.watermark_us // 1000)} milliseconds")
+        if source.where is None:
+            return frame
+        with explained(query.text, frame, [source.where], condition=True):
+            wanted = analyzed(frame.where(source.where.text))
+        if moves and time is not None:
+            # It names the time, in a year that no row has: else Catalyst would ask it below the watermark, which all
+            # rows move on.
+            return frame.where(f"({source.where.text}) OR year({quote(time.name)}) = 1000000")
+        return wanted
+
     def common(self, columns: Sequence[Column], name: str) -> Column | None:
         """UNION's column, under a name, of columns of several relations; None if it has no type for them."""
-        parts = [self._renamed(column, name) for column in columns]
-        union = self.empty(parts[:1])
+        first, *others = dict.fromkeys(self._renamed(column, name) for column in columns)
+        union = self.empty([first])
         try:
-            for k, part in enumerate(parts[1:], 1):
-                if part not in parts[:k]:
-                    union = union.unionByName(self.empty([part]))
+            for other in others:  # as union_frame does it
+                union = union.unionByName(self.empty([other]), allowMissingColumns=True)
             return self._columns(union)[0]
         except AnalysisException:
             return None
@@ -108,8 +121,11 @@ class SparkCatalog:
             with explained(text, empty, [one]):
                 frame = analyzed(empty.selectExpr("*", one.text))
         except ExpressionError as error:
-            if error.parameters.get("detail") == NO_AGGREGATE:
+            detail = error.parameters.get("detail", "")
+            if detail == NO_AGGREGATE:
                 error.parameters["detail"], error.hint = "an aggregate function, where one row is spoken of.", None
+            elif detail.startswith("[UNSUPPORTED_GENERATOR"):
+                error.parameters["detail"] = "it makes many rows of one."
             raise
         (column,) = self._columns(empty.selectExpr(sql.text))
         steady = True
@@ -181,3 +197,14 @@ class SparkCatalog:
             return str(joined.selectExpr(shown).columns[0])
         except AnalysisException:
             return None
+
+
+def filters_rows(query: Query) -> bool:
+    """Has some source a condition on its rows? Then the sources of a stream get their watermarks below it."""
+    return any(source.where is not None for source in query.sources)
+
+
+def _own_names(query: Query, i: int, column: str) -> tuple[str, ...]:
+    """What a source itself may call a column of the stream that is one of its own."""
+    made = next((made.by[i] for made in query.made if made.name == column), None)
+    return (column,) if made is None else tuple(c.name for c in query.sources[i].columns if quote(c.name) == made.text)
