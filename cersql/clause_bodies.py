@@ -116,13 +116,17 @@ _AFTER_KEY = ("AS", "ASC", "DESC", "NULLS")
 def _row_key(body: Body, part: list[Token], after: Token | None) -> tuple[RowKey, int]:
     """A column, or an expression over one row, at the start of `part`, and how many tokens it takes."""
     levels = depths(part)
-    if part[0].upper == "(" and levels.index(0, 1) == len(part) - 1 and len(part) > 2:
-        if "," in [token.upper for token, level in zip(part, levels, strict=True) if level == 1]:
-            comma = next(token for token, level in zip(part, levels, strict=True) if level == 1 and token.upper == ",")
+    close = levels.index(0, 1) if part[0].upper == "(" else 0
+    if close > 1 and (close + 1 == len(part) or part[close + 1].upper in _AFTER_KEY):
+        inside = part[1:close]
+        comma = next(
+            (token for token, level in zip(part, levels, strict=True) if level == 1 and token.upper == ","), None
+        )
+        if comma is not None:
             raise body.unexpected(comma, "')'", f"Write {body.kind} a, b without parentheses.")
-        key, used = _row_key(body, part[1:-1], part[-1])
-        if used == len(part) - 2:
-            return key, len(part)
+        key, used = _row_key(body, inside, part[close])
+        if used == len(inside):
+            return key, close + 1
     if not _is_expression(part):
         names, used = _column(body, part, after)
         if used == len(part) or not (part[used].upper in _GOES_ON or part[used].upper in _GOES_ON_WORDS):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from cersql import syntax
 from cersql.booleans import Bool, structure
+from cersql.comparisons import unwrapped
 from cersql.errors import BindError, ParseError
 from cersql.expressions import NILADIC, Bare, Call, Node, Ref, Word, read, rendered, walk
 from cersql.row_keys import Key, RowKeys
@@ -85,9 +86,16 @@ class _Written:
                 source = self.query.where and node.index is None and node.condition is None and node.column is not None
                 if not source or self.keys.alias(node.written) is None:
                     yield node
+        for leaf in self._agreements():
+            yield Bare((self.query.text[leaf.span.start : leaf.span.end],), leaf.span, leaf.span)
+
+    def _agreements(self) -> Iterator[Bool]:
+        """`[k]`."""
+        nodes = self.nodes
         for leaf in structure(nodes).leaves() if nodes else ():
-            if isinstance(leaf.nodes[0], Word) and leaf.nodes[0].upper == "[":
-                yield leaf.nodes[0]
+            first = unwrapped(leaf.nodes)[0]
+            if isinstance(first, Word) and first.upper == "[":
+                yield leaf
 
     def _is_column(self, node: Ref) -> bool:
         """`v > 1` beside a variable v: an event is no value, so it is the column."""
@@ -97,7 +105,10 @@ class _Written:
     def columns(self) -> Iterator[Node]:
         """What can only be said of rows: columns that can differ from event to event, sources."""
         constant = {self.scope.fold(key.name) for key in self.partition_by}
+        agreed = [leaf.span for leaf in self._agreements()]
         for node in walk(self.nodes):
+            if any(span.start <= node.span.start < span.end for span in agreed):
+                continue
             first = node.names[0] if isinstance(node, Bare) else node.written if isinstance(node, Ref) else None
             if first is None or (isinstance(node, Ref) and not self._is_column(node)):
                 continue
