@@ -15,8 +15,8 @@ from cersql.planned import Compiled, plan_query, planned
 from cersql.schemas import Schema, columns_of
 from cersql.schemas import check as check_schemas
 from cersql.scope import Names
-from planner.query import Column, Source
-from planner.sql import Sql
+from planner.query import Column, Computed
+from planner.sql import Sql, quote
 from runtime.errors import CersqlError, Span
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ def _quiet(function: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
     return quiet
 
 
+_WIDTHS = {
+    type: k for k, type in enumerate("tinyint smallint int bigint decimal float double".split(), 1)
+}  # fmt: skip
+
+
 class SchemaCatalog:
     """A catalog of plain schemas: table → column → Spark type, or table → DDL."""
 
@@ -61,10 +66,20 @@ class SchemaCatalog:
     def tables(self) -> list[str]:
         return sorted(self._schemas)
 
-    def union(self, sources: Sequence[Source]) -> tuple[Column, ...]:
-        columns = [column for source in sources for column in source.columns]
-        names = Names((column.name for column in columns), self.case_sensitive)
-        return tuple(next(c for c in columns if c.name == name) for name in names)
+    def common(self, columns: Sequence[Column], name: str) -> Column | None:
+        """As far as it can be told without Spark: the widest number, and never an array beside what is none."""
+        types = list(dict.fromkeys(column.type for column in columns))
+        if len({re.match(r"(?:array|map|struct)<|variant$|", type)[0] for type in types}) > 1:  # type: ignore[index]
+            return None
+        ranks = [_WIDTHS.get(type.partition("(")[0], 0) for type in types]
+        return Column(name, types[ranks.index(max(ranks))] if all(ranks) else types[0])
+
+    def computed(self, text: str, sql: Sql, columns: Sequence[Column]) -> Computed:
+        """Only Spark knows its type, which is '' here."""
+        path = re.fullmatch(r"`((?:[^`]|``)+)`(?:\.`(?:[^`]|``)+`)*", sql.text)
+        name = sql.text if path is None else sql.text.rsplit(".", 1)[-1].strip("`")
+        type = next((c.type for c in columns if sql.text == quote(c.name)), "")
+        return Computed(Column(name.replace("`", ""), type), True)
 
     def type_of(self, expression: str, columns: Sequence[Column]) -> str:
         """A column's own type, or a literal's; without Spark, anything else counts as a double."""

@@ -10,17 +10,12 @@ from itertools import chain
 
 from cersql import syntax
 from cersql.errors import BindError, nearest
-from cersql.expressions import UNIT_FIRST, Bare, Call, Node, Ref, Word, read
+from cersql.expressions import NILADIC, UNIT_FIRST, Bare, Call, Node, Ref, Word, read
 from cersql.returns import BOUNDS, TIMEOUTS
 from cersql.scope import Names, Scope, children, collect
 from planner.query import Query
 from runtime.errors import Span
 
-# Functions that Spark takes without parentheses.
-_FUNCTIONS = frozenset(
-    "CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER CURRENT_CATALOG CURRENT_DATABASE CURRENT_SCHEMA "
-    "CURRENT_TIMEZONE LOCALTIMESTAMP SESSION_USER USER".split()
-)
 # Words behind which an operand stands, or before which one has ended.
 _AROUND = frozenset("AND OR NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN CASE WHEN THEN ELSE END DIV DISTINCT".split())
 
@@ -31,7 +26,7 @@ def check(query: syntax.Query, bound: Query, case_sensitive: bool) -> None:
     known = Names([*(column.name for column in bound.columns), *BOUNDS, *TIMEOUTS], case_sensitive)
     for place, variable in _expressions(query, scope):
         for name, span in _words(query.text, place, variable, scope.fold):
-            if name not in known and name.upper() not in _FUNCTIONS:
+            if name not in known and name.upper() not in NILADIC:
                 near = nearest(name, known)
                 column = f"Did you mean the column {near}? " if near else ""
                 hint = f"{column}If it is a text, put it in quotes: '{name}'."
@@ -44,7 +39,8 @@ def _expressions(query: syntax.Query, scope: Scope) -> Iterator[tuple[Span, Call
         yield definition.condition.span, _none
     of_match = [item.expression for item in query.returns if not item.star]
     of_match += [query.having] if query.having is not None else []
-    for text in chain(_filters(query.pattern), query.where, of_match):
+    rows = [query.rows] if query.rows is not None else []
+    for text in chain(rows, _filters(query.pattern), query.where, of_match):
         yield text.span, scope.variable
 
 

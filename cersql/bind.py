@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from cersql import advice, selection, syntax
+from cersql import advice, selection, source_rows, syntax
 from cersql import sources as src
 from cersql.booleans import OrOf
 from cersql.conditions import Conditions, needs_match
@@ -16,7 +16,8 @@ from cersql.expressions import walk
 from cersql.formulas import MANY, occurrences
 from cersql.ordering import Clauses
 from cersql.returns import Returns
-from cersql.scope import Catalog, Names, PatternNames, Scope, children, collect, display
+from cersql.row_keys import RowKeys
+from cersql.scope import Catalog, PatternNames, Scope, children, collect, display
 from cersql.sources import Sources, Types
 from cersql.to_cel import Translator
 from planner import cel
@@ -48,13 +49,17 @@ class _Binder:
     ) -> None:
         self.query, self.catalog, self.default_order = query, catalog, order_by
         selection.refuse(query)
-        self._columns: dict[str, tuple[str, ...]] = {}
+        self._sources: dict[str, tuple[int, ...]] = {}
         self.names: PatternNames = collect(query.pattern, catalog.case_sensitive)
         self.sources: Sources = src.resolve(query, self.names, catalog, given)
+        self.stream = self.sources.columns
         self.scope = Scope(self.names, catalog.case_sensitive)
-        self.clauses = Clauses(query, self.sources, self.scope, catalog.case_sensitive)
-        self.partition_by = self.clauses.partition_by()
-        self.conditions = Conditions(query.text, self.scope, self.sources.columns, self._columns_of, self.partition_by)
+        keys = RowKeys(query.text, self.stream, self.scope)
+        self.clauses = Clauses(query, keys)
+        by = self.clauses.partition_by()
+        self.partition_by = tuple(key.column.name for key in by)
+        self.rows = source_rows.sorted_out(query, self.scope, keys, by)
+        self.conditions = Conditions(query.text, self.scope, self.stream, self._sources_of, keys, by)
         self.conditions.types = catalog
         self.types = Types(query, self.sources, catalog, self.conditions)
 
@@ -62,7 +67,7 @@ class _Binder:
         query = self.query
         translator = Translator(self.scope, self.conditions, self._window, lists=selection.wants_all(query))
         types = self._types()
-        formula = translator.query(query.pattern, query.where)
+        formula = translator.query(query.pattern, self.rows.where)
         self._bind_unused_definitions()
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
@@ -72,16 +77,19 @@ class _Binder:
             _refuse_undecided(translator.on_match)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
-        agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in self.partition_by))
-        self.conditions.constant_columns += agreed
+        by = tuple(key.name for key in self.conditions.partition_by)
+        agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in by))
+        self.conditions.agreed = agreed
         returns = Returns(
-            self.conditions, variables, self.partition_by, self.catalog.type_of, chosen.timeouts, agreed,
+            self.conditions, variables, by, self.catalog.type_of, chosen.timeouts, agreed,
             always_bound(formula),
         )  # fmt: skip
         on_match = tuple(returns.condition(clause) for clause in translator.on_match)
-        self.conditions.reads.update(name for names in returns.used.values() for name in names)  # they decide ties, too
+        for own in self._held(returns, variables):  # they decide ties, too
+            self.conditions.reads.update(own)
         outputs = tuple(returns.outputs(query.returns))
         having = () if query.having is None else (returns.having(query.having),)
+        held = self._held(returns, variables)
         self.conditions.reads.update(self.partition_by)
         # What PROJECT keeps tells matches apart, whether it is returned or not.
         told = {mark for project in translator.projects for mark in project.keep}
@@ -89,11 +97,13 @@ class _Binder:
         bound = Query(
             text=query.text,
             formula=formula,
-            sources=self.sources.items,
-            columns=self.sources.columns,
+            sources=self.rows.of(self.sources.items),
+            columns=self.stream.every,
+            made=self.stream.made,
             types=types,
             variables=variables,
-            used=tuple(self._in_order(returns.used.get(v.mark, ())) for v in variables),
+            used=tuple(self._own_order(v, returns.used.get(v.mark, ())) for v in variables),
+            held=held,
             partition_by=self.partition_by,
             order_by=order,
             reads=self._in_order(self.conditions.reads),
@@ -112,7 +122,7 @@ class _Binder:
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
         )
         warnings = [
-            *self.types.warnings, *translator.warnings,
+            *self.types.warnings, *self.rows.warnings, *translator.warnings,
             *advice.warnings(query, bound, self.scope, self._used_names(returns)),
         ]  # fmt: skip
         return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
@@ -144,9 +154,10 @@ class _Binder:
         """A mistake in a DEFINE that the pattern does not use is a mistake all the same."""
         for definition in self.query.definitions:
             if self.scope.type_named(definition.name.value) is None:
-                reads = set(self.conditions.reads)
+                reads, columns = set(self.conditions.reads), self.stream.state()
                 self.types.sql(definition.name.value, definition.name.span)
                 self.conditions.reads = reads
+                self.stream.restore(columns)
 
     def _marks(self, formula: cel.Formula) -> list[str]:
         """The variables, in the order of RETURN *; hidden ones last."""
@@ -154,16 +165,28 @@ class _Binder:
         return [v for v in self.names.order if v in bound] + sorted(v for v in bound if v.startswith("@"))
 
     def _variable(self, mark: str, count: int) -> Variable:
-        return Variable(display(mark), mark, count < MANY, self.conditions.columns_of(mark))
+        names = self.conditions.columns_of(mark)
+        types = (self.stream.type_of(name, self._sources_of(mark)) for name in names)
+        return Variable(display(mark), mark, count < MANY, names, tuple(column for column in types if column))
 
-    def _columns_of(self, mark: str) -> tuple[str, ...]:
-        """The columns of the sources that a variable can be bound to."""
-        if mark not in self._columns:
+    def _sources_of(self, mark: str) -> tuple[int, ...]:
+        """The sources whose rows a variable can be bound to."""
+        if mark not in self._sources:
             types = [mark[1:]] if mark.startswith("@") else self._types_of[mark]
-            bound = {i for type in types for i in self.types.origins(type)}
-            names = Names((c.name for i in bound for c in self.sources.items[i].columns), self.catalog.case_sensitive)
-            self._columns[mark] = tuple(c.name for c in self.sources.columns if c.name in names)
-        return self._columns[mark]
+            self._sources[mark] = tuple(sorted({i for type in types for i in self.types.origins(type)}))
+        return self._sources[mark]
+
+    def _held(self, returns: Returns, variables: Iterable[Variable]) -> tuple[tuple[str, ...], ...]:
+        """For each variable, the columns of the stream that RETURN reads of it so far."""
+        at = self.query.clause("RETURN")
+        return tuple(
+            tuple(self.stream.column(name, self._sources_of(v.mark), at).name for name in used)
+            for v in variables
+            for used in (self._own_order(v, returns.used.get(v.mark, ())),)
+        )
+
+    def _own_order(self, variable: Variable, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in variable.columns if name in names)
 
     @cached_property
     def _types_of(self) -> dict[str, list[str | None]]:
@@ -186,7 +209,7 @@ class _Binder:
         return found
 
     def _in_order(self, names: Iterable[str]) -> tuple[str, ...]:
-        return tuple(c.name for c in self.sources.columns if c.name in names)
+        return tuple(c.name for c in self.stream.every if c.name in names)
 
 
 def _can_choose_later(chosen: selection.Selection) -> bool:

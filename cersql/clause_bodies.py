@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from cersql.clauses import EXPRESSION_WORDS, HOLDS, Layout, Section, check_misspelt
 from cersql.errors import ParseError
 from cersql.lexer import Token, depths, shown, split, strip_quotes
-from cersql.syntax import Definition, Name, OrderItem, ReturnItem, Source, Text
+from cersql.syntax import Computed, Definition, Name, OrderItem, ReturnItem, RowKey, Source, Text
 from cersql.windows import UNITS
 from runtime.errors import Span
 
@@ -94,7 +94,7 @@ def _column(body: Body, toks: list[Token], after: Token | None) -> tuple[tuple[N
 def _no_expression(body: Body) -> str | None:
     if body.kind not in ("ORDER BY", "PARTITION BY"):
         return None
-    return f"{body.kind} takes columns; compute others in the source: FROM (SELECT *, … AS name FROM …) AS s."
+    return f"{body.kind} takes columns and expressions over one row, with commas between them."
 
 
 def _comma_instead(body: Body, token: Token, items: str) -> ParseError | None:
@@ -105,15 +105,61 @@ def _comma_instead(body: Body, token: Token, items: str) -> ParseError | None:
     )
 
 
-def columns(body: Body) -> tuple[tuple[Name, ...], ...]:
-    """PARTITION BY."""
-    found = []
-    for part, after in body.items():
+# Between two names of columns there is an operator, in an expression; AND and OR there were hardly meant as such.
+_GOES_ON = frozenset("( [ + - * / % || & | ^ :: : = == <> != < <= > >= <=>".split())
+_GOES_ON_WORDS = frozenset("BETWEEN COLLATE DIV ILIKE IN IS LIKE NOT REGEXP RLIKE AT".split())
+_BEGINS = frozenset("( - + ~".split())
+_BEGINS_WORDS = frozenset("CASE NOT DATE TIMESTAMP INTERVAL".split())
+_AFTER_KEY = ("AS", "ASC", "DESC", "NULLS")
+
+
+def _row_key(body: Body, part: list[Token], after: Token | None) -> tuple[RowKey, int]:
+    """A column, or an expression over one row, at the start of `part`, and how many tokens it takes."""
+    levels = depths(part)
+    close = levels.index(0, 1) if part[0].upper == "(" else 0
+    if close > 1 and (close + 1 == len(part) or part[close + 1].upper in _AFTER_KEY):
+        inside = part[1:close]
+        comma = next(
+            (token for token, level in zip(part, levels, strict=True) if level == 1 and token.upper == ","), None
+        )
+        if comma is not None:
+            raise body.unexpected(comma, "')'", f"Write {body.kind} a, b without parentheses.")
+        key, used = _row_key(body, inside, part[close])
+        if used == len(inside):
+            return key, close + 1
+    if not _is_expression(part):
         names, used = _column(body, part, after)
-        if used < len(part):
-            wrong = _comma_instead(body, part[used], "columns")
-            raise wrong or body.unexpected(part[used], "a comma or the next clause", _no_expression(body))
-        found.append(names)
+        if used == len(part) or not (part[used].upper in _GOES_ON or part[used].upper in _GOES_ON_WORDS):
+            return names, used
+    ends = (i for i, token in enumerate(part) if i and levels[i] == 0 and token.upper in _AFTER_KEY)
+    end = next((i for i in ends if part[i - 1].text != "."), len(part))
+    check_misspelt(part[:end])
+    return Computed(text_of(body.text, part[:end])), end
+
+
+def _is_expression(part: list[Token]) -> bool:
+    """Does it begin as no column does?"""
+    first, second = part[0], part[1] if len(part) > 1 else None
+    if first.kind == "word" and first.upper in _BEGINS_WORDS:
+        return second is not None and (second.is_name or second.kind in ("string", "number"))
+    literal = first.kind in ("number", "string") and second is not None and second.upper in _GOES_ON
+    return first.upper in _BEGINS or literal
+
+
+def columns(body: Body) -> tuple[RowKey, ...]:
+    """PARTITION BY."""
+    found: list[RowKey] = []
+    for part, after in body.items():
+        key, at = _row_key(body, part, after)
+        if at < len(part) and part[at].upper == "AS":
+            text = key.expression if isinstance(key, Computed) else text_of(body.text, part[:at])
+            if at + 1 == len(part) or not part[at + 1].is_name:
+                raise body.unexpected(part[at + 1] if at + 1 < len(part) else after, "a name after AS")
+            key, at = Computed(text, name_of(part[at + 1])), at + 2
+        if at < len(part):
+            wrong = _comma_instead(body, part[at], "columns")
+            raise wrong or body.unexpected(part[at], "a comma or the next clause", _no_expression(body))
+        found.append(key)
     return tuple(found)
 
 
@@ -121,7 +167,7 @@ def order_items(body: Body) -> tuple[OrderItem, ...]:
     """ORDER BY. DESC is read; whether it may stand is decided later."""
     found = []
     for part, after in body.items():
-        names, at = _column(body, part, after)
+        key, at = _row_key(body, part, after)
         descending, nulls = False, None
         if at < len(part) and part[at].upper in ("ASC", "DESC"):
             descending = part[at].upper == "DESC"
@@ -134,7 +180,7 @@ def order_items(body: Body) -> tuple[OrderItem, ...]:
         if at < len(part):
             expected = "ASC, NULLS FIRST, NULLS LAST, a comma or the next clause"
             raise _comma_instead(body, part[at], "columns") or body.unexpected(part[at], expected, _no_expression(body))
-        found.append(OrderItem(names, descending, nulls, part[0].span | part[-1].span))
+        found.append(OrderItem(key, descending, nulls, part[0].span | part[-1].span))
     return tuple(found)
 
 

@@ -22,8 +22,8 @@ HOLDS = {
     "PATTERN": "a pattern, for example SEQ(A a, B b)",
     "DEFINE": "a definition, for example A AS price > 10",
     "WHERE": "a condition",
-    "PARTITION BY": "a column",
-    "ORDER BY": "a column",
+    "PARTITION BY": "a column or an expression over one row",
+    "ORDER BY": "a column or an expression over one row",
     "WATERMARK": "a duration, for example 10 MINUTES",
     "WITHIN": "a duration like 10 MINUTES, a number or 100 EVENTS",
     "SEMANTICS": "a strategy, for example SKIP TILL ANY MATCH",
@@ -120,12 +120,18 @@ def lay_out(toks: list[Token], start: int) -> Layout:
             continue
         _check_key(toks, index, key, kind)
         span = toks[index].span | toks[index + key[1] - 1].span
-        if any(section.kind == key[0] for section in sections):
+        if any(section.kind == key[0] for section in sections) and not _may_repeat(key[0], sections):
             raise _duplicate(key[0], span)
         sections.append(Section(key[0], span, []))
         body = sections[-1].body
         index += key[1]
     return Layout(leading, sections, end)
+
+
+def _may_repeat(kind: str, sections: Sequence[Section]) -> bool:
+    """A WHERE before PATTERN is of the rows, so that the pattern may have one, too."""
+    kinds = [section.kind for section in sections]
+    return kind == "WHERE" and kinds.count("WHERE") == 1 and "PATTERN" in kinds[kinds.index("WHERE") :]
 
 
 def _trailing(token: Token, clause: str) -> ParseError:

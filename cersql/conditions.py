@@ -9,11 +9,12 @@ is never taken apart: it is one predicate, and Spark's three-valued logic inside
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cersql.arithmetic import Arithmetic, Related
 from cersql.booleans import MAX_CLAUSES, MAX_JOINED, Bool, OrOf, check_length, conjunctive, structure
+from cersql.columns import Columns, View
 from cersql.comparisons import (
     EACH,
     NOT,
@@ -28,10 +29,12 @@ from cersql.comparisons import (
 )
 from cersql.errors import BindError
 from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Word, read, rendered, walk
+from cersql.lexer import split, strip_quotes, tokens
 from cersql.projection import Limits
-from cersql.scope import ExpressionTypes, Names, Scope, display, find_column, unknown_column, unknown_variable
-from cersql.syntax import Text
-from planner.query import Column
+from cersql.row_keys import Key, RowKeys
+from cersql.scope import ExpressionTypes, Names, Scope, display, unknown_column, unknown_variable
+from cersql.syntax import Definition, Text
+from planner.query import SOURCE_COLUMN, Column, Source
 from planner.sql import Sql, quote
 from runtime.errors import Span
 
@@ -47,9 +50,11 @@ class Literal:
 
 @dataclass(frozen=True)
 class Agreement:
-    """[k]: every event of the match has the same value of a column."""
+    """[k]: every event of the match has the same value of a column of the stream. `name`: what its events call it, None
+    for an expression."""
 
-    column: str
+    column: Column
+    name: str | None
     span: Span
 
 
@@ -75,19 +80,32 @@ class Conditions:
 
     text: str
     scope: Scope
-    columns: tuple[Column, ...]
-    all_columns_of: Callable[[str], tuple[str, ...]]  # the columns of a mark
-    constant_columns: tuple[str, ...]  # the same for every event of a match: the partition columns
+    stream: Columns
+    sources_of: Callable[[str], tuple[int, ...]]  # from which sources the events of a mark can be
+    keys: RowKeys
+    partition_by: tuple[Key, ...] = ()
+    agreed: tuple[str, ...] = ()  # columns of the events on which every match agrees
     limits: Limits = field(default_factory=dict)  # what PROJECT has left of them, where we are
     dropped: set[str] = field(default_factory=set)  # the marks that some PROJECT so far did not keep
     reads: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
     types: ExpressionTypes | None = None  # what Spark says of expressions; set once the columns are known
 
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns of the stream, of which conditions on a row are made; those, too, that are made later."""
+        return self.stream
+
+    def all_columns_of(self, mark: str) -> tuple[str, ...]:
+        """The names of a mark's columns, before any PROJECT."""
+        return self.stream.known(self.sources_of(mark))
+
+    def view(self, mark: str) -> View:
+        return View(self.stream, self.sources_of(mark), self.limits.get(mark))
+
     def columns_of(self, mark: str) -> tuple[str, ...]:
-        """The columns of a mark."""
-        columns, limit = self.all_columns_of(mark), self.limits.get(mark)
-        return columns if limit is None else tuple(name for name in columns if name in limit)
+        """The names of a mark's columns."""
+        return self.view(mark).names
 
     def split(
         self,
@@ -159,7 +177,7 @@ class Conditions:
 
     def _agreements(self, clause: OrOf) -> list[Agreement]:
         """`[a, b]`, every event agrees on a and on b; it stands for itself, not under OR or NOT."""
-        found = []
+        found: list[Agreement] = []
         for part, positive in clause:
             if not _is_agreement(part):
                 continue
@@ -168,25 +186,45 @@ class Conditions:
                     "NOT_SUPPORTED_YET", span=unwrapped(part.nodes)[0].span, construct="[attribute] under OR or NOT",
                     hint="Join it to the rest with AND.",
                 )  # fmt: skip
-            for node in unwrapped(part.nodes)[1:-1]:
-                if isinstance(node, Bare) and len(node.names) == 1:
-                    found.append(Agreement(self._shared_column(node), node.span))
-                elif not isinstance(node, Word) or node.upper != ",":
-                    hint = "Write column names with commas between them: [driver, rider]."
-                    raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="This in [ ]", hint=hint)
+            brackets = unwrapped(part.nodes)
+            for node in brackets[1:-1]:
+                of_event = isinstance(node, Ref) and node.column is not None and self.stream.find(node.written) is None
+                if of_event or (isinstance(node, Word) and node.upper in ("AND", "OR")):
+                    raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="This in [ ]", hint=_IN_BRACKETS)
+            found += self._agreed_on(Span(brackets[0].span.end, brackets[-1].span.start))
         return found
 
-    def _shared_column(self, node: Bare) -> str:
-        column = find_column(node.names[0], self.columns, self.scope.case_sensitive)
-        if column is None:
-            raise unknown_column(node.names[0], node.first, "the sources", (c.name for c in self.columns))
-        for mark in self.scope.names.order:
-            if column.name not in self.all_columns_of(mark):
-                error = unknown_column(node.names[0], node.first, display(mark), self.all_columns_of(mark))
-                error.hint = f"[{column.name}] asks of every event, also of {display(mark)}. {error.hint}"
+    def _agreed_on(self, inside: Span) -> Iterator[Agreement]:
+        """The columns, and expressions over one row, between `[` and `]`; no name there is a variable's."""
+        marks = [*self.scope.names.order, *self.scope.names.negated]
+        sources = sorted({i for mark in marks for i in self.sources_of(mark)})
+        for part in split(tokens(self.text, inside.start, inside.end)):
+            if not part or part[0].upper == "[":
+                span = part[0].span if part else inside
+                raise BindError("NOT_SUPPORTED_YET", span=span, construct="This in [ ]", hint=_IN_BRACKETS)
+            span = part[0].span | part[-1].span
+            if len(part) == 1 and part[0].is_name:
+                name = self._shared_name(strip_quotes(part[0].text), span)
+                column = self.keys.named(name, span, span, "[ ]", sources)
+                found = Agreement(column, name, span)
+            else:
+                written = Text(self.text[span.start : span.end], span)
+                found = Agreement(self.keys.expression(written, "[ ]", sources)[0], None, span)
+            self.reads.add(found.column.name)
+            yield found
+
+    def _shared_name(self, name: str, span: Span) -> str:
+        """A column that every event has."""
+        if self.stream.find(name) is None:
+            raise unknown_column(name, span, "the sources", self.stream.names)
+        for mark in [*self.scope.names.order, *self.scope.names.negated]:
+            if self.stream.find(name, self.sources_of(mark)) is None or any(
+                self.stream.own(name, i) is None for i in self.sources_of(mark)
+            ):
+                error = unknown_column(name, span, display(mark), self.all_columns_of(mark))
+                error.hint = f"[{name}] asks of every event, also of {display(mark)}. {error.hint}"
                 raise error
-        self.reads.add(column.name)
-        return column.name
+        return name
 
     def attributes(
         self, keys: Text, in_scope: frozenset[str]
@@ -246,7 +284,7 @@ class Conditions:
             nodes = tuple(self._owned(node, own) for node in nodes)
         if not nodes:
             raise BindError("EMPTY_CONDITION", span=condition.span, hint="Write for example a.x > 1.")
-        nodes = plain(nodes)
+        nodes = self.keys.recognized(plain(nodes), self.partition_by)
         refuse_windows(nodes)
         for node in walk(nodes):
             self._check(node, in_scope)
@@ -275,7 +313,7 @@ class Conditions:
             raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct=f"{self._shown(ref)}, a neighbouring event,")
         if ref.column not in (None, "*"):
             assert ref.column is not None
-            self.column(ref.variable, ref.column, ref.column_span or ref.span)
+            self.row_column(ref.variable, ref.column, ref.column_span or ref.span)
 
     def check_variable(self, mark: str | None, written: str, span: Span, in_scope: Iterable[str]) -> str:
         """The mark, if it says one thing and is in scope."""
@@ -303,6 +341,10 @@ class Conditions:
                 error.hint = f"PROJECT keeps only some columns of {display(mark)}. It has: {', '.join(known)}."
             raise error
         return own
+
+    def row_column(self, mark: str, name: str, span: Span) -> Column:
+        """The column of the stream that holds a variable's column, with its type in the variable's sources."""
+        return self.stream.column(self.column(mark, name, span), self.sources_of(mark), span)
 
     def _shown(self, node: Node) -> str:
         return self.text[node.span.start : node.span.end]
@@ -381,12 +423,11 @@ class Conditions:
     def _row(self, node: Node) -> Sql | str | None:
         if isinstance(node, Ref):
             if node.condition is not None:
-                known = Names(self.columns_of(node.variable), self.scope.case_sensitive)
-                columns = [c for c in self.columns if c.name in known]
-                return self.bare_condition(node.condition, (), columns, display(node.variable)).wrapped("(", ")")
-            name = self.column(node.variable, *self.named_column(node))
-            self.reads.add(name)
-            return quote(name)
+                view, owner = self.view(node.variable), display(node.variable)
+                return self.bare_condition(node.condition, {}, view, owner).wrapped("(", ")")
+            column = self.row_column(node.variable, *self.named_column(node))
+            self.reads.add(column.name)
+            return quote(column.name)
         if isinstance(node, Bare):
             return self._bare(node)
         return None
@@ -402,40 +443,62 @@ class Conditions:
         return ref.column, ref.column_span or ref.span
 
     def _bare(self, node: Bare) -> str | None:
-        column = self.constant_column(node)
-        if column is None:
+        name = self.constant_column(node)
+        if name is None:
             return None
-        self.reads.add(column)
-        return ".".join(quote(part) for part in (column, *node.names[1:]))
+        column = next(key.column for key in self.partition_by if key.name == name)
+        self.reads.add(column.name)
+        return ".".join(quote(part) for part in (column.name, *node.names[1:]))
 
     def constant_column(self, node: Bare) -> str | None:
-        """The partition column that a name without a variable means; None if it can only be Spark's (current_date).
+        """The item of PARTITION BY, or the column on which the match agrees, that a name without a variable means; None
+        if it can only be Spark's (current_date).
 
         Any other column, and a dotted name, is a mistake that we can name better than Spark.
         """
-        column = find_column(node.names[0], self.columns, self.scope.case_sensitive)
-        if column is None:
-            if len(node.names) > 1:
-                raise unknown_variable(node.names[0], node.first, self.scope.known())
-            return None
-        if column.name not in self.constant_columns:
-            owners = [mark for mark in self.scope.names.order if column.name in self.columns_of(mark)]
-            example = f"{owners[0]}.{column.name}" if owners else column.name
+        known = [*(key.name for key in self.partition_by), *self.agreed]
+        constant = Names(known, self.scope.case_sensitive).get(node.names[0])
+        if constant is not None:
+            return constant
+        name = self.stream.find(node.names[0])
+        if name is not None:
+            owners = [mark for mark in self.scope.names.order if self.view(mark).find(name) is not None]
+            example = f"{owners[0]}.{name}" if owners else name
             raise BindError(
                 "UNQUALIFIED_COLUMN", span=node.first, name=node.names[0], hint=f"Say of which variable: {example}."
             )
-        return column.name
+        if len(node.names) > 1:
+            raise unknown_variable(node.names[0], node.first, self.scope.known())
+        return None
+
+    def constant_type(self, name: str) -> Column:
+        """The column of the stream for what constant_column names."""
+        for key in self.partition_by:
+            if key.name == name:
+                return key.column
+        sources = {i for mark in self.scope.names.order for i in self.sources_of(mark)}
+        return self.stream.column(name, sources, None)
+
+    def row_condition(self, definition: Definition, sources: Sequence[Source], alias: int | None) -> Sql:
+        """The condition of DEFINE: its columns stand bare, or after its own name or a source's; `alias`: the only
+        source whose rows it is asked of."""
+        every = tuple(range(len(sources))) if alias is None else (alias,)
+        owners = {source.alias: View(self.stream, (i,)) for i, source in enumerate(sources)}
+        if alias is None:
+            owners = {definition.name.value: View(self.stream, every), **owners}
+        owner = "the sources" if alias is None else sources[alias].alias
+        return self.bare_condition(definition.condition, owners, View(self.stream, every), owner)
 
     def bare_condition(
         self,
         condition: Text,
-        owners: Iterable[str],
-        columns: Sequence[Column] | None = None,
+        owners: Mapping[str, View],
+        view: View,
         owner: str = "the sources",
     ) -> Sql:
-        """A condition on a row whose columns stand bare, or after one of `owners` (DEFINE, x[cond])."""
-        columns = self.columns if columns is None else columns
-        nodes = read(self.text, condition.span, Names(owners, self.scope.case_sensitive).get, self.scope.fold)
+        """A condition on a row of `view` whose columns stand bare, or after one of `owners` (DEFINE, x[cond])."""
+        known = Names(owners, self.scope.case_sensitive)
+        nodes = read(self.text, condition.span, known.get, self.scope.fold)
         if not nodes:
             raise BindError("EMPTY_CONDITION", span=condition.span, hint="Write for example price > 10.")
         refuse_windows(nodes)
@@ -449,29 +512,40 @@ class Conditions:
             if isinstance(node, Ref) and (node.condition is not None or node.index is not None):
                 construct = f"{self._shown(node)} in a condition on one row"
                 raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
+            asked, of = view, owner
             if isinstance(node, Ref) and node.column is not None:
                 names: tuple[str, ...] = (node.column,)
                 at = node.column_span or node.span
-                if find_column(node.column, columns, self.scope.case_sensitive) is None:
+                asked = owners[node.variable]
+                if asked.find(node.column) is None and view.find(node.written) is not None:
                     # A struct that is called like the type or the source: price.amount.
-                    struct = find_column(node.written, columns, self.scope.case_sensitive)
-                    names = names if struct is None else (node.written, node.column)
+                    names, asked = (node.written, node.column), view
+                elif asked.sources != view.sources and len(asked.columns.items) > 1:
+                    of = node.written
             elif isinstance(node, Ref):
                 names, at = (node.written,), node.span
             elif isinstance(node, Bare):
                 names, at = node.names, node.first
             else:
                 return None
-            column = find_column(names[0], columns, self.scope.case_sensitive)
-            if column is None:
-                elsewhere = find_column(names[0], self.columns, self.scope.case_sensitive)
+            name = asked.find(names[0])
+            if name is None:
+                elsewhere = self.stream.find(names[0])
                 if len(names) > 1 or isinstance(node, Ref) or elsewhere is not None:
-                    raise unknown_column(names[0], at, owner, (c.name for c in columns))
+                    raise unknown_column(names[0], at, of, asked.names)
                 return None
+            column = asked.column(name, at)
             self.reads.add(column.name)
-            return ".".join(quote(part) for part in (column.name, *names[1:]))
+            value = ".".join(quote(part) for part in (column.name, *names[1:]))
+            if asked.sources == view.sources:
+                return value
+            # A source's own column: of rows of other sources nothing is known, whatever they call theirs.
+            return f"IF({SOURCE_COLUMN} = {asked.sources[0]}, {value}, NULL)"
 
         return rendered(self.text, nodes, replace, condition.span)
+
+
+_IN_BRACKETS = "Write columns, or expressions over them, with commas between them: [driver, rider]."
 
 
 def needs_match(node: Node) -> bool:

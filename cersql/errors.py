@@ -56,6 +56,21 @@ class BindError(CersqlError):
         "DEFINED_TWICE": Condition("42710", "{name} is defined twice."),
         "UNKNOWN_VARIABLE": Condition("42703", "There is no variable {name} here."),
         "UNKNOWN_COLUMN": Condition("42703", "{name} is not a column of {owner}."),
+        "NO_COMMON_TYPE": Condition("42804", "{name} is {types}, and no type holds both."),
+        "KEY_TYPES": Condition(
+            "42804", "{name} is {types}; as {type}, their common type, different values become equal."
+        ),
+        "ROW_EXPRESSION": Condition("42803", "{clause} takes expressions over one row, and {construct} reads several."),
+        "CONSTANT_KEY": Condition("42601", "{clause} {found} names no column."),
+        "UNSTEADY_KEY": Condition(
+            "42601", "{found} has another value each time it is computed, and {clause} needs one for each row."
+        ),
+        "ROWS_AND_EVENTS": Condition(
+            "42601", "This WHERE before PATTERN speaks of rows of the sources ({row}) and of events ({event})."
+        ),
+        "ROWS_OF_SOURCES": Condition(
+            "42601", "This condition on single rows speaks of rows of {first} and of {second}."
+        ),
         "BARE_WORD": Condition("42703", "{name} is neither a variable, a column nor a function without arguments."),
         "UNQUALIFIED_COLUMN": Condition("42702", "The column {name} can have another value in each event of a match."),
         "AMBIGUOUS_VARIABLE": Condition("42702", "{name} could be the variable {alias} or all events of type {type}."),

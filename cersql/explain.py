@@ -78,7 +78,9 @@ def show_syntax(node: Any, depth: int = 0) -> str:
 def show_query(query: Query, steps: Iterable[str]) -> str:
     """A bound query: the formula, what stands around it, and the order of effect."""
     lines = [cel.show(_visible(query.formula, frozenset(query.marks))), ""]
-    lines += [f"source {source.alias}: {source.relation or 'the DataFrame'}" for source in query.sources]
+    for source in query.sources:
+        where = f", WHERE {' '.join(source.where.text.split())}" if source.where is not None else ""
+        lines.append(f"source {source.alias}: {source.relation or 'the DataFrame'}{where}")
     lines += [f"type {name}: {sql}" for name, sql in query.types]
     if query.partition_by:
         lines.append(f"partition by: {', '.join(query.partition_by)}")
@@ -112,9 +114,10 @@ def show_query(query: Query, steps: Iterable[str]) -> str:
 def order_of_effect(written: syntax.Query, query: Query) -> list[str]:
     """What acts on what: the clauses of the query in the order of their effect, whatever order they are written in."""
     steps = {
+        "where, of rows": any(source.where is not None for source in query.sources),
         "partition by": bool(query.partition_by),
         "pattern": True,
-        "where": bool(written.where),
+        "where": bool(written.where) or (written.rows is not None and not any(s.where for s in query.sources)),
         "within": query.window is not None,
         "semantics": query.strategy != "ALL",
         "consume by": query.consume != "NONE",

@@ -32,6 +32,11 @@ KEYWORDS = frozenset(
 )
 # Words that take a unit as their first argument: timestampadd(MINUTE, 5, a.ts).
 UNIT_FIRST = frozenset("TIMESTAMPADD TIMESTAMPDIFF DATEADD DATEDIFF DATE_ADD DATE_DIFF".split())
+# Functions that Spark takes without parentheses.
+NILADIC = frozenset(
+    "CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER CURRENT_CATALOG CURRENT_DATABASE CURRENT_SCHEMA "
+    "CURRENT_TIMEZONE LOCALTIMESTAMP SESSION_USER USER".split()
+)
 _QUERY = frozenset("SELECT WITH VALUES FROM TABLE".split())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,9 +11,8 @@ from typing import Any
 
 from cersql import syntax
 from cersql.durations import MICROSECONDS, microseconds, number
-from cersql.errors import BindError, suggestion
-from cersql.scope import Scope, find_column, unknown_column
-from cersql.sources import Sources
+from cersql.errors import BindError
+from cersql.row_keys import Key, RowKeys
 from planner.query import Column, Order, Window
 from planner.sql import is_collated
 from runtime.errors import Span
@@ -23,8 +21,6 @@ TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
 WHOLE_TYPES = ("tinyint", "smallint", "int", "bigint")
 FLOAT_TYPES = ("float", "double")
 MAX_CLOCK = 2**63 - 1
-# Types without an order, alone or inside a struct or array.
-_NO_ORDER = re.compile(r"(?:^|[<:,])(?:map<|variant\b|interval(?! )|geography\b|geometry\b)")
 
 
 @dataclass(frozen=True)
@@ -32,12 +28,10 @@ class Clauses:
     """Binds these clauses of one query."""
 
     query: syntax.Query
-    sources: Sources
-    scope: Scope
-    case_sensitive: bool
+    keys: RowKeys
 
-    def partition_by(self) -> tuple[str, ...]:
-        return tuple(self._column(parts, "PARTITION BY") for parts in self.query.partition_by)
+    def partition_by(self) -> tuple[Key, ...]:
+        return tuple(self.keys.key(item, "PARTITION BY") for item in self.query.partition_by)
 
     def order(self, default: str | None) -> tuple[Order, ...]:
         """ORDER BY, else the default: column names with commas between them."""
@@ -51,7 +45,7 @@ class Clauses:
                 "or set the configuration cersql.orderBy.",
             )  # fmt: skip
         return tuple(
-            Order(self._known(name.strip().strip("`"), end, end, "ORDER BY (as configured)"))
+            Order(self.keys.named(name.strip().strip("`"), end, end, "ORDER BY (as configured)").name)
             for name in default.split(",")
         )
 
@@ -70,7 +64,8 @@ class Clauses:
 
     def window(self, window: syntax.Window, order: Order) -> Window:
         """WITHIN, measured by the first column of ORDER BY."""
-        type = self._type(order.column)
+        # Of an expression only Spark knows the type: without it, what is written may be right.
+        type = self._type(order.column) or ("timestamp" if window.unit == "INTERVAL" else "double")
         if window.unit == "EVENTS":
             return self._events(window)
         size = microseconds(window.amount) if window.unit == "INTERVAL" else number(window.amount)
@@ -104,43 +99,16 @@ class Clauses:
                 hint="Patterns read forward in time. To order the result, put the query in parentheses: "
                 "SELECT * FROM (PATTERN …) ORDER BY … DESC.",
             )  # fmt: skip
-        column = self._column(item.column, "ORDER BY")
-        if first and is_collated(self._type(column)):
+        column = self.keys.key(item.column, "ORDER BY").column
+        if first and is_collated(column.type):
             raise BindError(
                 "NOT_SUPPORTED_YET", span=item.span, construct="A string with a collation as the first of ORDER BY",
-                hint=f"Order by a key of yours: FROM (SELECT *, lower({column}) AS o FROM t) … ORDER BY o.",
+                hint=f"Order by its bytes, {column.name} COLLATE UTF8_BINARY, or by a key of yours.",
             )  # fmt: skip
-        return Order(column, nulls_last=item.nulls == "LAST" and not first)
-
-    def _column(self, parts: tuple[syntax.Name, ...], clause: str) -> str:
-        """A column, bare or after a source's alias."""
-        first, name = parts[0], parts[-1]
-        if len(parts) == 1 or (len(parts) == 2 and self.sources.of_alias(first.value, self.case_sensitive) is not None):
-            return self._known(name.value, name.span, first.span | name.span, clause)
-        if find_column(first.value, self.sources.columns, self.case_sensitive) is not None:
-            raise BindError(
-                "NOT_SUPPORTED_YET", span=first.span | name.span, construct=f"A field of a struct in {clause}",
-                hint="Give it a name in a subquery: FROM (SELECT *, a.b AS b FROM t) AS t.",
-            )  # fmt: skip
-        if self.scope.variable(first.value) is not None:
-            raise BindError(
-                "UNKNOWN_COLUMN", span=first.span, name=first.value, owner="the sources",
-                hint=f"{clause} speaks of all rows, not of the events of a variable: write {clause} {name.value}.",
-            )  # fmt: skip
-        raise unknown_column(first.value, first.span, "the sources", (c.name for c in self.sources.columns))
-
-    def _known(self, name: str, span: Span, whole: Span, clause: str) -> str:
-        column = find_column(name, self.sources.columns, self.case_sensitive)
-        if column is None:
-            names = [c.name for c in self.sources.columns]
-            hint = suggestion(name, names, f"{clause} needs a column; there are")
-            raise BindError("UNKNOWN_COLUMN", span=span, name=name, owner="the sources", hint=hint)
-        if _NO_ORDER.search(column.type):
-            raise BindError("NOT_ORDERABLE", span=whole, name=column.name, type=column.type, clause=clause)
-        return column.name
+        return Order(column.name, nulls_last=item.nulls == "LAST" and not first)
 
     def _type(self, name: str) -> str:
-        column: Column = next(c for c in self.sources.columns if c.name == name)
+        column: Column = next(c for c in self.keys.columns.every if c.name == name)
         return column.type
 
 

@@ -48,6 +48,10 @@ def _query(text: str, toks: list[Token], start: int) -> syntax.Query:
         if foreign is not None and section.kind == "PATTERN":
             meaning = esper.parse_pattern(text, Body(text, layout, section).tokens)
             fields["pattern"] = meaning.pattern
+        elif section.kind == "WHERE" and "PATTERN" in [
+            s.kind for s in layout.sections[layout.sections.index(section) :]
+        ]:
+            fields["rows"] = Body(text, layout, section).raw()
         else:
             fields.update(_section(text, layout, section))
     _check_present(layout)

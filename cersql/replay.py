@@ -73,7 +73,8 @@ def _streamed(
 
     spark, sink = df.sparkSession, f"cersql_replay_{uuid.uuid4().hex}"
     stream = arrivals.read(spark, df.schema, place / "rows")
-    if plan_query(spark, query, Span(0, len(query)), given=df).compiled.query.watermark_us is None:
+    bare = plan_query(spark, query, Span(0, len(query)), given=df).compiled.query.watermark_us is None
+    if bare and time in df.columns:  # an expression has none, which is said below
         stream = stream.withWatermark(time, f"{max(1, round(1000 * disorder))} milliseconds")
     with few_partitions(spark):
         # Whether it can run as a stream at all is said before anything is written.

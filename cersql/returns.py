@@ -116,6 +116,7 @@ class Returns:
     def _nodes(self, text: Text) -> tuple[Node, ...]:
         scope = self.conditions.scope
         nodes = read(self.text, text.span, scope.variable, scope.fold)
+        nodes = self.conditions.keys.recognized(nodes, self.conditions.partition_by)
         if not nodes:
             raise BindError("EMPTY_CONDITION", span=text.span)
         marks = [variable.mark for variable in self.variables]
@@ -134,7 +135,7 @@ class Returns:
         taken: dict[str, tuple[str, str]] = {}
         fold = self.conditions.scope.fold
         shown = [v for v in self.variables if not v.mark.startswith("@")]
-        kinds = [(name, "the partition column") for name in self.partition_by]
+        kinds = [(key.shown, "the partition column") for key in self.conditions.partition_by]
         kinds += [(name, "the column of every match") for name in self.of_match]
         kinds += [(variable.name, "the variable") for variable in shown]
         for name, kind in kinds:
@@ -146,8 +147,8 @@ class Returns:
                 )  # fmt: skip
             taken[fold(name)] = name, kind
         at = span.start
-        for i, name in enumerate(self.partition_by):
-            yield Output(Sql(((key_column(i), at, False),)), name, name)
+        for i, key in enumerate(self.conditions.partition_by):
+            yield Output(Sql(((key_column(i), at, False),)), key.shown, key.shown)
         for name, column in self.of_match.items():
             yield Output(Sql(((column, at, False),)), name, name)
         for variable in shown:
@@ -183,7 +184,8 @@ class Returns:
         if isinstance(node, Ref) and node.condition is None:
             return node.column or display(node.variable)
         if isinstance(node, Bare):
-            return node.names[-1]
+            shown = {key.name: key.shown for key in self.conditions.partition_by if key.words}
+            return shown.get(node.names[-1], node.names[-1])
         return None
 
     def _for_naming(self, nodes: Sequence[Node], span: Span) -> str:
@@ -398,13 +400,14 @@ class Returns:
 
         def column(node: Node) -> str | None:
             if isinstance(node, Ref):
-                name: str | None = self.conditions.column(node.variable, *self.conditions.named_column(node))
+                found: Column | None = self.conditions.row_column(node.variable, *self.conditions.named_column(node))
             else:
                 name = self.conditions.constant_column(node) if isinstance(node, Bare) else None
-            if name is None:
+                found = None if name is None else self.conditions.constant_type(name)
+            if found is None:
                 return None
-            used[name] = next(c for c in self.conditions.columns if c.name == name)
-            return quote(name)
+            used[found.name] = found
+            return quote(found.name)
 
         return self.type_of(rendered(self.text, arguments, column).text, tuple(used.values()))
 

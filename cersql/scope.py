@@ -23,7 +23,7 @@ from cersql.syntax import (
     TypeRef,
     Windowed,
 )
-from planner.query import Column, Source
+from planner.query import Column, Computed
 from planner.sql import Sql
 from runtime.errors import Span
 
@@ -52,8 +52,12 @@ class Catalog(Protocol):
 
     def tables(self) -> Sequence[str]: ...
 
-    def union(self, sources: Sequence[Source]) -> tuple[Column, ...]:
-        """The columns of all sources by name, equal names with their common type."""
+    def common(self, columns: Sequence[Column], name: str) -> Column | None:
+        """UNION's column, under a name, of columns of several relations; None if it has no type for them."""
+        ...
+
+    def computed(self, text: str, sql: Sql, columns: Sequence[Column]) -> Computed:
+        """What is known of an expression over one row of such columns."""
         ...
 
     def type_of(self, expression: str, columns: Sequence[Column]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cersql import syntax
 from cersql.clauses import letters_apart
+from cersql.columns import Columns
 from cersql.conditions import Conditions
 from cersql.errors import BindError, suggestion
 from cersql.scope import Catalog, Names, PatternNames, find_column
@@ -19,10 +20,10 @@ DEFAULT_TYPE_COLUMNS = ("type", "event_type")
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of a query and the columns of their union."""
+    """The sources of a query and the columns of their stream."""
 
     items: tuple[Source, ...]
-    columns: tuple[Column, ...]
+    columns: Columns
 
     def of_alias(self, name: str, case_sensitive: bool) -> int | None:
         """The source whose alias is `name`."""
@@ -47,9 +48,7 @@ def resolve(query: syntax.Query, names: PatternNames, catalog: Catalog, given: S
         items = [_with_type_column(Source("events", None, tuple(given)), None, query, catalog, sole=True)]
     else:
         items = _from_types(query, names, catalog)
-    if len(items) == 1:
-        return Sources(tuple(items), items[0].columns)
-    return Sources(tuple(items), catalog.union(items))
+    return Sources(tuple(items), Columns(items, catalog))
 
 
 def _statement(query: syntax.Query, body: str) -> str:
@@ -184,10 +183,7 @@ class Types:
         own = self._defined.get(type)
         if own is not None:
             definition = next(d for d in self.query.definitions if self._defined.get(d.name.value) == own)
-            owners = Names(
-                [definition.name.value, *(source.alias for source in self.sources.items)], self.catalog.case_sensitive
-            )
-            condition = self.conditions.bare_condition(definition.condition, owners)
+            condition = self.conditions.row_condition(definition, self.sources.items, alias)
             self.origins_of_sql[condition.text] = condition
             return " AND ".join([*parts, f"({condition.text})"])
         if alias is not None:
@@ -200,8 +196,7 @@ class Types:
     def _equals(self, i: int, type: str) -> str:
         source = self.sources.items[i]
         assert source.type_column is not None
-        column = find_column(source.type_column, self.sources.columns, self.catalog.case_sensitive)
-        assert column is not None
+        column = self.sources.columns.column(source.type_column, (i,), None)
         self.conditions.reads.add(column.name)
         value = quote(column.name)
         if column.type.startswith("string") and column.type != "string":

@@ -170,10 +170,22 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class OrderItem:
-    """One column of ORDER BY; `nulls` is 'FIRST', 'LAST' or None."""
+class Computed:
+    """An expression over one row in PARTITION BY or ORDER BY, and the name that AS gives it."""
 
-    column: tuple[Name, ...]
+    expression: Text
+    alias: Name | None = None
+
+
+RowKey = tuple[Name, ...] | Computed
+"""A column, with what stands before its dots, or more than a column."""
+
+
+@dataclass(frozen=True)
+class OrderItem:
+    """One column or expression of ORDER BY; `nulls` is 'FIRST', 'LAST' or None."""
+
+    column: RowKey
     descending: bool
     nulls: str | None
     span: Span
@@ -201,7 +213,8 @@ class Clause:
 class Query:
     """A whole query. `text` is the statement that all spans point into.
 
-    `clauses` keeps the span of each clause's keyword by kind ('PATTERN', 'WHERE', 'RETURN', …), for errors.
+    `clauses` keeps the span of each clause's keyword by kind ('PATTERN', 'WHERE', 'RETURN', …), for errors. `rows`: a
+    WHERE before PATTERN, of the sources' rows or of the pattern by the names in it.
     """
 
     text: str
@@ -211,7 +224,8 @@ class Query:
     ctes: Text | None = None
     definitions: tuple[Definition, ...] = ()
     where: tuple[Text, ...] = ()
-    partition_by: tuple[tuple[Name, ...], ...] = ()
+    rows: Text | None = None
+    partition_by: tuple[RowKey, ...] = ()
     order_by: tuple[OrderItem, ...] = ()
     watermark: Text | None = None
     within: Window | None = None

@@ -215,8 +215,8 @@ class Translator:
         split = self.conditions.split(condition, variables, negated, whole, own, self._holds_many(formula, whole))
         self.on_match += split.on_match
         for owner, clause in split.clauses:
-            if whole and isinstance(clause, Agreement):
-                self.agreed.append(clause.column)
+            if whole and isinstance(clause, Agreement) and clause.name is not None:
+                self.agreed.append(clause.name)
             if owner is None:
                 formula = self._clause(formula, clause, condition.span)
             else:
@@ -276,8 +276,7 @@ class Translator:
 
     def _clause(self, formula: cel.Formula, clause: Clause, at: Span) -> cel.Formula:
         if isinstance(clause, Agreement):
-            type = next(c.type for c in self.conditions.columns if c.name == clause.column)
-            return self._agreeing(formula, ((None, quote(clause.column)),), type, at)
+            return self._agreeing(formula, ((None, quote(clause.column.name)),), clause.column.type, at)
         if any(not isinstance(side, Literal) or side.of != EACH for side in clause):
             for side in clause:
                 if not isinstance(side, Literal):

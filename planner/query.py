@@ -35,25 +35,47 @@ class Column:
 
 @dataclass(frozen=True)
 class Source:
-    """One relation of FROM. `relation` is a SELECT statement, or None for a DataFrame that was handed in."""
+    """One relation of FROM. `relation` is a SELECT statement, or None for a DataFrame that was handed in. `where`: a
+    condition over its own columns; other rows are not read."""
 
     alias: str
     relation: str | None
     columns: tuple[Column, ...]
     type_column: str | None = None
+    where: Sql | None = None
+
+
+@dataclass(frozen=True)
+class Made:
+    """A column of the stream that is not simply a column of its only source. `by`: for each source, what it is there,
+    as SQL over the source's own columns, or None for NULL."""
+
+    name: str
+    by: tuple[Sql | None, ...]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What is known of an expression over one row: its type, under the name that Spark gives it, and whether it has the
+    same value each time (`steady`)."""
+
+    column: Column
+    steady: bool
 
 
 @dataclass(frozen=True)
 class Variable:
     """A variable of the pattern. `mark` is its name in the formula; `single`: it can hold only one event.
 
-    `columns`: the columns of the sources that it can be bound to.
+    `columns`: the names of the columns of the sources that it can be bound to. `types`: these with their types, but for
+    those that have none, since its sources do not agree.
     """
 
     name: str
     mark: str
     single: bool
     columns: tuple[str, ...]
+    types: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,7 +128,9 @@ class Query:
     """A bound query. All names are resolved; conditions are Spark SQL over the columns of the (union of the) sources.
 
     types: what each type name of the formula demands of a row. `reads`: the columns that the pattern reads, in schema
-    order (they break ties). `used`: for each of `variables`, the columns that RETURN, HAVING and `on_match` read.
+    order (they break ties). `used`: for each of `variables`, the columns that RETURN, HAVING and `on_match` read, by
+    the variable's names for them, and `held`: the columns of the stream that they are. `made`: how those of `columns`
+    are made that are more than a source's own.
     `marks`: the variables that tell matches apart, and what labels hold. `window` bounds the whole match;
     `strategy` is ALL, STRICT, NXT, LAST, MAX or NEXT_MATCH (SKIP TILL NEXT MATCH), and chooses among what fits the
     window; `consume` is NONE, PARTITION or ANY. `timeouts`: also a row for each start whose window closed without a
@@ -141,6 +165,8 @@ class Query:
     origins: tuple[tuple[str, Sql], ...] = ()
     warnings: tuple[str, ...] = ()
     watermark_us: int | None = None
+    made: tuple[Made, ...] = ()
+    held: tuple[tuple[str, ...], ...] = ()
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)

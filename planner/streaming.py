@@ -28,6 +28,7 @@ from planner.compose import is_flat, searching
 from planner.errors import PlanError
 from planner.physical import COMPETING, PhysicalPlan, longest_path
 from planner.query import Query
+from planner.sql import quote
 from runtime import nodes
 from runtime.program import Program
 
@@ -158,8 +159,18 @@ def meaning(query: Query) -> tuple[Any, ...]:
     skip = None if query.skip is None else (query.skip.to, names.get(query.skip.mark or "", ""))
     return (
         formula, query.window, query.strategy, query.consume, skip, query.timeouts, query.partition_by, query.keys,
-        query.order_by, query.types,
+        query.order_by, query.types, *_rows(query),
     )  # fmt: skip
+
+
+def _rows(query: Query) -> tuple[Any, ...]:
+    """What is asked of the sources' rows, and computed of them, if anything is."""
+    where = tuple(source.where.text if source.where else None for source in query.sources)
+    own = [{quote(column.name) for column in source.columns} for source in query.sources]
+    texts = ((made.name, tuple(sql and sql.text for sql in made.by)) for made in query.made)
+    computed = tuple((name, by) for name, by in texts
+                     if any(sql not in known for sql, known in zip(by, own, strict=True) if sql))  # fmt: skip
+    return tuple(part for part in (computed, where if any(where) else ()) if part)
 
 
 def _unnamed(value: Any, names: dict[str, str]) -> Any:

@@ -103,5 +103,5 @@ def _struct(variable: OutputVariable, rows: pa.Table, index: IntArray, missing: 
         children, names = [pa.array(np.ones(len(index), np.int8), mask=null)], [EMPTY]
     else:
         children = [_taken(rows, field, index, null) for field in variable.fields]
-        names = list(variable.fields)
+        names = list(variable.names or variable.fields)
     return pa.StructArray.from_arrays(children, names=names, mask=None if null is None else pa.array(null))

@@ -19,13 +19,14 @@ class OrderColumn:
 class OutputVariable:
     """A variable in the output: column `name`, a struct of `fields` (`single`) or an array of them.
 
-    `mark` is its name in the program's labels.
+    `mark` is its name in the program's labels. `names`: what the struct calls the fields, if not what the input does.
     """
 
     name: str
     mark: str
     single: bool
     fields: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class Batch:
 
     def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
         self.plan, self.query, self.catalog, self.count_only = plan, plan.query, catalog, count_only
-        self.source = catalog.union_frame(self.query.sources)
+        self.source = catalog.union_frame(self.query)
         self.spark = self.source.sparkSession
         if _is_local(self.spark):
             # The workers, on this same machine, would all do it at once.
@@ -186,8 +186,8 @@ class Batch:
         """What RETURN reads, in schema order."""
         if self.count_only:
             return []
-        used = {name for names in self.query.used for name in names}
-        return [name for name in self.types if name in used]
+        held = {name for names in self.query.held for name in names}
+        return [name for name in self.types if name in held]
 
     def _tie_columns(self) -> list[str]:
         """What decides between rows that agree on ORDER BY: the source, what the pattern reads, what RETURN reads."""
@@ -201,7 +201,10 @@ class Batch:
         if name != self.query.order_by[0].column:
             return quote(name)
         shown = [n for n in self._needed() if not isinstance(self.types[n], StructType | ArrayType | MapType)]
-        values = ", ".join(f"concat({literal(n + ' = ')}, coalesce(CAST({quote(n)} AS STRING), 'NULL'))" for n in shown)
+        values = ", ".join(self._shown(n) for n in shown if n != SOURCE_COLUMN)
+        if SOURCE_COLUMN in shown:
+            aliases = ", ".join(literal(f"of {source.alias}") for source in self.query.sources)
+            values = f"element_at(array({aliases}), {SOURCE_COLUMN} + 1), {values}"
         message = literal(f"[NULL_TIME] The ORDER BY column {name} is NULL in the row ")
         time, rest = quote(name), literal(f". {self._without_null_times(name)}")
         return (
@@ -217,6 +220,15 @@ class Batch:
         table = "…" if others or plain is None else plain[1].replace("`", "")
         alias = "…" if others else first.alias
         return f"To leave such rows out, write FROM (SELECT * FROM {table} WHERE {shown} IS NOT NULL) AS {alias}."
+
+    def _shown(self, name: str) -> str:
+        """A column of a row as people read it; NULL in rows of sources that have no such column."""
+        value = f"concat({literal(name + ' = ')}, coalesce(CAST({quote(name)} AS STRING), 'NULL'))"
+        made = next((made for made in self.query.made if made.name == name), None)
+        having = [str(i) for i, sql in enumerate(made.by) if sql is not None] if made is not None else []
+        if made is None or len(having) == len(made.by):
+            return value
+        return f"IF({SOURCE_COLUMN} IN ({', '.join(having)}), {value}, NULL)"
 
     def _term(self, sql: str, type: str) -> str:
         """What is compared, as NULL in rows that can be no event of its variables, where it could raise an error."""
@@ -307,8 +319,8 @@ class Batch:
         query, plan = self.query, self.plan
         slices = None if plan.slice_size is None else Slices(SLICE_COLUMN, plan.slice_size)
         variables = [
-            OutputVariable(variable_column(i), variable.mark, variable.single, used)
-            for i, (variable, used) in enumerate(zip(query.variables, query.used, strict=True))
+            OutputVariable(variable_column(i), variable.mark, variable.single, held, used)
+            for i, (variable, held, used) in enumerate(zip(query.variables, query.held, query.used, strict=True))
             if self._wants(quote(variable_column(i)))
         ]
         keys = [(name, key_column(i)) for i, name in enumerate(query.partition_by) if self._wants(key_column(i))]
@@ -348,7 +360,10 @@ class Batch:
         if task.rivals:
             fields += [StructField(rivals.END, LongType()), StructField(rivals.SUPPORT, ArrayType(LongType()))]
         for variable in task.variables:
-            inner = [StructField(name, self.types[name]) for name in variable.fields]
+            inner = [
+                StructField(name, self.types[field])
+                for field, name in zip(variable.fields, variable.names, strict=True)
+            ]
             struct = StructType(inner or [StructField(EMPTY, ByteType())])
             fields.append(StructField(variable.name, struct if variable.single else ArrayType(struct)))
         return StructType(fields or [StructField(EMPTY, ByteType())])
@@ -485,7 +500,7 @@ def parallelism(spark: object) -> int:
 def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch) -> DataFrame:
     """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds."""
     query = plan.query
-    source, columns = catalog.union_frame(query.sources), [column.name for column in query.columns]
+    source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
         matches = kind(plan, catalog).frame()
     with explained(query.text, matches, query.on_match, condition=True, columns=columns):
@@ -512,7 +527,7 @@ def _competing(plan: PhysicalPlan, matches: DataFrame) -> DataFrame:
 
 def _named(output: Output, query: Query, catalog: SparkCatalog) -> str:
     """An item of RETURN under its alias, or the name that Spark gives to what the user wrote."""
-    name = output.name or catalog.name_of(output.shown, query.variables, query.columns)
+    name = output.name or catalog.name_of(output.shown, query.variables)
     return f"{output.sql.text} AS {quote(name or ' '.join(output.shown.split()))}"
 
 
@@ -521,7 +536,7 @@ def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
     query = plan.query
     if query.having or query.on_match or query.limit is not None:
         return None
-    source, columns = catalog.union_frame(query.sources), [column.name for column in query.columns]
+    source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
         counts = Batch(plan, catalog, count_only=True).frame()
     result(plan, catalog)  # a mistake in RETURN is a mistake, although nothing of it is computed

@@ -88,7 +88,7 @@ def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool, columns: 
             hint = _if_text(name, columns) if "." not in name else _IN_SUBQUERY
             return ExpressionError("UNRESOLVED_NAME", span=span, name=name, hint=hint)
         if spark_condition in _AGGREGATE:
-            return ExpressionError("INVALID_EXPRESSION", span=span, detail=_NO_AGGREGATE, hint=_AGGREGATES)
+            return ExpressionError("INVALID_EXPRESSION", span=span, detail=NO_AGGREGATE, hint=_AGGREGATES)
         type = _no_boolean(error)
         if type is not None:
             detail = f"a condition is a BOOLEAN, and this is {type}."
@@ -125,7 +125,7 @@ def _interval(error: PySparkException) -> str | None:
 
 _IN_SUBQUERY = "A subquery in a condition cannot see the variables of the pattern."
 _AGGREGATE = ("MISSING_GROUP_BY", "MISSING_AGGREGATION")
-_NO_AGGREGATE = "an aggregate function that is not one over the events of a match."
+NO_AGGREGATE = "an aggregate function that is not one over the events of a match."
 _AGGREGATES = (
     "Those are COUNT, SUM, AVG, MIN, MAX, RANGE and COLLECT_LIST; others can take an array, COLLECT_LIST(x.a)."
 )

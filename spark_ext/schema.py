@@ -9,9 +9,10 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
-from planner.query import SOURCE_COLUMN, Column, Source, Variable
-from planner.sql import Sql
-from spark_ext.objections import analyzed, explained
+from planner.query import SOURCE_COLUMN, Column, Computed, Query, Variable
+from planner.sql import Sql, quote
+from spark_ext.errors import ExpressionError
+from spark_ext.objections import NO_AGGREGATE, analyzed, explained
 
 
 class SparkCatalog:
@@ -57,24 +58,81 @@ class SparkCatalog:
             table.name for table in self._spark.catalog.listTables() if not table.name.startswith("__cersql_")
         )
 
-    def union_frame(self, sources: Sequence[Source]) -> DataFrame:
-        """All sources as one DataFrame; with several, a column says which one a row is from."""
-        union = self._union(sources)
-        return union if self._condition is None else union.where(self._condition)
-
-    def _union(self, sources: Sequence[Source]) -> DataFrame:
-        if len(sources) == 1:
-            return self.frame(sources[0].relation)
-        tagged = [
-            self.frame(source.relation).selectExpr("*", f"{i} AS {SOURCE_COLUMN}") for i, source in enumerate(sources)
-        ]
+    def union_frame(self, query: Query) -> DataFrame:
+        """The stream: all sources as one DataFrame with the query's columns; with several sources, one more column says
+        which one a row is from."""
+        tagged = [self._rows(query, i) for i in range(len(query.sources))]
         union = tagged[0]
         for other in tagged[1:]:
             union = union.unionByName(other, allowMissingColumns=True)
-        return union
+        if len(tagged) > 1:
+            # In one order, whatever columns the first source lacks.
+            union = union.select(*(quote(column.name) for column in query.columns), SOURCE_COLUMN)
+        return union if self._condition is None else union.where(self._condition)
 
-    def union(self, sources: Sequence[Source]) -> tuple[Column, ...]:
-        return tuple(c for c in self._columns(self.union_frame(sources)) if c.name != SOURCE_COLUMN)
+    def _rows(self, query: Query, i: int) -> DataFrame:
+        """The rows of one source that are read, with those of the stream's columns that it has."""
+        frame = self._wanted(query, i)
+        made = [(quote(column.name), sql) for column in query.made if (sql := column.by[i]) is not None]
+        columns = [sql.text if sql.text == name else f"{sql.text} AS {name}" for name, sql in made]
+        if len(query.sources) > 1:
+            return frame.selectExpr(*columns, f"{i} AS {SOURCE_COLUMN}")
+        return frame.selectExpr("*", *columns) if columns else frame
+
+    def _wanted(self, query: Query, i: int) -> DataFrame:
+        """The rows of one source that its WHERE lets pass."""
+        source = query.sources[i]
+        frame = self.frame(source.relation)
+        time = next((c for c in source.columns if c.name in _own_names(query, i, query.order_by[0].column)), None)
+        moves = frame.isStreaming and filters_rows(query) and time is not None and time.type.startswith("timestamp")
+        if moves and time is not None and query.watermark_us is not None:
+            frame = frame.withWatermark(time.name, f"{-(-query.watermark_us // 1000)} milliseconds")
+        if source.where is None:
+            return frame
+        with explained(query.text, frame, [source.where], condition=True):
+            wanted = analyzed(frame.where(source.where.text))
+        if moves and time is not None:
+            # It names the time, in a year that no row has: else Catalyst would ask it below the watermark, which all
+            # rows move on.
+            return frame.where(f"({source.where.text}) OR year({quote(time.name)}) = 1000000")
+        return wanted
+
+    def common(self, columns: Sequence[Column], name: str) -> Column | None:
+        """UNION's column, under a name, of columns of several relations; None if it has no type for them."""
+        first, *others = dict.fromkeys(self._renamed(column, name) for column in columns)
+        union = self.empty([first])
+        try:
+            for other in others:  # as union_frame does it
+                union = union.unionByName(self.empty([other]), allowMissingColumns=True)
+            return self._columns(union)[0]
+        except AnalysisException:
+            return None
+
+    def _renamed(self, column: Column, name: str) -> Column:
+        renamed = Column(name, column.type)
+        self._types.setdefault(renamed, self.type(column))
+        return renamed
+
+    def computed(self, text: str, sql: Sql, columns: Sequence[Column]) -> Computed:
+        """What Spark says of an expression over one row of such columns. Raises ExpressionError, with its place."""
+        empty, one = self.empty(columns), sql.wrapped("coalesce(", ")")
+        try:
+            # As an argument, beside other columns: an aggregate, or a generator of rows, cannot stand there.
+            with explained(text, empty, [one]):
+                frame = analyzed(empty.selectExpr("*", one.text))
+        except ExpressionError as error:
+            detail = error.parameters.get("detail", "")
+            if detail == NO_AGGREGATE:
+                error.parameters["detail"], error.hint = "an aggregate function, where one row is spoken of.", None
+            elif detail.startswith("[UNSUPPORTED_GENERATOR"):
+                error.parameters["detail"] = "it makes many rows of one."
+            raise
+        (column,) = self._columns(empty.selectExpr(sql.text))
+        steady = True
+        if hasattr(frame, "_jdf"):  # over Connect nothing shows it
+            expressions = frame._jdf.queryExecution().analyzed().expressions()
+            steady = bool(expressions.apply(expressions.length() - 1).deterministic())
+        return Computed(column, steady)
 
     def type_of(self, expression: str, columns: Sequence[Column]) -> str:
         """The type of an expression; a mistake in it is reported with its place later, when RETURN is analyzed."""
@@ -124,19 +182,29 @@ class SparkCatalog:
         """A relation of these columns and no rows, to ask the analyzer."""
         return self._spark.createDataFrame([], StructType([StructField(c.name, self.type(c)) for c in columns]))
 
-    def name_of(self, shown: str, variables: Sequence[Variable], columns: Sequence[Column]) -> str | None:
+    def name_of(self, shown: str, variables: Sequence[Variable]) -> str | None:
         """What Spark would call the expression over relations named like the variables; None if it cannot say."""
         if not variables:
             return None
-        by_name = {column.name: column for column in columns}
         joined: DataFrame | None = None
         # `A a` has a variable a, and a hidden one for all events of type A: the name means the first.
         named = {v.name if self.case_sensitive else v.name.casefold(): v for v in reversed(variables)}
         for variable in named.values():
-            relation = self.empty([by_name[name] for name in variable.columns]).alias(variable.name)
+            relation = self.empty(variable.types).alias(variable.name)
             joined = relation if joined is None else joined.crossJoin(relation)
         assert joined is not None
         try:
             return str(joined.selectExpr(shown).columns[0])
         except AnalysisException:
             return None
+
+
+def filters_rows(query: Query) -> bool:
+    """Has some source a condition on its rows? Then the sources of a stream get their watermarks below it."""
+    return any(source.where is not None for source in query.sources)
+
+
+def _own_names(query: Query, i: int, column: str) -> tuple[str, ...]:
+    """What a source itself may call a column of the stream that is one of its own."""
+    made = next((made.by[i] for made in query.made if made.name == column), None)
+    return (column,) if made is None else tuple(c.name for c in query.sources[i].columns if quote(c.name) == made.text)

@@ -40,7 +40,7 @@ from runtime.stream_task import Reach, StreamTask
 from spark_ext.batch import Batch, mapped, parallelism
 from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
-from spark_ext.schema import SparkCatalog
+from spark_ext.schema import SparkCatalog, filters_rows
 from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, ROWS, MatchBucket, pack, unpack
 
 SLAB_COLUMN = "__cersql_slab"
@@ -125,6 +125,11 @@ class Streaming(Batch):
             raise SparkError("STREAM_MIXED", streams=", ".join(streams), tables=", ".join(tables), hint=hint)
         column = query.order_by[0].column
         kind = self.types[column].simpleString()
+        own = [{quote(c.name) for c in source.columns} for source in query.sources]
+        by = next((made.by for made in query.made if made.name == column), ())
+        if any(sql is not None and sql.text not in known for sql, known in zip(by, own, strict=False)):
+            hint = "Order first by the column that has the watermark."
+            raise SparkError("STREAM_ORDER", column=column, type="no column of the source", hint=hint)
         if kind not in ("timestamp", "timestamp_ntz"):
             hint = "Order by a TIMESTAMP column that has a watermark."
             raise SparkError("STREAM_ORDER", column=column, type=kind, hint=hint)
@@ -139,13 +144,14 @@ class Streaming(Batch):
         """See that the source has a watermark, by itself or by WATERMARK; how far it lies behind, in microseconds."""
         column, own = self.query.order_by[0].column, self.query.watermark_us
         frames = [catalog.frame(source.relation) for source in self.query.sources]
-        delays = [frame.schema[column].metadata.get(DELAY) for frame in frames if column in frame.columns]
+        delays = [_field(frame, column, catalog.case_sensitive).metadata.get(DELAY) for frame in frames]
         known = [int(delay) for delay in delays if delay is not None]
         if own is not None:
             if known:
                 hint = "Leave WATERMARK out, or withWatermark."
                 raise SparkError("WATERMARK_TWICE", column=column, delay=known[0], hint=hint)
-            self.source = self.source.withWatermark(column, f"{-(-own // 1000)} milliseconds")
+            if not filters_rows(self.query):
+                self.source = self.source.withWatermark(column, f"{-(-own // 1000)} milliseconds")
             return own
         if len(known) < len(frames):
             hint = f"Write WATERMARK 10 MINUTES into the query, or call df.withWatermark({column!r}, '10 minutes')."
@@ -252,6 +258,12 @@ def _number(spark: SparkSession, setting: str, default: int) -> int:
     if not written.isdigit() or not 1 <= int(written) <= 1 << 20:
         raise SparkError("SETTING", name=setting, value=written, expected="a whole number from 1 to 1048576")
     return int(written)
+
+
+def _field(frame: DataFrame, name: str, case_sensitive: bool) -> StructField:
+    """A column that the frame has, as it may spell it in its own way."""
+    exact = [field for field in frame.schema.fields if field.name == name]
+    return (exact or [f for f in frame.schema.fields if not case_sensitive and f.name.lower() == name.lower()])[0]
 
 
 def _reach(held: Holding) -> Reach:

@@ -55,7 +55,7 @@ def unseen(query: Query, catalog: SparkCatalog) -> list[str]:
     """What is to be said of types that no row has, with the nearest value that there is. Reads all rows once or
     twice."""
     names = [name for name, _ in query.types]
-    union = catalog.union_frame(query.sources)
+    union = catalog.union_frame(query)
     counts = [f"count_if({sql}) AS c{k}" for k, (_, sql) in enumerate(query.types)]
     found = union.selectExpr("count(*) AS n", *counts).first()
     if found is None or not found["n"]:
@@ -74,7 +74,7 @@ def unseen(query: Query, catalog: SparkCatalog) -> list[str]:
 
 def is_small(query: Query, catalog: SparkCatalog) -> bool:
     """Are the sources so small that nobody notices if they are read once more, by Spark's estimate?"""
-    frame = catalog.union_frame(query.sources)
+    frame = catalog.union_frame(query)
     return hasattr(frame, "_jdf") and estimate(frame._jdf.queryExecution().optimizedPlan()) <= SMALL_BYTES
 
 

@@ -137,7 +137,6 @@ T = "FROM t PATTERN "
         (T + "A a PARTITION BY ‸kk" + END, "UNKNOWN_COLUMN", "Did you mean k?"),
         (T + "A a PARTITION BY ‸a.k" + END, "UNKNOWN_COLUMN", "write PARTITION BY k"),
         (T + "A a PARTITION BY ‸q.k" + END, "UNKNOWN_COLUMN", "q is not a column"),
-        (T + "A a PARTITION BY ‸s.f" + END, "NOT_SUPPORTED_YET", "A field of a struct in PARTITION BY"),
         (T + "A a PARTITION BY t.‸kk" + END, "UNKNOWN_COLUMN", "Did you mean k?"),
         (T + "A a ORDER BY ‸tss RETURN *", "UNKNOWN_COLUMN", "Did you mean ts?"),
         (T + "A a ORDER BY ts, ‸a.v RETURN *", "UNKNOWN_COLUMN", "write ORDER BY v"),

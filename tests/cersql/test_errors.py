@@ -177,10 +177,12 @@ def test_all_conditions_are_here() -> None:
     # FROM_BESIDE_DATAFRAME takes a DataFrame: test_sources; BARE_WORD is of cersql.compile: test_compile.
     bound = {case[1] for case in BIND} | {"FROM_BESIDE_DATAFRAME", "BARE_WORD"}
     streams = {"UNKNOWN_STREAM", "NO_STREAM", "STREAM_EXISTS"}  # test_pattern_streams
-    assert bound | STATEMENTS | streams == set(BindError.conditions)
-    assert set(PlanError.conditions) == {"AUTOMATON_LIMIT", "TOO_COMPLEX", "STREAM_UNBOUNDED"} | set(
-        PLAN
-    )  # below, test_streaming
+    keys = {"ROW_EXPRESSION", "CONSTANT_KEY", "UNSTEADY_KEY"}  # test_row_keys
+    rows = {"ROWS_AND_EVENTS", "ROWS_OF_SOURCES"}  # test_source_rows
+    sources = {"NO_COMMON_TYPE", "KEY_TYPES"} | keys | rows  # test_columns
+    assert bound | STATEMENTS | streams | sources == set(BindError.conditions)
+    planned = {"AUTOMATON_LIMIT", "TOO_COMPLEX", "STREAM_UNBOUNDED"}  # below, test_streaming
+    assert set(PlanError.conditions) == planned | set(PLAN)
 
 
 def test_automaton_limit_names_both_numbers() -> None:

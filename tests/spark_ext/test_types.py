@@ -245,10 +245,10 @@ def orders(session: SparkSession) -> SparkSession:
 
 
 def test_several_sources(orders: SparkSession) -> None:
-    """Types widen as in UNION; a variable has its source's columns."""
+    """Times widen as in UNION; a variable has its source's columns, with their types."""
     df = orders.sql("FROM orders AS Placed, payments AS Paid PATTERN Placed p ; Paid+ q ORDER BY ts RETURN *")
     assert [f.dataType.simpleString() for f in df.schema] == [
-        "bigint", "bigint", "struct<ts:bigint,id:bigint,price:double>", "array<struct<ts:bigint,id:bigint,how:string>>",
+        "bigint", "bigint", "struct<ts:int,id:int,price:double>", "array<struct<ts:bigint,id:bigint,how:string>>",
     ]  # fmt: skip
     found = [(row.p.id, [q.how for q in row.q]) for row in df.collect()]
     assert sorted(found) == [(7, ["card"]), (7, ["card", "cash"]), (7, ["cash"])]
