@@ -72,10 +72,11 @@ class _Binder:
         agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in self.partition_by))
         self.conditions.constant_columns += agreed
         returns = Returns(
-            self.conditions, variables, self.partition_by, self.catalog.type_of, chosen.timeouts, agreed,
+            self.conditions, variables, self.partition_by, self.catalog, chosen.timeouts, agreed,
             always_bound(formula),
         )  # fmt: skip
         on_match = tuple(returns.condition(clause) for clause in translator.on_match)
+        n_gathered = len(returns.gathered)
         self.conditions.reads.update(name for names in returns.used.values() for name in names)  # they decide ties, too
         outputs = tuple(returns.outputs(query.returns))
         having = () if query.having is None else (returns.having(query.having),)
@@ -103,6 +104,9 @@ class _Binder:
             marks=tuple(v.mark for v in variables if not v.mark.startswith("@") or v.mark in labelled),
             on_match=on_match,
             having=having,
+            gathered=tuple(returns.gathered),
+            gathered_on_match=n_gathered,
+            computed=tuple(sorted(returns.wanted)),
             limit=query.limit,
             uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),

@@ -98,7 +98,9 @@ def _of_times(draw: random.Random) -> str:
     column = draw.choice(["ts", "ntz", "day"])
     match draw.randrange(4):
         case 0:
-            return f"abs(b.{column} - a.{column}) {op} INTERVAL '{minutes // 60}' {'DAY' if column == 'day' else 'HOUR'}"
+            return (
+                f"abs(b.{column} - a.{column}) {op} INTERVAL '{minutes // 60}' {'DAY' if column == 'day' else 'HOUR'}"
+            )
         case 1:
             return f"datediff(b.{column}, a.{draw.choice(['ts', 'day'])}) {op} {minutes}"
         case 2:
