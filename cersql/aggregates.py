@@ -211,8 +211,8 @@ def total(type: str, value: str, safe: bool = False) -> str:
     Spark's sum of DOUBLE begins with 0.0, which makes 0.0 of -0.0.
     """
     kind, precision, scale = decimal(type)
-    if kind and precision == 38 and 6 < scale < 28 and not safe:
-        return _wide_total(type, scale)
+    if kind and precision == 38 and 6 < scale < 28:
+        return _wide_total(type, scale, "try_cast" if safe else "CAST")
     first = "CAST(get(__a, 0) AS DOUBLE) + 0.0D" if type == "double" else f"CAST(get(__a, 0) AS {type})"
     plus = f"CAST(__s + __v AS {type})"
     if safe:
@@ -220,7 +220,7 @@ def total(type: str, value: str, safe: bool = False) -> str:
     return f"aggregate(slice(__a, 2, greatest(size(__a) - 1, 0)), {first}, (__s, __v) -> {plus})"
 
 
-def _wide_total(type: str, scale: int) -> str:
+def _wide_total(type: str, scale: int, cast: str) -> str:
     """The sum of decimals of 38 digits: where both sides have that many, Spark's + drops the last one after the point,
     and its SUM does not. So what stands before and after the point is summed apart, and put together as text."""
     whole = "aggregate(__a, CAST(0 AS DECIMAL(38,0)), (__s, __v) -> CAST(__s + floor(__v) AS DECIMAL(38,0)))"
@@ -234,7 +234,7 @@ def _wide_total(type: str, scale: int) -> str:
     text = f"concat(IF({below}, '-', ''), CAST(abs({before}) AS STRING), '.', {digits})"
     text = f"IF({before} < 0 AND NOT ({below}), concat('-', {text}), {text})"
     apart = f"named_struct('w', {whole}, 'p', {part})"
-    return f"IF(size(__a) = 0, NULL, {let(apart, '__w', f'CAST({text} AS {type})')})"
+    return f"IF(size(__a) = 0, NULL, {let(apart, '__w', f'{cast}({text} AS {type})')})"
 
 
 def decimal(type: str) -> tuple[bool, int, int]:
@@ -266,8 +266,8 @@ def _decimal_mean(total: str, mean: str) -> str:
     """`__s`, the sum, by the size of `__a`, with every digit of the mean's type.
 
     Spark's division keeps the whole digits that its operands' types allow, if need be at the cost of the others. Where
-    that would cost digits of the mean, the whole quotient is taken first; what remains is smaller than the number of
-    events, and its division loses nothing.
+    that would cost digits of the mean, what is left of a division by whole numbers is divided apart: it is smaller than
+    the number of events.
     """
     _, digits, places = decimal(total)
     _, precision, scale = decimal(mean)
@@ -275,9 +275,9 @@ def _decimal_mean(total: str, mean: str) -> str:
     if min(38 - (digits - places), places + 21) > scale:
         return f"CAST(__s / CAST({size} AS DECIMAL(20,0)) AS {mean})"
     n = f"CAST({size} AS DECIMAL(10,0))"
-    whole = f"CAST(floor(__s / {n}) AS DECIMAL({precision - 2},{scale}))"
-    rest = f"CAST(__s - floor(__s / {n}) * {n} AS DECIMAL({min(38, places + 10)},{places}))"
-    small = f"CAST({rest} / {n} AS DECIMAL({min(38, scale + 2)},{scale}))"
+    rest = f"pmod(__s, {n})"  # without it the sum is a multiple, a whole number
+    whole = f"CAST(CAST(__s - {rest} AS DECIMAL(38,0)) / {n} AS DECIMAL({precision - 1},{scale}))"
+    small = f"CAST({rest} / {n} AS DECIMAL({min(38, scale + 1)},{scale}))"
     return f"CAST({whole} + {small} AS {mean})"
 
 
@@ -331,11 +331,13 @@ def _percentile(p: Parts) -> str:
 
 
 def _as_number(value: str, type: str) -> str:
-    """A value that percentiles are taken of as a DOUBLE: of intervals the months, or the microseconds."""
+    """A value that percentiles are taken of as a DOUBLE: of intervals the months, or the microseconds, as of a TIME."""
     if type.startswith("interval") and ("month" in type or "year" in type):
         return f"CAST(CAST(CAST({value} AS INTERVAL MONTH) AS INT) AS DOUBLE)"
     if type.startswith("interval"):
         return f"CAST(CAST(CAST({value} AS INTERVAL SECOND) AS DECIMAL(18,6)) * 1000000 AS DOUBLE)"
+    if type.startswith("time("):
+        return f"CAST(time_to_micros({value}) AS DOUBLE)"
     return f"CAST({value} AS DOUBLE)"
 
 
@@ -345,6 +347,8 @@ def _from_number(number: str, type: str) -> str:
     if type.startswith("interval"):
         seconds = f"CAST(CAST({number} AS BIGINT) AS DECIMAL(24,6)) / 1000000"
         return f"CAST(make_dt_interval(0, 0, 0, CAST({seconds} AS DECIMAL(18,6))) AS {type})"
+    if type.startswith("time("):
+        return f"CAST(time_from_micros(CAST({number} AS BIGINT)) AS {type})"
     return f"CAST({number} AS {type})"
 
 

@@ -531,7 +531,8 @@ class Returns:
                     "NOT_SUPPORTED_YET", span=node.span, construct="IN (SELECT …) about each event of a match",
                     hint="Compute it in the source: FROM (SELECT *, x IN (SELECT …) AS found FROM t) AS t.",
                 )  # fmt: skip
-        names = self._shadows(variables)
+        # The same names for the same variables: what is asked of the same combinations is computed together.
+        names = {variable.mark: f"__g{self.variables.index(variable)}" for variable in variables}
         struct = ", ".join(f"'{name}', {name}" for name in names.values())
         sql = value({mark: f"{ROW_COLUMN}.{name}" for mark, name in names.items()})
         combinations = self._combined(variables, names, f"named_struct({struct})")

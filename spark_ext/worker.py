@@ -39,41 +39,43 @@ def chosen_matches(
     return chosen(strategy, late, names, batches)
 
 
-PLACE_COLUMN, GATHERED_COLUMN = "__cersql_place", "__cersql_value"
+PLACE_COLUMN = "__cersql_place"
 
 
-def gathered_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows to matches: the place of each among those of its match (NULL: it has none), a value, and in the first one
-    the match's own columns. A match gets its values as an array in a column at the end."""
+def gathered_rows(n: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows to matches: the place of each row among those of its match (NULL: it stands for none), in the first one the
+    match's own columns, and n values. A match gets its values as n arrays, in the columns at the end."""
     held: list[pa.RecordBatch] = []  # the last match, of which more may come
     for batch in batches:
         first = _first_rows(batch)
         if len(first):
-            yield from _gathered([*held, batch.slice(0, first[-1])])
+            yield from _gathered(n, [*held, batch.slice(0, first[-1])])
             held = []
         held.append(batch.slice(first[-1] if len(first) else 0))
-    yield from _gathered(held)
+    yield from _gathered(n, held)
 
 
-def _first_rows(batch: pa.RecordBatch | pa.Table) -> np.ndarray:
-    return np.flatnonzero(batch.column(0).fill_null(0).to_numpy(zero_copy_only=False) == 0)
+def _first_rows(rows: pa.RecordBatch | pa.Table) -> np.ndarray:
+    return np.flatnonzero(_places(rows) == 0)
 
 
-def _gathered(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _places(rows: pa.RecordBatch | pa.Table) -> np.ndarray:
+    places: np.ndarray = rows.column(0).fill_null(0).to_numpy(zero_copy_only=False)
+    return places
+
+
+def _gathered(n: int, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if not any(batch.num_rows for batch in batches):
         return
-    rows = pa.Table.from_batches(batches).combine_chunks()
+    (rows,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
     first = _first_rows(rows)
-    place = rows.column(PLACE_COLUMN).combine_chunks()
-    known = place.is_valid().to_numpy(zero_copy_only=False)
     expected = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
-    if not (place.fill_null(0).to_numpy(zero_copy_only=False) == expected).all():
+    if not (_places(rows) == expected).all():
         raise InternalError("INTERNAL", detail="rows of one match were moved apart")
-    ends = np.append(0, np.cumsum(known))  # how many values there are before each row
-    offsets = pa.array(np.append(ends[first], ends[-1]).astype(np.int32))
-    values = rows.column(GATHERED_COLUMN).combine_chunks().filter(pa.array(known))
-    names = [name for name in rows.column_names if name not in (PLACE_COLUMN, GATHERED_COLUMN)]
-    matches = (
-        rows.select(names).take(pa.array(first)).append_column("gathered", pa.ListArray.from_arrays(offsets, values))
-    )
-    yield from matches.combine_chunks().to_batches()
+    known = rows.column(0).is_valid()
+    before = np.append(0, np.cumsum(known.to_numpy(zero_copy_only=False)))  # how many values there are before each row
+    offsets = pa.array(np.append(before[first], before[-1]).astype(np.int32))
+    own, values = rows.columns[1 : len(rows.columns) - n], rows.columns[len(rows.columns) - n :]
+    columns = [column.take(pa.array(first)) for column in own]
+    columns += [pa.ListArray.from_arrays(offsets, column.filter(known)) for column in values]
+    yield pa.RecordBatch.from_arrays(columns, names=rows.schema.names[1:])

@@ -10,7 +10,6 @@ import pytest
 import sparks
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from queries import check_place
 from sparks import settings
 
 import cersql
@@ -23,7 +22,7 @@ SELECT g, row_number() OVER (ORDER BY g, n) AS ts, kind, n, CAST(v AS INT) AS i,
   x AS d, CAST(x AS FLOAT) AS f, CAST(v AS DECIMAL(10,2)) / 7 AS m, CAST(v AS DECIMAL(38,18)) / 7 AS w,
   CAST(v AS STRING) AS s, v > 3 AS b, timestamp_seconds(v * 1000) AS at, date_add(DATE'2024-01-01', CAST(v AS INT)) AS day,
   make_dt_interval(0, 0, CAST(v AS INT), x) AS span, array(CAST(v AS INT), n) AS list, CAST(s AS BINARY) AS bin,
-  IF(v IS NULL, NULL, array(CAST(v AS FLOAT), CAST(n AS FLOAT))) AS vec, s AS word
+  make_time(CAST(v AS INT) + 2, n, 1.5) AS clock, IF(v IS NULL, NULL, array(CAST(v AS FLOAT), CAST(n AS FLOAT))) AS vec, s AS word
 FROM VALUES
   ('several', 0, 'A', NULL, NULL, NULL), ('several', 1, 'B', 5, 2.5D, 'x'), ('several', 2, 'B', NULL, 1D, NULL), ('several', 3, 'B', 3, NULL, 'y'),
   ('several', 4, 'B', 5, 0.1D, 'x'), ('several', 5, 'B', -2, -7.25D, 'Z'), ('several', 6, 'B', 8, 3D, ''), ('several', 7, 'B', 3, 4D, 'y'), ('several', 8, 'B', 5, 9D, 'a'),
@@ -57,9 +56,10 @@ CALLS = [
     *(f"{function}(DISTINCT x.{c})" for function in ("COUNT", "SUM", "AVG", "MAX", "LISTAGG", "STDDEV", "COLLECT_LIST")
       for c in ("i", "d") if (function, c) != ("LISTAGG", "d")),
     *(f"{function}(x.{c}) IGNORE NULLS" for function in ("FIRST", "LAST", "FIRST_VALUE", "ANY_VALUE") for c in "is"),
-    *(f"{function}(x.i IGNORE NULLS)" for function in ("FIRST", "LAST_VALUE", "ANY_VALUE")),
+    *(f"{function}(x.i IGNORE NULLS)" for function in ("FIRST", "LAST", "ANY_VALUE")),
     *(f"{function}(x.i, {flag})" for function in ("FIRST", "LAST", "ANY_VALUE") for flag in ("TRUE", "FALSE")),
-    *(f"{function}(x.{pair})" for function in ("MAX_BY", "MIN_BY") for pair in ("i, x.d", "word, x.n", "s, x.at", "i, x.i")),
+    *(f"{function}(x.{pair})" for function in ("MAX_BY", "MIN_BY")
+      for pair in ("i, x.d", "word, x.n", "s, x.at", "i, x.i")),
     "MAX_BY(x.n, x.d, 3)", "MIN_BY(x.n, x.d, 2)", "MAX_BY(struct(x.i, x.s), x.d)",
     "COUNT(x.i, x.d)", "COUNT(DISTINCT x.i, x.s)", "COUNT(DISTINCT x.d)", "COUNT(ALL x.i)",
     "MODE(x.i)", "MODE(x.word, TRUE)", "MODE() WITHIN GROUP (ORDER BY x.i)", "MODE() WITHIN GROUP (ORDER BY x.i DESC)",
@@ -71,17 +71,20 @@ CALLS = [
         "APPROX_PERCENTILE(x.$, 0.5)", "PERCENTILE_APPROX(x.$, array(0.1, 0.5, 0.9), 1000)", "MEDIAN(x.$)",
     )),
     "PERCENTILE(x.i, 0.5, x.n)", "PERCENTILE(x.i, 0.3, 2)",
-    "PERCENTILE(make_ym_interval(0, x.i), 0.5)", "MEDIAN(make_ym_interval(0, x.i))", "SUM(x.span)", "AVG(x.span)",
-    "APPROX_PERCENTILE(x.at, 0.5)", "APPROX_PERCENTILE(x.day, 0.5)", "SUM(make_ym_interval(0, x.i))",
-    "AVG(make_ym_interval(0, x.i))", "TRY_SUM(x.span)", "TRY_AVG(x.span)",
+    "CAST(PERCENTILE(make_ym_interval(0, x.i), 0.5) AS STRING)", "CAST(MEDIAN(make_ym_interval(0, x.i)) AS STRING)", "SUM(x.span)", "AVG(x.span)",
+    "APPROX_PERCENTILE(x.at, 0.5)", "APPROX_PERCENTILE(x.day, 0.5)", "CAST(SUM(make_ym_interval(0, x.i)) AS STRING)",
+    "CAST(AVG(make_ym_interval(0, x.i)) AS STRING)", "TRY_SUM(x.span)", "TRY_AVG(x.span)",
     "LISTAGG(x.word)", "STRING_AGG(x.word, ', ')", "LISTAGG(x.word, NULL)", "LISTAGG(x.i, '-')",
-    "LISTAGG(x.word, ',') WITHIN GROUP (ORDER BY x.word)", "LISTAGG(DISTINCT x.word, ',') WITHIN GROUP (ORDER BY x.word DESC)",
+    "LISTAGG(x.word, ',') WITHIN GROUP (ORDER BY x.word)",
+    "LISTAGG(DISTINCT x.word, ',') WITHIN GROUP (ORDER BY x.word DESC)",
     "LISTAGG(x.word, ',') WITHIN GROUP (ORDER BY x.d DESC NULLS FIRST, x.n)", "LISTAGG(x.bin)", "LISTAGG(x.bin, X'2C')",
     "LISTAGG(x.word, ',') WITHIN GROUP (ORDER BY x.i, x.n DESC)",
     "COLLECT_UNION(x.list)", "VECTOR_SUM(x.vec)", "VECTOR_AVG(x.vec)", "APPROX_TOP_K(x.i)", "APPROX_TOP_K(x.i, 1)",
-    "SUM(x.i * 2 + x.n)", "SUM(CASE WHEN x.b THEN x.i END)", "AVG(abs(x.d))", "SUM(x.s)", "AVG(x.s)", "MAX(struct(x.d, x.n))",
+    "SUM(x.i * 2 + x.n)", "SUM(CASE WHEN x.b THEN x.i END)", "AVG(abs(x.d))", "SUM(x.s)", "AVG(x.s)",
+    "MAX(struct(x.d, x.n))", "MEDIAN(x.clock)", "PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY x.clock)", "MAX(x.clock)",
     "SUM(x.i) FILTER (WHERE x.d > 0)", "COUNT(*) FILTER (WHERE x.i > 3)", "AVG(10 / x.i) FILTER (WHERE x.i <> 0)",
-    "MAX_BY(x.i, x.d) FILTER (WHERE x.n <> 8)", "LISTAGG(x.word, ',') WITHIN GROUP (ORDER BY x.n DESC) FILTER (WHERE x.i > 3)",
+    "MAX_BY(x.i, x.d) FILTER (WHERE x.n <> 8)",
+    "LISTAGG(x.word, ',') WITHIN GROUP (ORDER BY x.n DESC) FILTER (WHERE x.i > 3)",
     "COUNT(DISTINCT x.i) FILTER (WHERE x.d IS NOT NULL)", "FIRST(x.i) FILTER (WHERE x.i > 5)",
 ]  # fmt: skip
 
@@ -114,12 +117,14 @@ def plain(value: Any) -> Any:
 def of(call: str, value: Any) -> Any:
     unordered = call.startswith(("COLLECT_SET", "COLLECT_UNION", "APPROX_TOP_K(x.i)")) or "(DISTINCT" in call
     value = plain(value)
+    if call.startswith("LISTAGG(DISTINCT x.i") and value is not None:
+        return sorted(value)
     return sorted(value, key=repr) if unordered and isinstance(value, list) else value
 
 
 def ours(session: SparkSession, calls: list[str]) -> tuple[list[Any], dict[str, Any]]:
     df = session.sql(PATTERN + ", ".join(f"{call} AS c{k}" for k, call in enumerate(calls)))
-    return [field.dataType for field in df.schema.fields[1:]], {row.g: row for row in df.collect()}
+    return [field.dataType.simpleString() for field in df.schema.fields[1:]], {row.g: row for row in df.collect()}
 
 
 def theirs(session: SparkSession, calls: list[str]) -> tuple[list[Any], dict[str, Any]]:
@@ -129,7 +134,7 @@ def theirs(session: SparkSession, calls: list[str]) -> tuple[list[Any], dict[str
         rows = session.table("ev").where(f"g = '{group}' AND kind = 'B'").coalesce(1).sortWithinPartitions("ts")
         frames.append(rows.alias("x").selectExpr(f"'{group}' AS g", *(f"{c} AS c{k}" for k, c in enumerate(calls))))
     df = reduce(DataFrame.unionAll, frames)
-    return [field.dataType for field in df.schema.fields[1:]], {row.g: row for row in df.collect()}
+    return [field.dataType.simpleString() for field in df.schema.fields[1:]], {row.g: row for row in df.collect()}
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
@@ -148,3 +153,85 @@ def test_each_is_what_spark_makes_of_the_same_rows(session: SparkSession, ansi: 
                 if of(call, found[group][k]) != of(call, expected[group][k])
             ]
         assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_none_of_them_is_forgotten(session: SparkSession) -> None:
+    """By Spark's own list of its functions."""
+    catalog = session._jsparkSession.sessionState().catalog()  # type: ignore[attr-defined]
+    jvm: Any = session._jvm
+    identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    classes = jvm.java.lang.Class.forName
+    aggregate = classes("org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction")
+    known = set()
+    for row in session.sql("SHOW SYSTEM FUNCTIONS").collect():
+        if not row[0].isidentifier():
+            continue
+        info = catalog.lookupFunctionInfo(identifier(row[0]))
+        of_windows = info.getGroup() == "window_funcs"
+        if info.getGroup() == "agg_funcs" or (
+            not of_windows and info.getClassName() and aggregate.isAssignableFrom(classes(info.getClassName()))
+        ):
+            known.add(row[0].upper())
+    assert {"SUM", "SCHEMA_OF_VARIANT_AGG", "VECTOR_AVG"} <= known
+    assert known | {"RANGE"} == TABLE.keys() | REFUSED.keys()
+    assert not TABLE.keys() & REFUSED.keys()
+    tried = " ".join(CALLS)
+    assert [name for name in TABLE if f"{name}(" not in tried and name != "RANGE"] == []
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("SUM(x.n * y.n)", [20]), ("COUNT(DISTINCT x.n + y.n)", [4]), ("MAX_BY(x.n, y.n)", [2]),
+        ("CORR(x.n, y.n)", [0.0]), ("SUM(x.n + y.n) FILTER (WHERE x.n < y.n)", [14]), ("RANGE(x.n - y.n)", [3]),
+        ("MEDIAN(x.n * y.n) + COUNT(y)", [6.5]), ("COUNT(x.n, y.n)", [4]),
+        ("LISTAGG(x.n * 10 + y.n, ',') WITHIN GROUP (ORDER BY y.n, x.n DESC)", ["22,12,24,14"]),
+    ],
+)  # fmt: skip
+def test_over_several_variables_every_combination_counts(session: SparkSession, call: str, expected: list[Any]) -> None:
+    sparks.view(session, "two", [("A", 1), ("A", 2), ("B", 2), ("B", 4)], "type STRING, n INT")
+    text = "FROM (SELECT *, row_number() OVER (ORDER BY type, n) AS ts FROM two) AS t PATTERN A+ x ; B+ y ORDER BY ts "
+    rows = session.sql(text + f"AFTER MATCH SKIP PAST LAST ROW RETURN {call} AS found").collect()
+    assert [plain(row.found) for row in rows] == expected
+
+
+WIDE = "FROM wide PATTERN wide+ b ORDER BY ts AFTER MATCH SKIP PAST LAST ROW RETURN "
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize(
+    ("value", "calls"),
+    [
+        ("9223372036854775807L", ("SUM(b.v)", "TRY_SUM(b.v)", "AVG(b.v)", "TRY_AVG(b.v)")),
+        ("-9223372036854775807L", ("SUM(b.v)", "TRY_SUM(b.v)")),
+        ("CAST('" + "9" * 38 + "' AS DECIMAL(38,0))", ("SUM(b.v)", "TRY_SUM(b.v)", "TRY_AVG(b.v)")),
+        ("-12345678901234567890.123456789012345678BD", ("SUM(b.v)", "TRY_SUM(b.v)", "COUNT(b.v)")),
+        ("-0.000000000000000001BD", ("CAST(SUM(CAST(b.v AS DECIMAL(38,18))) AS STRING)", "AVG(b.v)")),
+        ("CAST('9" + "9" * 19 + ".5' AS DECIMAL(38,18))", ("SUM(b.v)", "TRY_SUM(b.v)")),
+        ("'NaN'::DOUBLE", ("SUM(b.v)", "MAX(b.v)", "MODE(b.v)", "COUNT(DISTINCT b.v)", "STDDEV(b.v)")),
+        ("-0.0D", ("SUM(b.v)", "MAX(b.v)", "COUNT(DISTINCT b.v)", "MEDIAN(b.v)")),
+    ],
+)  # fmt: skip
+def test_overflow_is_sparks(session: SparkSession, value: str, calls: tuple[str, ...], ansi: str) -> None:
+    with settings(session, spark__sql__ansi__enabled=ansi):
+        session.sql(f"SELECT id AS ts, {value} AS v FROM range(3)").createOrReplaceTempView("wide")
+        for call in calls:
+            found = [outcome(session, WIDE + call), outcome(session, f"SELECT {call} FROM wide AS b")]
+            assert found[0] == found[1], call
+
+
+def outcome(session: SparkSession, text: str) -> Any:
+    """The only value of a query, or the condition of its error."""
+    try:
+        (row,) = session.sql(text).collect()
+    except PySparkException as error:
+        return error.getCondition()
+    return str(plain(row[0]))
+
+
+def test_what_is_none_of_a_match(session: SparkSession) -> None:
+    for name in REFUSED:
+        with pytest.raises(CersqlError) as raised:
+            cersql.sql(session, PATTERN + f"{name}(x.i)")
+        assert raised.value.condition == "NOT_OF_A_MATCH"
+        assert raised.value.hint
