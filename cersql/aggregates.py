@@ -112,7 +112,7 @@ def _set(p: Parts) -> str:
 
 
 def _union(p: Parts) -> str:
-    return f"array_distinct(flatten({p.known}))"
+    return f"array_distinct(filter(flatten({p.known}), __v -> __v IS NOT NULL))"
 
 
 def _first(p: Parts) -> str:

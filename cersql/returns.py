@@ -435,7 +435,7 @@ class Returns:
         keys = () if _key_is_value(call, aggregate) else call.order
         events = call.function == "COUNT" and [_is_event(nodes[0]) or _is_star(nodes) for nodes in values] == [True]
         parts = Parts(
-            call.function, "", tuple(self._type(nodes) for nodes in values), result,
+            call.function, "", ("int",) if events else tuple(self._type(nodes) for nodes in values), result,
             tuple(self._rendered(nodes, self._constant).text for nodes in options),
             tuple(key.descending for key in call.order), tuple(key.last for key in call.order),
             call.distinct, call.ignore_nulls,
