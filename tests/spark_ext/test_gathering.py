@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import sparks
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import PandasUDFType, pandas_udf
+from pyspark.sql.functions import pandas_udf
 from queries import check_place
 
 import cersql
@@ -32,7 +32,11 @@ def session(spark: SparkSession) -> SparkSession:
         return values * 2
 
     found.udf.register("double_of", double)
-    total = pandas_udf(lambda values: float(values.sum()), "double", PandasUDFType.GROUPED_AGG)  # type: ignore[call-overload]
+
+    @pandas_udf("double")  # type: ignore[call-overload,misc,untyped-decorator]
+    def total(values: pd.Series) -> float:
+        return float(values.sum())
+
     found.udf.register("total_of", total)
     found.sql("CREATE TEMPORARY FUNCTION shifted(x INT, y INT) RETURNS INT RETURN x * 2 + y")
     return found
