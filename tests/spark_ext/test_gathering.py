@@ -68,7 +68,7 @@ SINGLE, LOOP, NUMBERS = (
         # a variable without an event holds
         ("FROM t PATTERN (A a OR C c) WHERE far(a.v, c.v) ORDER BY ts RETURN a.ts, c.ts",
          [(1, None), (5, None), (None, 6)]),
-        ("FROM t PATTERN A a ; C? c ; B{2} b WHERE plus(c.v) > plus(b.v) ORDER BY ts RETURN a.ts, b.ts",
+        ("FROM t PATTERN A a ; C? c ; B{2} b WHERE far(c.v, b.v) ORDER BY ts RETURN a.ts, b.ts",
          [(1, [2, 3]), (1, [2, 4]), (1, [3, 4])]),
         (LOOP + "ORDER BY ts RETURN MAX(plus(b.v)), SUM(double_of(b.v)), SUM(shifted(a.v, b.v)), FIRST(plus(b.v)), "
          "COUNT(b) HAVING SUM(double_of(b.v)) > 10", [(6, 14, 11, 3, 2), (6, 14, 11, 3, 3)]),
