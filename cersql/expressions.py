@@ -275,7 +275,7 @@ class _Reader:
 
     def call(self, token: Token) -> Node:
         inner = self.inside(1)
-        quantified = bool(inner) and inner[0].upper in ("DISTINCT", "ALL") and len(inner) > 1
+        quantified = len(inner) > 1 and inner[0].upper in ("DISTINCT", "ALL") and inner[1].text not in (".", "[", ",")
         distinct = quantified and inner[0].upper == "DISTINCT"
         inner, ignored = _without_nulls(inner[1:] if quantified else inner)
         arguments = self.inner_nodes(inner)
