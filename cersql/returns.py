@@ -625,7 +625,7 @@ def _apart(call: Call, aggregate: Aggregate) -> tuple[list[tuple[Node, ...]], li
 
 def _struct(fields: Mapping[str, Sql]) -> Sql:
     """named_struct(…) of SQL that keeps its places."""
-    pieces = []
+    pieces: list[tuple[str, int, bool]] = []
     for k, (name, sql) in enumerate(fields.items()):
         pieces += sql.wrapped(f"{', ' if k else 'named_struct('}'{name}', ", "").pieces
     return Sql(tuple(pieces)).wrapped("", ")")

@@ -51,6 +51,7 @@ def one_row_each(text: str, matches: DataFrame, rows: DataFrame, outputs: Sequen
         for sql in outputs:
             if _plan_above(analyzed(matches.selectExpr("*", sql.text))) != expected:
                 raise several_rows(sql).at(text)
+        raise several_rows(outputs[0]).at(text)
     return rows
 
 
@@ -67,11 +68,12 @@ def _plan_above(frame: DataFrame) -> list[str]:
 
 def _chain(frame: DataFrame) -> Iterator[str]:
     """The names of a plan's nodes from the top, the first child of each."""
-    if not hasattr(frame, "_jdf"):
-        shown = frame._explain_string(mode="extended").split("== Analyzed Logical Plan ==")[-1]
+    made: Any = frame
+    if not hasattr(made, "_jdf"):
+        shown = made._explain_string(mode="extended").split("== Analyzed Logical Plan ==")[-1]
         yield from re.findall(r"^[ +-]*(\w+)", shown.split("== Optimized")[0].partition("\n")[2], re.MULTILINE)
         return
-    plan: Any = frame._jdf.queryExecution().analyzed()
+    plan = made._jdf.queryExecution().analyzed()
     while True:
         yield plan.nodeName()
         if plan.children().isEmpty():

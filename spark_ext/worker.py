@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from runtime.arrays import AnyArray
 from runtime.errors import CersqlError, InternalError
 from runtime.partition import run
 from runtime.rivals import chosen
@@ -55,12 +56,12 @@ def gathered_rows(n: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
     yield from _gathered(n, held)
 
 
-def _first_rows(rows: pa.RecordBatch | pa.Table) -> np.ndarray:
+def _first_rows(rows: pa.RecordBatch | pa.Table) -> AnyArray:
     return np.flatnonzero(_places(rows) == 0)
 
 
-def _places(rows: pa.RecordBatch | pa.Table) -> np.ndarray:
-    places: np.ndarray = rows.column(0).fill_null(0).to_numpy(zero_copy_only=False)
+def _places(rows: pa.RecordBatch | pa.Table) -> AnyArray:
+    places: AnyArray = rows.column(0).fill_null(0).to_numpy(zero_copy_only=False)
     return places
 
 
