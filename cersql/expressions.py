@@ -292,12 +292,12 @@ class _Reader:
         span = Span(token.start, self.toks[self.at - 1].end)
         return Call(token.upper, arguments, distinct, column, span, column_span, order, where, ignored)
 
-    def inside(self, ahead: int) -> Sequence[Token]:
+    def inside(self, ahead: int) -> list[Token]:
         """What stands in the parentheses that open so far ahead; reads on behind them."""
         start = self.at + ahead
         end = closing(self.toks, start)
         self.at = end + 1
-        return self.toks[start + 1 : end]
+        return list(self.toks[start + 1 : end])
 
     def inner_nodes(self, toks: Sequence[Token]) -> tuple[Node, ...]:
         return tuple(_Reader(self.text, toks, self.variable, self.others).nodes())
@@ -351,7 +351,7 @@ class _Reader:
         return Ref(variable, index, column, span, column_span, None, written)
 
 
-def _without_nulls(toks: Sequence[Token]) -> tuple[Sequence[Token], bool]:
+def _without_nulls(toks: list[Token]) -> tuple[list[Token], bool]:
     """The tokens without IGNORE NULLS or RESPECT NULLS at their end, and whether it is the first."""
     words = [token.upper for token in toks[-2:]]
     if len(toks) > 2 and words[-1] == "NULLS" and words[0] in ("IGNORE", "RESPECT"):
