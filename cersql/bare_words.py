@@ -23,7 +23,8 @@ _AROUND = frozenset("AND OR NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN CASE WHEN 
 def check(query: syntax.Query, bound: Query, case_sensitive: bool) -> None:
     """Raises for the first one. The query has been bound, so all names of columns in it are right."""
     scope = Scope(collect(query.pattern, case_sensitive), case_sensitive)
-    known = Names([*(column.name for column in bound.columns), *BOUNDS, *TIMEOUTS], case_sensitive)
+    given = (output.name for output in bound.outputs if output.name is not None)
+    known = Names([*(column.name for column in bound.columns), *given, *BOUNDS, *TIMEOUTS], case_sensitive)
     for place, variable in _expressions(query, scope):
         for name, span in _words(query.text, place, variable, scope.fold):
             if name not in known and name.upper() not in NILADIC:
@@ -65,7 +66,8 @@ def _words(
 def _among(text: str, nodes: Sequence[Node], fold: Callable[[str], str]) -> Iterator[tuple[str, Span]]:
     for i, node in enumerate(nodes):
         if isinstance(node, Call):
-            yield from _among(text, node.arguments, fold)
+            for inner in (node.arguments, *(key.nodes for key in node.order), node.where):
+                yield from _among(text, inner, fold)
         elif isinstance(node, Ref) and node.condition is not None:
             yield from _words(text, node.condition.span, _none, fold)
         elif isinstance(node, Bare) and len(node.names) == 1 and _is_operand(nodes, i):

@@ -81,10 +81,11 @@ class _Binder:
         agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in by))
         self.conditions.agreed = agreed
         returns = Returns(
-            self.conditions, variables, by, self.catalog.type_of, chosen.timeouts, agreed,
+            self.conditions, variables, by, self.catalog, chosen.timeouts, agreed,
             always_bound(formula),
         )  # fmt: skip
         on_match = tuple(returns.condition(clause) for clause in translator.on_match)
+        n_gathered = len(returns.gathered)
         for own in self._held(returns, variables):  # they decide ties, too
             self.conditions.reads.update(own)
         outputs = tuple(returns.outputs(query.returns))
@@ -116,6 +117,9 @@ class _Binder:
             marks=tuple(v.mark for v in variables if not v.mark.startswith("@") or v.mark in labelled),
             on_match=on_match,
             having=having,
+            gathered=tuple(returns.gathered),
+            gathered_on_match=n_gathered,
+            computed=tuple(sorted(returns.wanted)),
             limit=query.limit,
             uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),

@@ -76,6 +76,10 @@ class BindError(CersqlError):
         "AMBIGUOUS_VARIABLE": Condition("42702", "{name} could be the variable {alias} or all events of type {type}."),
         "ALIAS_IS_TYPE": Condition("42712", "The variable {name} looks like the event type {type}."),
         "SAME_NAME": Condition("42712", "The types {name} and {other} would give two columns of one name."),
+        "AMBIGUOUS_NAME": Condition("42702", "{name} could be {one} or {other}."),
+        "AGGREGATE_ARGUMENTS": Condition("42605", "{function} is not called with so many arguments."),
+        "NOT_OF_A_MATCH": Condition("0A000", "{function} cannot be computed over the events of one match."),
+        "ONE_ROW": Condition("0A000", "{construct} cannot stand here, where each match is one row."),
         "COLUMN_CLASH": Condition(
             "42711", "RETURN * would have two columns of one name, for {other_kind} {other} and for {kind} {name}."
         ),

@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cersql.aggregates import REFUSED, TABLE
 from cersql.errors import ParseError
-from cersql.lexer import CLOSING, OPENING, Token, strip_quotes, tokens
+from cersql.lexer import CLOSING, OPENING, Token, split, strip_quotes, tokens
 from cersql.syntax import Text
 from cersql.windows import UNITS
 from planner.sql import Sql
 from runtime.errors import Span
 
-AGGREGATES = frozenset({
-    "COUNT", "SUM", "AVG", "MEAN", "MIN", "MAX", "RANGE", "COLLECT_LIST", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "STD",
-    "VARIANCE", "VAR_POP", "VAR_SAMP",
-})  # fmt: skip
+AGGREGATES = TABLE.keys() | REFUSED.keys()
 PICKS = frozenset({"FIRST", "LAST"})
 NEIGHBOURS = frozenset({"PREV", "NEXT", "INCREASING", "DECREASING"})
 SPECIAL = AGGREGATES | PICKS | NEIGHBOURS
@@ -68,8 +66,18 @@ class Bare:
 
 
 @dataclass(frozen=True)
+class SortKey:
+    """A key of WITHIN GROUP (ORDER BY …); `last`: NULLs come last."""
+
+    nodes: tuple[Node, ...]
+    descending: bool
+    last: bool
+
+
+@dataclass(frozen=True)
 class Call:
-    """One of SPECIAL; `distinct` as in COUNT(DISTINCT x.a); `column` as in FIRST(x).a."""
+    """One of SPECIAL; `distinct` as in COUNT(DISTINCT x.a); `column` as in FIRST(x).a. `order`, `where` and
+    `ignore_nulls`: WITHIN GROUP (ORDER BY …), FILTER (WHERE …) and IGNORE NULLS after it."""
 
     function: str
     arguments: tuple[Node, ...]
@@ -77,6 +85,14 @@ class Call:
     column: str | None
     span: Span
     column_span: Span | None = None
+    order: tuple[SortKey, ...] = ()
+    where: tuple[Node, ...] = ()
+    ignore_nulls: bool = False
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes inside it, in the order in which they are written."""
+        return (*self.arguments, *(node for key in self.order for node in key.nodes), *self.where)
 
 
 @dataclass(frozen=True)
@@ -216,7 +232,7 @@ class _Reader:
         if self.peek(-1) == "." or token in self.others:
             return self.word(inert=True)
         if self.peek(1) == "(":
-            return self.call(token) if token.upper in SPECIAL else self.word()
+            return self.call(token) if self.is_special(token) else self.word()
         if self.is_keyword(token):
             self.cases += (token.upper == "CASE") - (token.upper == "END")
             return self.word()
@@ -224,6 +240,10 @@ class _Reader:
             return self.word(inert=True)
         known = self.variable(strip_quotes(token.text))
         return self.bare() if known is None else self.reference(known)
+
+    def is_special(self, token: Token) -> bool:
+        """Is it a call of ours? `LIKE ANY ('a%', 'b%')` is none."""
+        return token.upper in SPECIAL and self.peek(-1) not in ("LIKE", "ILIKE")
 
     def is_function(self) -> bool:
         """`catalog.schema.f(`: no column is followed by a parenthesis."""
@@ -259,15 +279,43 @@ class _Reader:
         return Word(self.toks[self.at - 1], inert)
 
     def call(self, token: Token) -> Node:
-        start, end = self.at + 1, closing(self.toks, self.at + 1)
-        inner = self.toks[start + 1 : end]
-        distinct = bool(inner) and inner[0].upper == "DISTINCT"
-        reader = _Reader(self.text, inner[1:] if distinct else inner, self.variable, self.others)
-        arguments = tuple(reader.nodes())
-        self.at = end + 1
+        inner = self.inside(1)
+        quantified = len(inner) > 1 and inner[0].upper in ("DISTINCT", "ALL") and inner[1].text not in (".", "[", ",")
+        distinct = quantified and inner[0].upper == "DISTINCT"
+        inner, ignored = _without_nulls(inner[1:] if quantified else inner)
+        arguments = self.inner_nodes(inner)
+        order: tuple[SortKey, ...] = ()
+        where: tuple[Node, ...] = ()
+        if (self.peek(), self.peek(1), self.peek(2)) == ("WITHIN", "GROUP", "("):
+            order = tuple(self.sort_key(key) for key in split(self.inside(2)[2:]) if key)
+        if (self.peek(), self.peek(1), self.peek(2)) == ("FILTER", "(", "WHERE"):
+            where = self.inner_nodes(self.inside(1)[1:])
+        if self.peek() in ("IGNORE", "RESPECT") and self.peek(1) == "NULLS":
+            ignored = self.peek() == "IGNORE"
+            self.at += 2
         column, column_span = self.column()
         span = Span(token.start, self.toks[self.at - 1].end)
-        return Call(token.upper, arguments, distinct, column, span, column_span)
+        return Call(token.upper, arguments, distinct, column, span, column_span, order, where, ignored)
+
+    def inside(self, ahead: int) -> list[Token]:
+        """What stands in the parentheses that open so far ahead; reads on behind them."""
+        start = self.at + ahead
+        end = closing(self.toks, start)
+        self.at = end + 1
+        return list(self.toks[start + 1 : end])
+
+    def inner_nodes(self, toks: Sequence[Token]) -> tuple[Node, ...]:
+        return tuple(_Reader(self.text, toks, self.variable, self.others).nodes())
+
+    def sort_key(self, toks: Sequence[Token]) -> SortKey:
+        words = [token.upper for token in toks]
+        last: bool | None = None
+        if words[-2:-1] == ["NULLS"] and words[-1] in ("FIRST", "LAST"):
+            last = words[-1] == "LAST"
+            toks, words = toks[:-2], words[:-2]
+        descending = words[-1:] == ["DESC"]
+        nodes = self.inner_nodes(toks[:-1] if words[-1:] in (["DESC"], ["ASC"]) else toks)
+        return SortKey(nodes, descending, descending if last is None else last)
 
     def column(self) -> tuple[str | None, Span | None]:
         """`.name` or `.*` here, if it stands here."""
@@ -308,6 +356,14 @@ class _Reader:
         return Ref(variable, index, column, span, column_span, None, written)
 
 
+def _without_nulls(toks: list[Token]) -> tuple[list[Token], bool]:
+    """The tokens without IGNORE NULLS or RESPECT NULLS at their end, and whether it is the first."""
+    words = [token.upper for token in toks[-2:]]
+    if len(toks) > 2 and words[-1] == "NULLS" and words[0] in ("IGNORE", "RESPECT"):
+        return toks[:-2], words[0] == "IGNORE"
+    return toks, False
+
+
 _INDICES: Mapping[str, str | None] = {"": None, "i": None, "i-1": "previous", "i+1": "next"}
 
 
@@ -336,7 +392,7 @@ def walk(nodes: Sequence[Node]) -> Iterator[Node]:
     for node in nodes:
         yield node
         if isinstance(node, Call):
-            yield from walk(node.arguments)
+            yield from walk(node.nodes)
 
 
 def rendered(

@@ -2,32 +2,40 @@
 
 A match comes out of the engine as one row: the partition columns, its start and end, its size, and for each variable a
 struct (if it can hold one event only) or an array of structs. What the user wrote is put on top of that, so every
-function, type and overflow is Spark's own. Aggregates over a variable become array expressions.
+function, type and overflow is Spark's own. Aggregates over a variable become array expressions (cersql/aggregates.py).
+
+What Spark takes in no lambda (Python and SQL UDFs, subqueries) is computed on one row for each combination of events,
+and gathered into an array again (`Gathered`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from cersql.aggregates import REFUSED, TABLE, Aggregate, Parts
 from cersql.booleans import OrOf
 from cersql.conditions import Conditions, any_of, free_variables
 from cersql.errors import BindError
-from cersql.expressions import AGGREGATES, PICKS, Bare, Call, Node, Ref, Word, read, rendered, walk
+from cersql.expressions import NEIGHBOURS, PICKS, Bare, Call, Node, Ref, Word, read, rendered, walk
 from cersql.lexer import CLOSING, OPENING
-from cersql.scope import Names, display, unknown_variable
+from cersql.scope import ExpressionTypes, Names, display, unknown_variable
 from cersql.syntax import ReturnItem, Text
 from planner.query import (
     END_COLUMN,
     REACHED_COLUMN,
+    ROW_COLUMN,
     SIZE_COLUMN,
     START_COLUMN,
     STATUS_COLUMN,
     Column,
+    Gathered,
     Output,
     Variable,
+    gathered_column,
     key_column,
+    output_column,
     variable_column,
 )
 from planner.sql import Sql, quote
@@ -35,7 +43,8 @@ from runtime.errors import Span
 
 BOUNDS = {"match_start": START_COLUMN, "match_end": END_COLUMN}
 TIMEOUTS = {"match_status": STATUS_COLUMN, "match_reached": REACHED_COLUMN}
-UNSUPPORTED = AGGREGATES - {"COUNT", "SUM", "AVG", "MEAN", "MIN", "MAX", "RANGE", "COLLECT_LIST"}
+# Functions that make several rows of one; a window function is known by its OVER.
+GENERATORS = frozenset("EXPLODE EXPLODE_OUTER POSEXPLODE POSEXPLODE_OUTER INLINE INLINE_OUTER STACK JSON_TUPLE".split())
 
 
 @dataclass
@@ -45,13 +54,17 @@ class Returns:
     conditions: Conditions
     variables: tuple[Variable, ...]
     partition_by: tuple[str, ...]
-    type_of: Callable[[str, Sequence[Column]], str]
+    types: ExpressionTypes
     timeouts: bool = False
     agreed: tuple[str, ...] = ()  # columns on which all events of a match agree
     present: frozenset[str] = frozenset()  # the variables of which every match has an event
     used: dict[str, set[str]] = field(default_factory=dict)
     uses_size: bool = False
     shadows: int = 0
+    gathered: list[Gathered] = field(default_factory=list)  # in the order in which they are computed
+    named: dict[str, list[int]] = field(default_factory=dict)  # folded names that RETURN gives: the outputs
+    result: list[Output] = field(default_factory=list)
+    wanted: set[int] = field(default_factory=set)  # the outputs that HAVING reads
 
     @property
     def text(self) -> str:
@@ -64,13 +77,29 @@ class Returns:
 
     # ------------------------------------------------------------ items
 
-    def outputs(self, items: Sequence[ReturnItem]) -> Iterator[Output]:
-        """The columns of the result."""
+    def outputs(self, items: Sequence[ReturnItem]) -> list[Output]:
+        """The columns of the result. WITH TIMEOUTS they always say how each row ended."""
+        found = list(self._items(items))
+        fold = self.conditions.scope.fold
+        if self.timeouts and not any(item.star for item in items):
+            told = " ".join(output.sql.text for output in found)
+            for name, column in TIMEOUTS.items():
+                if column not in told and not any(output.name and fold(output.name) == name for output in found):
+                    at = items[-1].expression.span.end
+                    found.append(Output(Sql(((quote(column), at, False),)), name, name))
+        for i, output in enumerate(found):
+            if output.name is not None:
+                self.named.setdefault(fold(output.name), []).append(i)
+        self.result = found
+        return found
+
+    def _items(self, items: Sequence[ReturnItem]) -> Iterator[Output]:
         for item in items:
             if item.star:
                 yield from self._star(item.expression.span)
                 continue
             nodes = self._nodes(item.expression)
+            _refuse_several_rows(nodes)
             only = nodes[0] if len(nodes) == 1 else None
             if isinstance(only, Ref | Call) and only.column == "*":
                 if item.alias is not None:
@@ -84,34 +113,85 @@ class Returns:
             yield Output(self.lower(nodes, item.expression.span), name, self._for_naming(nodes, item.expression.span))
 
     def condition(self, clause: OrOf) -> Sql:
-        """An OR on the whole match: for every choice of one event for each variable outside the aggregates."""
-        bound: dict[str, str] = {}
-        for mark in dict.fromkeys(mark for part, _ in clause for mark in free_variables(part.nodes)):
-            self.shadows += 1
-            bound[mark] = f"__e{self.shadows}"
+        """An OR on the whole match: for every choice of one event for each variable outside the aggregates.
 
-        def replace(node: Node) -> str | None:
-            if not isinstance(node, Ref) or isinstance(node.index, int):
-                return self._replace(node)
-            if node.condition is not None:
-                raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="x[condition] beside an aggregate")
-            column, span = self.conditions.named_column(node)
-            return f"{bound[node.variable]}.{self._field(self._variable(node), column, span)}"
+        A variable that can hold one event only is read as it is, and the OR holds where it holds none.
+        """
+        free = dict.fromkeys(mark for part, _ in clause for mark in free_variables(part.nodes))
+        variables = [variable for variable in self.variables if variable.mark in free]
+        expressions = [part.nodes for part, _ in clause]
 
-        sides = [rendered(self.text, part.nodes, replace) for part, _ in clause]
-        holds = any_of([
-            sql if positive else sql.wrapped("NOT (", ")") for sql, (_, positive) in zip(sides, clause, strict=True)
-        ])  # fmt: skip
-        if not bound:
-            return holds
-        holds = holds.wrapped("coalesce(", ", FALSE)")
-        for variable in self.variables:
-            if variable.mark in bound:
-                holds = holds.wrapped(f"forall({self._list(variable)}, {bound[variable.mark]} -> ", ")")
+        def text(name: Callable[[Variable], str]) -> Sql:
+            def element(node: Node) -> str | None:
+                if not isinstance(node, Ref) or isinstance(node.index, int):
+                    return self._replace(node)
+                if node.condition is not None:
+                    raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="x[condition] beside an aggregate")
+                column, span = self.conditions.named_column(node)
+                variable = self._variable(node)
+                return f"{name(variable)}.{self._field(variable, column, span)}"
+
+            sides = [(rendered(self.text, part.nodes, element), positive) for part, positive in clause]
+            holds = any_of([sql if positive else sql.wrapped("NOT (", ")") for sql, positive in sides])
+            return holds.wrapped("coalesce(", ", FALSE)") if variables else holds
+
+        many = [variable for variable in variables if not variable.single]
+        if not many:
+            holds = text(self._column)
+        elif self._in_lambda(expressions):
+            names = self._shadows(many)
+            holds = text(lambda v: names.get(v.mark) or self._column(v))
+            for variable in many:
+                holds = holds.wrapped(f"forall({self._list(variable)}, {names[variable.mark]} -> ", ")")
+        else:
+            array = self._gather(many, lambda names: text(lambda v: names.get(v.mark) or self._column(v)), expressions)
+            holds = Sql(((f"forall({array}, __v -> __v)", clause[0][0].span.start, False),))
+        for variable in variables:
+            if variable.single and variable.mark not in self.present:
+                holds = holds.wrapped(f"({self._column(variable)} IS NULL OR ", ")")
         return holds
 
     def having(self, condition: Text) -> Sql:
-        return self.lower(self._nodes(condition), condition.span)
+        """A condition on a match. It knows the names that RETURN gives, too, where they mean nothing else."""
+        nodes = self._nodes(condition)
+        _refuse_several_rows(nodes)
+
+        def replace(node: Node) -> str | None:
+            if isinstance(node, Bare):
+                return self._named(node) or self._bare(node)
+            if isinstance(node, Ref) and node.column is None and node.index is None and node.condition is None:
+                self._refuse_two_meanings(node)
+            return self._replace(node)
+
+        return rendered(self.text, nodes, replace, condition.span)
+
+    def _named(self, node: Bare) -> str | None:
+        """A column of RETURN, if the name means nothing else for the whole match."""
+        found = self.named.get(self.conditions.scope.fold(node.names[0]), [])
+        if not found or self._means_of_match(node):
+            return None
+        if len(found) > 1:
+            raise BindError(
+                "AMBIGUOUS_NAME", span=node.first, name=node.names[0], one="one column of RETURN", other="another",
+                hint="Give one of them another name with AS.",
+            )  # fmt: skip
+        self.wanted.add(found[0])
+        return ".".join([quote(output_column(found[0])), *(quote(part) for part in node.names[1:])])
+
+    def _means_of_match(self, node: Bare) -> bool:
+        scope = self.conditions.scope
+        own = [*self.of_match, *self.partition_by, *self.agreed]
+        return node.names[0] in Names(own, scope.case_sensitive)
+
+    def _refuse_two_meanings(self, ref: Ref) -> None:
+        """`COUNT(b) AS b … HAVING b > 1`: the events of b, or the number of them?"""
+        variable = self._variable(ref)
+        for i in self.named.get(self.conditions.scope.fold(ref.written), []):
+            if self.result[i].sql.text != self._column(variable):
+                raise BindError(
+                    "AMBIGUOUS_NAME", span=ref.span, name=ref.written, one=f"the events of {variable.name}",
+                    other="a column of RETURN", hint="Give the column another name with AS.",
+                )  # fmt: skip
 
     def _nodes(self, text: Text) -> tuple[Node, ...]:
         scope = self.conditions.scope
@@ -123,11 +203,6 @@ class Returns:
         for node in walk(nodes):
             if isinstance(node, Ref):
                 self.conditions.check_ref(node, marks)
-        for before, node in pairwise(nodes):
-            if isinstance(before, Call) and isinstance(node, Word) and node.token.upper in ("OVER", "FILTER"):
-                raise BindError(
-                    "NOT_SUPPORTED_YET", span=node.span, construct=f"{node.token.upper} after {before.function}(…)"
-                )
         return nodes
 
     def _star(self, span: Span) -> Iterator[Output]:
@@ -195,6 +270,8 @@ class Returns:
             if isinstance(node, Ref):
                 name = quote(display(node.variable))
                 return name if node.column is None else f"{name}.{quote(node.column)}"
+            if isinstance(node, Call) and (node.order or node.where or node.ignore_nulls):
+                return rendered(self.text, node.nodes, plain, node.span).text
             if isinstance(node, Call) and node.arguments:
                 inner = rendered(self.text, node.arguments, plain, None).text
                 picked = f".{quote(node.column)}" if node.column else ""
@@ -295,31 +372,40 @@ class Returns:
     # ------------------------------------------------------------ calls
 
     def _call(self, call: Call) -> str:
-        if call.function in PICKS:
-            return self._pick(call)
-        if call.function in UNSUPPORTED or call.function not in AGGREGATES:
+        if call.function in NEIGHBOURS:
             construct = f"{call.function} over the events of a match"
             raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=construct)
+        if call.function in REFUSED:
+            raise BindError("NOT_OF_A_MATCH", span=call.span, function=call.function, hint=REFUSED[call.function])
+        refs = [node for node in call.nodes if isinstance(node, Ref)]
+        plain = (
+            not (call.order or call.where or call.ignore_nulls or call.distinct) and len(_split(call.arguments)) == 1
+        )
+        if call.function in PICKS and len({ref.variable for ref in refs}) > 1:
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=call.span, construct=f"{call.function} over several variables",
+                hint="Name one variable inside it.",
+            )  # fmt: skip
+        if call.function in PICKS and plain:
+            return self._pick(call)
         if call.column is not None:
             inner = rendered(self.text, call.arguments, lambda node: None).text
             raise BindError(
                 "EVENT_NOT_VALUE", span=call.span, name=f"{call.function}({inner})",
                 hint=f"Write {call.function}({inner}.{call.column}).",
             )  # fmt: skip
-        if any(isinstance(node, Word) and node.upper == "," for node in _outermost(call.arguments)):
-            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=f"{call.function} of several arguments")
-        if not any(isinstance(node, Ref) for node in call.arguments):
+        if not refs:
             return self._of_no_variable(call)
-        if call.function == "COUNT" and len(call.arguments) == 1 and _is_event(call.arguments[0]) and not call.distinct:
+        if call.function == "COUNT" and plain and _is_event(call.arguments[0]):
             ref = call.arguments[0]
             assert isinstance(ref, Ref)
             return f"CAST(size({self._list(self._variable(ref))}) AS BIGINT)"
-        return self._aggregate(call)
+        return self._aggregate(call, TABLE[call.function])
 
     def _of_no_variable(self, call: Call) -> str:
         """COUNT(*) and COUNT(1) are the number of events of the match."""
         words = [node.token for node in call.arguments if isinstance(node, Word)]
-        constant = len(call.arguments) == len(words) == 1 and (words[0].text == "*" or words[0].kind == "number")
+        constant = len(call.nodes) == len(words) == 1 and (words[0].text == "*" or words[0].kind == "number")
         if call.function == "COUNT" and constant and not call.distinct:
             self.uses_size = True
             return f"CAST({quote(SIZE_COLUMN)} AS BIGINT)"
@@ -330,7 +416,7 @@ class Returns:
         refs = [node for node in call.arguments if isinstance(node, Ref)]
         if not refs:
             raise self._no_variable(call)
-        variable = self._single_variable(call, refs)
+        variable = self._variable(refs[0])
         at = "0" if call.function == "FIRST" else f"size({self._list(variable)}) - 1"
         event = f"get({self._list(variable)}, {at})"
         if len(call.arguments) == 1 and _is_event(call.arguments[0]):
@@ -338,146 +424,249 @@ class Returns:
                 self._whole(variable)
                 return event
             return f"{event}.{self._field(variable, call.column, call.column_span or call.span)}"
-        values = self._values(call.arguments, [variable])
+        values = self._values([variable], [call.arguments], lambda element: self._rendered(call.arguments, element))
         at = "0" if call.function == "FIRST" else f"size({values}) - 1"
         return f"get({values}, {at})"
 
-    def _single_variable(self, call: Call, refs: Sequence[Ref]) -> Variable:
-        variables = list(dict.fromkeys(self._variable(ref) for ref in refs))
-        if len(variables) != 1:
-            raise BindError(
-                "NOT_SUPPORTED_YET", span=call.span, construct=f"{call.function} over several variables",
-                hint="Name one variable inside it.",
-            )  # fmt: skip
-        return variables[0]
+    def _aggregate(self, call: Call, aggregate: Aggregate) -> str:
+        """An aggregate over every combination of one event of each variable in it."""
+        values, options = _apart(call, aggregate)
+        result = "double" if call.function == "RANGE" else self._checked_type(call)
+        if len(values) < (aggregate.values or 1) or len(options) > aggregate.options or not all(values):
+            raise BindError("AGGREGATE_ARGUMENTS", span=call.span, function=call.function)
+        keys = () if _key_is_value(call, aggregate) else call.order
+        events = call.function == "COUNT" and [_is_event(nodes[0]) or _is_star(nodes) for nodes in values] == [True]
+        parts = Parts(
+            call.function, "", ("int",) if events else tuple(self._type(nodes) for nodes in values), result,
+            tuple(self._rendered(nodes, self._constant).text for nodes in options),
+            tuple(key.descending for key in call.order), tuple(key.last for key in call.order),
+            call.distinct, call.ignore_nulls,
+        )  # fmt: skip
 
-    def _values(self, arguments: Sequence[Node], variables: Sequence[Variable]) -> str:
-        """An array of the argument's values: one for every combination of one event of each variable."""
+        def element(ref: Callable[[Node], str | None]) -> Sql:
+            one = Sql((("1", call.span.start, False),))
+            named = {f"v{k}": one if events else self._rendered(nodes, ref) for k, nodes in enumerate(values, 1)}
+            named |= {f"k{k}": self._rendered(key.nodes, ref) for k, key in enumerate(keys, 1)}
+            value = _struct(named) if parts.structs else named["v1"]
+            if not call.where:
+                return value
+            test = self._rendered(call.where, ref)
+            inner = value if parts.structs else _struct({"v": value})
+            return Sql((*test.wrapped("IF(", ", ").pieces, *inner.wrapped("", ", NULL)").pieces))
+
+        for node in call.nodes:
+            if not (events and node in call.arguments):
+                self._check_argument(node)
+        variables = list(dict.fromkeys(self._variable(node) for node in call.nodes if isinstance(node, Ref)))
+        read = [*([] if events else values), *(key.nodes for key in keys), call.where]
+        rows = self._values(variables, read, element)
+        if call.where:
+            rows = f"filter({rows}, __f -> __f IS NOT NULL)"
+            rows = rows if parts.structs else f"transform({rows}, __f -> __f.v)"
+        return aggregate.build(replace(parts, rows=rows))
+
+    def _check_argument(self, node: Node) -> None:
+        """What cannot stand inside an aggregate."""
+        if isinstance(node, Call):
+            raise _inside_another(node)
+        if isinstance(node, Ref) and node.index is not None:
+            shown = self.text[node.span.start : node.span.end]
+            construct = f"{shown}, one event, inside an aggregate"
+            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
+        if isinstance(node, Ref):
+            self.conditions.named_column(node)
+
+    def _rendered(self, nodes: Sequence[Node], replace: Callable[[Node], str | None]) -> Sql:
+        return rendered(self.text, nodes, replace)
+
+    def _constant(self, node: Node) -> str | None:
+        return self._bare(node) if isinstance(node, Bare) else None
+
+    # ------------------------------------------------------------ one value for every combination of events
+
+    def _values(
+        self, variables: Sequence[Variable], expressions: Sequence[Sequence[Node]],
+        value: Callable[[Callable[[Node], str | None]], Sql],
+    ) -> str:  # fmt: skip
+        """An array of `value`s, one for every combination of one event of each variable. `value` is given what an
+        event's columns are called, and `expressions` are what it is made of."""
+
+        def element(names: Mapping[str, str]) -> Sql:
+            def column(node: Node) -> str | None:
+                self._check_argument(node)
+                if not isinstance(node, Ref):
+                    return self._bare(node) if isinstance(node, Bare) else None
+                name, span = self.conditions.named_column(node)
+                return f"{names[node.variable]}.{self._field(self._variable(node), name, span)}"
+
+            return value(column)
+
+        if not self._in_lambda(expressions):
+            return self._gather(variables, element, expressions)
+        names = self._shadows(variables)
+        return self._combined(variables, names, element(names).text)
+
+    def _shadows(self, variables: Sequence[Variable]) -> dict[str, str]:
+        """A name for one event of each variable."""
         names = {}
         for variable in variables:
             self.shadows += 1
             names[variable.mark] = f"__e{self.shadows}"
+        return names
 
-        def element(node: Node) -> str | None:
-            if isinstance(node, Call):
-                raise _inside_another(node)
-            if not isinstance(node, Ref):
-                return self._bare(node) if isinstance(node, Bare) else None
-            if node.index is not None:
-                shown = self.text[node.span.start : node.span.end]
-                construct = f"{shown}, one event, inside an aggregate"
-                raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
-            column, span = self.conditions.named_column(node)
-            return f"{names[node.variable]}.{self._field(self._variable(node), column, span)}"
-
-        value = rendered(self.text, arguments, element).text
+    def _combined(self, variables: Sequence[Variable], names: Mapping[str, str], value: str) -> str:
+        """An array of the values of an expression over events that are called like this."""
         for depth, variable in enumerate(reversed(variables)):
             value = f"transform({self._list(variable)}, {names[variable.mark]} -> {value})"
             if depth:
                 value = f"flatten({value})"
         return value
 
-    def _aggregate(self, call: Call) -> str:
-        refs = [node for node in call.arguments if isinstance(node, Ref)]
-        variables = list(dict.fromkeys(self._variable(ref) for ref in refs))
-        values = f"filter({self._values(call.arguments, variables)}, __v -> __v IS NOT NULL)"
-        if call.distinct:
-            values = f"array_distinct({values})"
-        match call.function:
-            case "COUNT":
-                return f"CAST(size({values}) AS BIGINT)"
-            case "MIN" | "MAX":
-                return f"array_{call.function.lower()}({values})"
-            case "RANGE":
-                return f"(array_max({values}) - array_min({values}))"
-            case "COLLECT_LIST":
-                return values
-        return fold(call.function, values, self._element_type(call.arguments))
+    def _gather(
+        self, variables: Sequence[Variable], value: Callable[[Mapping[str, str]], Sql],
+        expressions: Sequence[Sequence[Node]],
+    ) -> str:  # fmt: skip
+        """The same array, as a column that is computed row by row before."""
+        for nodes in expressions:
+            for node in _subqueries(nodes):
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=node.span, construct="IN (SELECT …) about each event of a match",
+                    hint="Compute it in the source: FROM (SELECT *, x IN (SELECT …) AS found FROM t) AS t.",
+                )  # fmt: skip
+        # The same names for the same variables: what is asked of the same combinations is computed together.
+        names = {variable.mark: f"__g{self.variables.index(variable)}" for variable in variables}
+        struct = ", ".join(f"'{name}', {name}" for name in names.values())
+        sql = value({mark: f"{ROW_COLUMN}.{name}" for mark, name in names.items()})
+        combinations = self._combined(variables, names, f"named_struct({struct})")
+        column = gathered_column(len(self.gathered))
+        self.gathered.append(Gathered(column, combinations, sql))
+        return quote(column)
 
-    def _element_type(self, arguments: Sequence[Node]) -> str:
-        """Spark's type of an aggregate's argument."""
+    # ------------------------------------------------------------ what Spark says
+
+    def _columns_read(self, nodes: Iterable[Node], name: str = "") -> tuple[Callable[[Node], str | None], list[Column]]:
+        """References as columns of one row (after `name`), and these columns."""
         used: dict[str, Column] = {}
+        for node in nodes:
+            read: Column | None = None
+            if isinstance(node, Ref) and node.column not in (None, "*"):
+                read = self.conditions.row_column(node.variable, *self.conditions.named_column(node))
+            elif isinstance(node, Bare) and (constant := self._constant_column(node)) is not None:
+                read = self.conditions.constant_type(constant)
+            if read is not None:
+                used[read.name] = read
 
         def column(node: Node) -> str | None:
-            if isinstance(node, Ref):
-                found: Column | None = self.conditions.row_column(node.variable, *self.conditions.named_column(node))
-            else:
-                name = self.conditions.constant_column(node) if isinstance(node, Bare) else None
-                found = None if name is None else self.conditions.constant_type(name)
-            if found is None:
-                return None
-            used[found.name] = found
-            return quote(found.name)
+            if isinstance(node, Ref) and node.column not in (None, "*"):
+                return name + quote(self.conditions.row_column(node.variable, *self.conditions.named_column(node)).name)
+            if isinstance(node, Bare):
+                if self._is_of_match(node):
+                    return "NULL"
+                constant = self._constant_column(node)
+                if constant is None:
+                    return None
+                return name + ".".join(map(quote, (self.conditions.constant_type(constant).name, *node.names[1:])))
+            return "NULL" if isinstance(node, Call | Ref) else None
 
-        return self.type_of(rendered(self.text, arguments, column).text, tuple(used.values()))
+        return column, list(used.values())
+
+    def _constant_column(self, node: Bare) -> str | None:
+        return None if self._is_of_match(node) else self.conditions.constant_column(node)
+
+    def _is_of_match(self, node: Bare) -> bool:
+        return node.names[0] in Names(self.of_match, self.conditions.scope.case_sensitive)
+
+    def _checked_type(self, call: Call) -> str:
+        """Spark's type of the aggregate. Its objections to the call come at their places."""
+        column, columns = self._columns_read(call.nodes)
+        sql = rendered(self.text, call.nodes, column, call.span)
+        return self.types.aggregate_type(self.text, sql, columns)
+
+    def _type(self, nodes: Sequence[Node]) -> str:
+        """Spark's type of an aggregate's argument."""
+        column, columns = self._columns_read(nodes)
+        return self.types.type_of(rendered(self.text, nodes, column).text, columns)
+
+    def _in_lambda(self, expressions: Sequence[Sequence[Node]]) -> bool:
+        """Does Spark compute these in a lambda? It does all that calls no function."""
+        nodes = [node for expression in expressions for node in expression]
+        if not any(isinstance(node, Word) and node.token.text == "(" for node in nodes):
+            return True
+        column, columns = self._columns_read(nodes, "__e.")
+        return self.types.in_lambda([self._rendered(part, column).text for part in expressions if part], columns)
 
 
-def _outermost(nodes: Sequence[Node]) -> Iterator[Node]:
-    """The nodes outside all parentheses."""
+def _split(nodes: Sequence[Node]) -> list[tuple[Node, ...]]:
+    """The arguments of a call: what stands between the commas outside all parentheses."""
+    parts: list[list[Node]] = [[]]
     depth = 0
     for node in nodes:
         upper = node.upper if isinstance(node, Word) else ""
-        depth -= upper in CLOSING
-        if depth == 0:
-            yield node
-        depth += upper in OPENING
+        depth += (upper in OPENING) - (upper in CLOSING)
+        if depth == 0 and upper == ",":
+            parts.append([])
+        else:
+            parts[-1].append(node)
+    return [tuple(part) for part in parts] if nodes else []
+
+
+def _key_is_value(call: Call, aggregate: Aggregate) -> bool:
+    """Is it the key of WITHIN GROUP that is aggregated? PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY b.x)."""
+    return aggregate.of_key or (call.function == "MODE" and bool(call.order))
+
+
+def _apart(call: Call, aggregate: Aggregate) -> tuple[list[tuple[Node, ...]], list[tuple[Node, ...]]]:
+    """The arguments that are read from events, and the constant ones."""
+    arguments = _split(call.arguments)
+    if _key_is_value(call, aggregate):
+        return [key.nodes for key in call.order[:1]], arguments
+    if call.function == "PERCENTILE" and len(arguments) == 3:  # of what, the percentage, how often
+        return [arguments[0], arguments[2]], [arguments[1]]
+    n = len(arguments) if aggregate.values is None else aggregate.values
+    return arguments[:n], arguments[n:]
+
+
+def _struct(fields: Mapping[str, Sql]) -> Sql:
+    """named_struct(…) of SQL that keeps its places."""
+    pieces: list[tuple[str, int, bool]] = []
+    for k, (name, sql) in enumerate(fields.items()):
+        pieces += sql.wrapped(f"{', ' if k else 'named_struct('}'{name}', ", "").pieces
+    return Sql(tuple(pieces)).wrapped("", ")")
 
 
 def _is_event(node: Node) -> bool:
     return isinstance(node, Ref) and node.column is None and node.index is None and node.condition is None
 
 
-def fold(function: str, values: str, type: str) -> str:
-    """SUM or AVG of an array without NULLs, with the result type and overflow of Spark's aggregate; NULL if empty.
-
-    Spark: SUM of whole numbers is BIGINT, of DECIMAL(p, s) DECIMAL(p + 10, s), else DOUBLE; AVG of DECIMAL(p, s) is
-    DECIMAL(p + 4, s + 4), of intervals an interval, else DOUBLE.
-    """
-    base, _, arguments = type.partition("(")
-    if base == "decimal":
-        precision, scale = (int(part) for part in arguments.rstrip(")").split(","))
-        total = f"DECIMAL({min(38, precision + 10)},{scale})"
-        mean = f"DECIMAL({min(38, precision + 4)},{min(38, scale + 4)})"
-    elif base.startswith("interval"):
-        total = mean = type
-    else:
-        total = "BIGINT" if function == "SUM" and base in ("tinyint", "smallint", "int", "bigint") else "DOUBLE"
-        mean = "DOUBLE"
-    sum_ = (
-        f"aggregate(slice({values}, 2, greatest(size({values}) - 1, 0)), CAST(get({values}, 0) AS {total}), "
-        f"(__s, __v) -> CAST(__s + __v AS {total}))"
-    )
-    if function == "SUM":
-        return sum_
-    size = f"nullif(size({values}), 0)"
-    if base == "decimal":
-        return _decimal_mean(sum_, size, total, mean)
-    return f"CAST({sum_} / {size} AS {mean})"
+def _is_star(nodes: Sequence[Node]) -> bool:
+    """The argument of COUNT(*)."""
+    return len(nodes) == 1 and isinstance(nodes[0], Word) and nodes[0].token.text == "*"
 
 
-def _decimal_mean(total: str, size: str, total_type: str, mean_type: str) -> str:
-    """total / size with every digit of the mean's type.
-
-    Spark's division keeps the whole digits that its operands' types allow, if need be at the cost of the others. Where
-    that would cost digits of the mean, the whole quotient is taken first; what remains is smaller than the number of
-    events, and its division loses nothing.
-    """
-    digits, places = _decimal(total_type)
-    precision, scale = _decimal(mean_type)
-    if min(38 - (digits - places), places + 21) > scale:
-        return f"CAST({total} / CAST({size} AS DECIMAL(20,0)) AS {mean_type})"
-    whole = f"CAST(floor(__m.t / __m.n) AS DECIMAL({precision - 2},{scale}))"
-    rest = f"CAST(__m.t - floor(__m.t / __m.n) * __m.n AS DECIMAL({min(38, places + 10)},{places}))"
-    small = f"CAST({rest} / __m.n AS DECIMAL({min(38, scale + 2)},{scale}))"
-    # Both are long expressions: named, they are computed once.
-    both = f"named_struct('t', {total}, 'n', CAST({size} AS DECIMAL(10,0)))"
-    return f"get(transform(array({both}), __m -> CAST({whole} + {small} AS {mean_type})), 0)"
+def _subqueries(nodes: Sequence[Node]) -> Iterator[Word]:
+    """Where IN (SELECT …) or EXISTS (SELECT …) begins: Spark makes a join of it, which may move rows about."""
+    for k, node in enumerate(nodes[:-2]):
+        if isinstance(node, Word) and node.upper in ("IN", "EXISTS"):
+            after, first = nodes[k + 1 : k + 3]
+            if isinstance(after, Word) and after.token.text == "(" and isinstance(first, Word) and first.inert:
+                yield node
 
 
-def _decimal(type: str) -> tuple[int, int]:
-    """Precision and scale of DECIMAL(p,s)."""
-    precision, scale = type[len("DECIMAL(") : -1].split(",")
-    return int(precision), int(scale)
+def _refuse_several_rows(nodes: Sequence[Node]) -> None:
+    """A match is one row: what makes several rows of one, or looks at several, stands in a query around it."""
+    found = list(walk(nodes))
+    for node, after in pairwise([*found, None]):
+        if not isinstance(node, Word):
+            continue
+        if node.upper == "OVER":
+            raise several_rows(node.span, "A window function (OVER)")
+        if node.upper in GENERATORS and isinstance(after, Word) and after.token.text == "(":
+            raise several_rows(node.span, f"{node.upper}, which makes several rows of one,")
+
+
+def several_rows(span: Span, construct: str) -> BindError:
+    hint = "Put a SELECT around it, which reads the matches: SELECT … FROM (PATTERN … RETURN …) AS m."
+    return BindError("ONE_ROW", span=span, construct=construct, hint=hint)
 
 
 def _inside_another(call: Call) -> BindError:

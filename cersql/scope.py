@@ -40,6 +40,10 @@ class ExpressionTypes(Protocol):
     @property
     def ansi(self) -> bool: ...
 
+    def aggregate_type(self, text: str, sql: Sql, columns: Sequence[Column]) -> str: ...
+
+    def in_lambda(self, expressions: Sequence[str], columns: Sequence[Column]) -> bool: ...
+
 
 class Catalog(Protocol):
     """What binding must know of the world; Spark's session, or a plain dictionary of schemas."""
@@ -75,6 +79,14 @@ class Catalog(Protocol):
     @property
     def ansi(self) -> bool:
         """Does an expression fail where its value does not fit its type?"""
+        ...
+
+    def aggregate_type(self, text: str, sql: Sql, columns: Sequence[Column]) -> str:
+        """The type of an aggregate over columns; what Spark has against it is raised at its place in `text`."""
+        ...
+
+    def in_lambda(self, expressions: Sequence[str], columns: Sequence[Column]) -> bool:
+        """Can these stand in a lambda whose parameter, `__e`, is a struct of the columns?"""
         ...
 
 

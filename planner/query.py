@@ -13,6 +13,7 @@ SOURCE_COLUMN = "__cersql_source"  # which source a row of a union is from: 0, 1
 # Columns of a match, as RETURN expressions find them.
 START_COLUMN, END_COLUMN, SIZE_COLUMN = "__cersql_start", "__cersql_end", "__cersql_size"
 STATUS_COLUMN, REACHED_COLUMN = "__cersql_status", "__cersql_reached"  # WITH TIMEOUTS: strings
+ROW_COLUMN = "__cersql_row"  # one combination of events, while something is computed of each
 
 
 def key_column(i: int) -> str:
@@ -23,6 +24,16 @@ def key_column(i: int) -> str:
 def variable_column(i: int) -> str:
     """The match's column of the i-th variable."""
     return f"__cersql_var{i}"
+
+
+def gathered_column(i: int) -> str:
+    """The match's column of the i-th `Gathered`."""
+    return f"__cersql_gathered{i}"
+
+
+def output_column(i: int) -> str:
+    """The match's column of the i-th item of RETURN, where HAVING reads it."""
+    return f"__cersql_out{i}"
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,16 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Gathered:
+    """A column of a match: an array of the values of an expression that is computed on rows, one for each element of
+    an array of `combinations` of events (structs, called ROW_COLUMN in `value`)."""
+
+    column: str
+    combinations: str
+    value: Sql
+
+
+@dataclass(frozen=True)
 class Output:
     """A column of the result: an expression over the match's columns. `name` None: Spark's name for `shown`."""
 
@@ -137,6 +158,8 @@ class Query:
     match. `keys`: the planner's own, beside PARTITION BY; a row that has NULL in one is in no match. `links`: for
     which rows are copied.
     `watermark_us`: WATERMARK, for a stream. `on_match`: conditions on the whole match that hold before matches compete.
+    `gathered`: what these, and `having` and `outputs`, read beside the columns of a match, in this order;
+    `gathered_on_match`: how many of them `on_match` reads. `computed`: the outputs that `having` reads.
     """
 
     text: str
@@ -160,6 +183,9 @@ class Query:
     marks: tuple[str, ...] = ()
     on_match: tuple[Sql, ...] = ()
     having: tuple[Sql, ...] = ()
+    gathered: tuple[Gathered, ...] = ()
+    gathered_on_match: int = 0
+    computed: tuple[int, ...] = ()
     limit: int | None = None
     uses_size: bool = False
     origins: tuple[tuple[str, Sql], ...] = ()
@@ -170,3 +196,10 @@ class Query:
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
+
+    @property
+    def on_matches(self) -> tuple[str, ...]:
+        """All SQL over the columns of a match."""
+        sqls = (*(output.sql for output in self.outputs), *self.on_match, *self.having)
+        gathered = (text for each in self.gathered for text in (each.combinations, each.value.text))
+        return (*(sql.text for sql in sqls), *gathered)

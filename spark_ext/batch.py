@@ -40,9 +40,9 @@ from planner.query import (
     STATUS_COLUMN,
     Key,
     Link,
-    Output,
     Query,
     key_column,
+    output_column,
     variable_column,
 )  # fmt: skip
 from planner.sql import is_collated, literal, quote
@@ -54,8 +54,9 @@ from runtime.task import OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
 from spark_ext import collations, connect
 from spark_ext.errors import SparkError
+from spark_ext.gathering import with_gathered
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
-from spark_ext.objections import analyzed, explained
+from spark_ext.objections import analyzed, explained, one_row_each
 from spark_ext.schema import SparkCatalog
 from spark_ext.worker import chosen_matches, match_partition, renamed
 
@@ -308,9 +309,7 @@ class Batch:
 
     def _wants(self, column: str) -> bool:
         """Does anything after the engine mention this column of a match?"""
-        query = self.query
-        texts = [sql.text for sql in (*(output.sql for output in query.outputs), *query.on_match, *query.having)]
-        return not self.count_only and any(column in text for text in texts)
+        return not self.count_only and any(column in text for text in self.query.on_matches)
 
     def _wants_keys(self) -> bool:
         return any(self._wants(key_column(i)) for i in range(len(self.query.partition_by)))
@@ -503,16 +502,21 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch)
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
         matches = kind(plan, catalog).frame()
+    matches = with_gathered(query.text, matches, query.gathered[: query.gathered_on_match], mapped)
     with explained(query.text, matches, query.on_match, condition=True, columns=columns):
         for condition in query.on_match:
             matches = analyzed(matches.where(condition.text))
     if plan.later != "ALL":
         matches = _competing(plan, matches)
+    matches = with_gathered(query.text, matches, query.gathered[query.gathered_on_match :], mapped)
+    matches = _with_computed(query, matches)
     with explained(query.text, matches, query.having, condition=True, columns=columns):
         for condition in query.having:
             matches = analyzed(matches.where(condition.text))
-    with explained(query.text, matches, [output.sql for output in query.outputs], columns=columns):
-        rows = analyzed(matches.selectExpr(*(_named(output, query, catalog) for output in query.outputs)))
+    outputs = [output.sql for output in query.outputs]
+    with explained(query.text, matches, outputs, columns=columns):
+        items = (_named(i, query, catalog) for i in range(len(outputs)))
+        rows = one_row_each(query.text, matches, analyzed(matches.selectExpr(*items)), outputs)
     return rows if query.limit is None else rows.limit(query.limit)
 
 
@@ -525,10 +529,22 @@ def _competing(plan: PhysicalPlan, matches: DataFrame) -> DataFrame:
     return matches.mapInArrow(partial(chosen_matches, plan.later, plan.program.ends_late, names), StructType(fields))
 
 
-def _named(output: Output, query: Query, catalog: SparkCatalog) -> str:
+def _with_computed(query: Query, matches: DataFrame) -> DataFrame:
+    """The items of RETURN that HAVING reads as columns, so that it reads what is returned."""
+    if not query.computed:
+        return matches
+    outputs = [query.outputs[i].sql for i in query.computed]
+    named = [f"{sql.text} AS {output_column(i)}" for i, sql in zip(query.computed, outputs, strict=True)]
+    with explained(query.text, matches, outputs):
+        return one_row_each(query.text, matches, analyzed(matches.selectExpr("*", *named)), outputs)
+
+
+def _named(i: int, query: Query, catalog: SparkCatalog) -> str:
     """An item of RETURN under its alias, or the name that Spark gives to what the user wrote."""
+    output = query.outputs[i]
     name = output.name or catalog.name_of(output.shown, query.variables)
-    return f"{output.sql.text} AS {quote(name or ' '.join(output.shown.split()))}"
+    sql = quote(output_column(i)) if i in query.computed else output.sql.text
+    return f"{sql} AS {quote(name or ' '.join(output.shown.split()))}"
 
 
 def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:

@@ -64,6 +64,11 @@ class ExpressionError(CersqlError):
         "UNRESOLVED_NAME": Condition(
             "42703", "{name} is neither a variable, a column nor a function that takes no arguments."
         ),
+        "ONE_ROW": Condition(
+            "0A000",
+            "An aggregate of your own, a window function or what makes several rows of one cannot stand here, where "
+            "each match is one row.",
+        ),
     }
 
 

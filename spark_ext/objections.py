@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.errors.exceptions.base import PySparkException
@@ -19,18 +20,24 @@ from spark_ext.quiet import quiet_captures
 
 @contextmanager
 def explained(
-    text: str, frame: DataFrame, expressions: Sequence[Sql], condition: bool = False, columns: Sequence[str] = ()
+    text: str,
+    frame: DataFrame,
+    expressions: Sequence[Sql],
+    condition: bool = False,
+    beside: bool = True,
+    columns: Sequence[str] = (),
 ) -> Iterator[None]:
     """Turn an error of Spark's that one of the expressions over `frame` causes into one with a place in `text`.
 
-    `columns`: names that can be meant by one that nobody knows.
+    `beside`: they stand beside columns, so that an aggregate is a mistake. `columns`: names that can be meant by one
+    that nobody knows.
     """
     try:
         with quiet_captures():
             yield
     except (AnalysisException, ParseException):
         for sql in expressions:
-            found = _objection(text, frame, sql, condition, columns)
+            found = _objection(text, frame, sql, condition, beside, columns)
             if found is not None:
                 raise found.at(text) from None  # it says all of it, in fewer words
         raise
@@ -41,6 +48,50 @@ def analyzed(frame: DataFrame) -> DataFrame:
     if not hasattr(frame, "_jdf"):
         _ = frame.schema
     return frame
+
+
+def one_row_each(text: str, matches: DataFrame, rows: DataFrame, outputs: Sequence[Sql]) -> DataFrame:
+    """`rows`, which come of `matches` by RETURN, if each match is one row of them: no aggregate, window function or
+    generator has made another plan of it. Else the first output that does is an error."""
+    expected = _plan_above(matches)
+    if _plan_above(rows) != expected:
+        for sql in outputs:
+            if _plan_above(analyzed(matches.selectExpr("*", sql.text))) != expected:
+                raise several_rows(sql).at(text)
+        raise several_rows(outputs[0]).at(text)
+    return rows
+
+
+def _plan_above(frame: DataFrame) -> list[str]:
+    """The nodes of the analyzed plan above the engine, but projections."""
+    found = []
+    for name in _chain(frame):
+        if name == "MapInArrow":
+            break
+        if name != "Project":
+            found.append(name)
+    return found
+
+
+def _chain(frame: DataFrame) -> Iterator[str]:
+    """The names of a plan's nodes from the top, the first child of each."""
+    made: Any = frame
+    if not hasattr(made, "_jdf"):
+        shown = made._explain_string(mode="extended").split("== Analyzed Logical Plan ==")[-1]
+        yield from re.findall(r"^[ +-]*(\w+)", shown.split("== Optimized")[0].partition("\n")[2], re.MULTILINE)
+        return
+    plan = made._jdf.queryExecution().analyzed()
+    while True:
+        yield plan.nodeName()
+        if plan.children().isEmpty():
+            return
+        plan = plan.children().head()
+
+
+def several_rows(sql: Sql) -> ExpressionError:
+    """What makes several rows of one match, or one of several."""
+    at = sql.locate(len(sql.text) - len(sql.text.lstrip()))
+    return ExpressionError("ONE_ROW", span=Span(at, at + 1), hint=AROUND)
 
 
 def is_accepted(spark: SparkSession, expression: str) -> bool:
@@ -63,12 +114,13 @@ def evaluated(spark: SparkSession, expression: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool, columns: Sequence[str]) -> CersqlError | None:
+def _objection(
+    text: str, frame: DataFrame, sql: Sql, condition: bool, beside: bool, columns: Sequence[str]
+) -> CersqlError | None:
     """The error of one expression on its own, or None if Spark takes it."""
     before, after = ("IF(", ", 1, 0)") if condition else ("", "")
     try:
-        # Beside columns, so that an aggregate is no query of its own.
-        analyzed(frame.selectExpr("*", f"{before}{sql.text}{after}"))
+        analyzed(frame.selectExpr(*(["*"] if beside else []), f"{before}{sql.text}{after}"))
         return None
     except (AnalysisException, ParseException) as error:
         place = _place(error)
@@ -87,8 +139,8 @@ def _objection(text: str, frame: DataFrame, sql: Sql, condition: bool, columns: 
                 span = Span(*found.span()) if found else span
             hint = _if_text(name, columns) if "." not in name else _IN_SUBQUERY
             return ExpressionError("UNRESOLVED_NAME", span=span, name=name, hint=hint)
-        if spark_condition in _AGGREGATE:
-            return ExpressionError("INVALID_EXPRESSION", span=span, detail=NO_AGGREGATE, hint=_AGGREGATES)
+        if spark_condition.startswith(_SEVERAL_ROWS):
+            return ExpressionError("ONE_ROW", span=span, hint=AROUND)
         type = _no_boolean(error)
         if type is not None:
             detail = f"a condition is a BOOLEAN, and this is {type}."
@@ -124,11 +176,12 @@ def _interval(error: PySparkException) -> str | None:
 
 
 _IN_SUBQUERY = "A subquery in a condition cannot see the variables of the pattern."
-_AGGREGATE = ("MISSING_GROUP_BY", "MISSING_AGGREGATION")
-NO_AGGREGATE = "an aggregate function that is not one over the events of a match."
-_AGGREGATES = (
-    "Those are COUNT, SUM, AVG, MIN, MAX, RANGE and COLLECT_LIST; others can take an array, COLLECT_LIST(x.a)."
-)
+# Aggregates of the user's own, and window functions and generators where they are refused by Spark.
+_SEVERAL_ROWS = (
+    "MISSING_GROUP_BY", "MISSING_AGGREGATION", "INVALID_WHERE_CONDITION", "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
+    "UNSUPPORTED_GENERATOR", "UNSUPPORTED_EXPR_FOR_OPERATOR",
+)  # fmt: skip
+AROUND = "Put a SELECT around it, which reads the matches: SELECT … FROM (PATTERN … RETURN …) AS m."
 
 
 def _no_boolean(error: PySparkException) -> str | None:

@@ -7,12 +7,19 @@ from collections.abc import Sequence
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from planner.query import SOURCE_COLUMN, Column, Computed, Query, Variable
 from planner.sql import Sql, quote
 from spark_ext.errors import ExpressionError
-from spark_ext.objections import NO_AGGREGATE, analyzed, explained
+from spark_ext.objections import analyzed, explained
+from spark_ext.quiet import quiet_captures
+
+_ANY_COLUMN = Column("__cersql_none", "string")  # where an expression reads none
+_NOT_IN_LAMBDAS = (
+    "UNSUPPORTED_FEATURE.LAMBDA_FUNCTION_WITH_",
+    "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.HIGHER_ORDER_FUNCTION",
+)
 
 
 class SparkCatalog:
@@ -121,12 +128,10 @@ class SparkCatalog:
             with explained(text, empty, [one]):
                 frame = analyzed(empty.selectExpr("*", one.text))
         except ExpressionError as error:
-            detail = error.parameters.get("detail", "")
-            if detail == NO_AGGREGATE:
-                error.parameters["detail"], error.hint = "an aggregate function, where one row is spoken of.", None
-            elif detail.startswith("[UNSUPPORTED_GENERATOR"):
-                error.parameters["detail"] = "it makes many rows of one."
-            raise
+            if error.condition != "ONE_ROW":
+                raise
+            detail = "an aggregate, a window function or a generator, where one row is spoken of."
+            raise ExpressionError("INVALID_EXPRESSION", span=error.span, text=error.text, detail=detail) from None
         (column,) = self._columns(empty.selectExpr(sql.text))
         steady = True
         if hasattr(frame, "_jdf"):  # over Connect nothing shows it
@@ -164,6 +169,26 @@ class SparkCatalog:
         """Does an expression fail where its value does not fit its type?"""
         return str(self._spark.conf.get("spark.sql.ansi.enabled")).lower() == "true"
 
+    def aggregate_type(self, text: str, sql: Sql, columns: Sequence[Column]) -> str:
+        """The type of an aggregate; what Spark has against it comes at its place in the user's text."""
+        empty = self.empty(columns or (_ANY_COLUMN,))
+        with explained(text, empty, [sql], beside=False):
+            return str(empty.selectExpr(sql.text).schema.fields[0].dataType.simpleString())
+
+    def in_lambda(self, expressions: Sequence[str], columns: Sequence[Column]) -> bool:
+        """Does Spark take these in a lambda? It takes no UDFs of Python's or SQL's there, and no subqueries."""
+        event = ", ".join(quote(column.name) for column in columns) or "1"
+        try:
+            with quiet_captures():
+                _ = (
+                    self.empty(columns or (_ANY_COLUMN,))
+                    .selectExpr(f"transform(array(struct({event})), __e -> struct({', '.join(expressions)}))")
+                    .schema
+                )
+        except (AnalysisException, ParseException) as error:
+            return not (error.getCondition() or "").startswith(_NOT_IN_LAMBDAS)
+        return True
+
     def _columns(self, df: DataFrame) -> tuple[Column, ...]:
         """A DataFrame's columns, remembering their exact types (a type's text does not quote odd field names)."""
         fields = df.schema.fields
@@ -176,7 +201,7 @@ class SparkCatalog:
         return self._columns(self.frame(None))
 
     def type(self, column: Column) -> DataType:
-        return self._types[column]
+        return StringType() if column is _ANY_COLUMN else self._types[column]
 
     def empty(self, columns: Sequence[Column]) -> DataFrame:
         """A relation of these columns and no rows, to ask the analyzer."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
 import pyarrow as pa
 
-from runtime.errors import CersqlError
+from runtime.arrays import AnyArray
+from runtime.errors import CersqlError, InternalError
 from runtime.partition import run
 from runtime.rivals import chosen
 from runtime.task import Task
@@ -36,3 +38,45 @@ def chosen_matches(
 ) -> Iterator[pa.RecordBatch]:
     """The matches that a strategy leaves, of those of one partition that fulfil the conditions."""
     return chosen(strategy, late, names, batches)
+
+
+PLACE_COLUMN = "__cersql_place"
+
+
+def gathered_rows(n: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows to matches: the place of each row among those of its match (NULL: it stands for none), in the first one the
+    match's own columns, and n values. A match gets its values as n arrays, in the columns at the end."""
+    held: list[pa.RecordBatch] = []  # the last match, of which more may come
+    for batch in batches:
+        first = _first_rows(batch)
+        if len(first):
+            yield from _gathered(n, [*held, batch.slice(0, first[-1])])
+            held = []
+        held.append(batch.slice(first[-1] if len(first) else 0))
+    yield from _gathered(n, held)
+
+
+def _first_rows(rows: pa.RecordBatch | pa.Table) -> AnyArray:
+    return np.flatnonzero(_places(rows) == 0)
+
+
+def _places(rows: pa.RecordBatch | pa.Table) -> AnyArray:
+    places: AnyArray = rows.column(0).fill_null(0).to_numpy(zero_copy_only=False)
+    return places
+
+
+def _gathered(n: int, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if not any(batch.num_rows for batch in batches):
+        return
+    (rows,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    first = _first_rows(rows)
+    expected = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
+    if not (_places(rows) == expected).all():
+        raise InternalError("INTERNAL", detail="rows of one match were moved apart")
+    known = rows.column(0).is_valid()
+    before = np.append(0, np.cumsum(known.to_numpy(zero_copy_only=False)))  # how many values there are before each row
+    offsets = pa.array(np.append(before[first], before[-1]).astype(np.int32))
+    own, values = rows.columns[1 : len(rows.columns) - n], rows.columns[len(rows.columns) - n :]
+    columns = [column.take(pa.array(first)) for column in own]
+    columns += [pa.ListArray.from_arrays(offsets, column.filter(known)) for column in values]
+    yield pa.RecordBatch.from_arrays(columns, names=rows.schema.names[1:])

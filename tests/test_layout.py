@@ -18,7 +18,15 @@ PACKAGES = ("runtime", "planner", "spark_ext", "cersql")
 
 ALLOWED = {
     "runtime": {"runtime", "numpy", "numba", "pyarrow"},
-    "planner": {"planner", "runtime.program", "runtime.nodes", "runtime.errors", "sqlglot", "numpy"},
+    "planner": {
+        "planner",
+        "runtime.program",
+        "runtime.nodes",
+        "runtime.relations",
+        "runtime.errors",
+        "sqlglot",
+        "numpy",
+    },
     "spark_ext": {"spark_ext", "planner", "runtime", "pyspark", "pyarrow", "numpy", "py4j"},
     "cersql": {"cersql", "spark_ext", "planner", "runtime", "sqlglot"},
 }

@@ -115,3 +115,38 @@ def test_locate() -> None:
     assert sql.locate(len(sql.text) - 1) == text.index(")")
     wrapped = sql.wrapped("NOT (", ")")
     assert wrapped.locate(5 + sql.text.index("f(")) == text.index("f(")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("SUM(DISTINCT b.v)", (["b"], True, 0, 0, False)),
+        ("COUNT(ALL b.v)", (["b"], False, 0, 0, False)),
+        ("COUNT(all.v)", (["all"], False, 0, 0, False)),
+        ("FIRST(b.v IGNORE NULLS)", (["b"], False, 0, 0, True)),
+        ("LAST(b.v) IGNORE NULLS", (["b"], False, 0, 0, True)),
+        ("LAST(b.v) RESPECT NULLS", (["b"], False, 0, 0, False)),
+        ("MODE() WITHIN GROUP (ORDER BY b.v DESC)", (["b"], False, 1, 0, False)),
+        ("LISTAGG(b.v, ',') WITHIN GROUP (ORDER BY b.w, all.v NULLS LAST) FILTER (WHERE b.k > 1)",
+         (["b", "b", "all", "b"], False, 2, 3, False)),
+    ],
+)  # fmt: skip
+def test_calls_of_aggregates(text: str, found: tuple[list[str], bool, int, int, bool]) -> None:
+    (call,) = read(text, Span(0, len(text)), {"b": "b", "all": "all"}.get)
+    assert isinstance(call, Call)
+    assert call.span == Span(0, len(text))
+    variables = [node.variable for node in call.nodes if isinstance(node, Ref)]
+    assert (variables, call.distinct, len(call.order), len(call.where), call.ignore_nulls) == found
+
+
+def test_directions_of_keys() -> None:
+    text = "LISTAGG(b.v) WITHIN GROUP (ORDER BY b.a, b.b DESC, b.c ASC NULLS LAST, b.d DESC NULLS FIRST)"
+    (call,) = read(text, Span(0, len(text)), {"b": "b"}.get)
+    assert isinstance(call, Call)
+    keys = [(key.descending, key.last) for key in call.order]
+    assert keys == [(False, False), (True, True), (False, True), (True, False)]
+
+
+def test_like_any_is_no_aggregate() -> None:
+    text = "b.name LIKE ANY ('x%', 'y%') AND b.name NOT LIKE SOME ('z%')"
+    assert not any(isinstance(node, Call) for node in read(text, Span(0, len(text)), {"b": "b"}.get))

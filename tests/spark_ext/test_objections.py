@@ -43,7 +43,7 @@ NAME = "UNRESOLVED_NAME"
         (T + "WHERE ‸COUNT(b)" + END, WRONG, ("BIGINT", "BOOLEAN")),
         (T + "WHERE ‸b.ts - a.ts <= INTERVAL 3 SECONDS" + END, WRONG, ("INTERVAL",)),
         (T + "WHERE ‸a.arr > 1" + END, WRONG, ("ARRAY<INT>",)),
-        (T + "WHERE ‸median(a.v) > 1" + END, WRONG, ("aggregate function", "COUNT, SUM")),
+        (T + "WHERE a.v > 0 AND 1 < ‸median(a.arr)" + END, WRONG, ("ARRAY<INT>",)),
         (T + "WHERE a.v > (SELECT max(‸nope) FROM t)" + END, NAME, ("nope",)),
         (T + "WHERE a[v > 1 AND ‸zzz = 2]" + END, NAME, ("zzz",)),
         ("FROM t DEFINE A AS v > 1 AND name = ‸zzz, B AS TRUE PATTERN A a ; B b" + END, NAME, ("zzz",)),
@@ -54,7 +54,7 @@ NAME = "UNRESOLVED_NAME"
         (T + "ORDER BY ts RETURN * HAVING COUNT(b) > ‸zzz", NAME, ("zzz",)),
         (T + "ORDER BY ts RETURN * HAVING ‸COUNT(b) + 1", WRONG, ("BOOLEAN",)),
         (T + "WHERE COUNT(b) > 1 AND a.v > ‸nosuch(COUNT(b))" + END, WRONG, ("nosuch",)),
-        (T + "ORDER BY ts RETURN a.v, ‸MAX(nosuch(b.v))", WRONG, ("nosuch",)),
+        (T + "ORDER BY ts RETURN a.v, MAX(‸nosuch(b.v))", WRONG, ("nosuch",)),
         (T + "ORDER BY ts RETURN a.v, COUNT(b) + MIN(b.v + ‸zzz)", NAME, ("zzz",)),
     ],
 )
