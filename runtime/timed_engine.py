@@ -164,7 +164,7 @@ class TimedEngine(CeaEngine):
         self._borders = self._holds or program.ends_late
         self._logs = False  # does the kernel log every move (runtime.timeouts)?
         self._best: dict[int, list[tuple[int, int]]] = {}  # by start: (end, node) of its longest matches
-        self._held: list[select.Match] = []
+        self._held = select.Held(program)
         self._numbers: list[tuple[IntArray, IntArray]] = []  # (positions, rows) of this key's events, where held
         self._time = np.dtype(np.int64)
         self._timed_roots: timed.Roots = self._new_timed_roots(FIRST_ROOTS)
@@ -382,7 +382,7 @@ class TimedEngine(CeaEngine):
         counts[timed.N_LIVE] = counts[timed.N_ROOTS] = counts[timed.START_STATE] = 0
         counts[timed.LAST_POSITION] = -1
         self._arena.size[0] = 1
-        self._best, self._held, self._numbers = {}, [], []
+        self._best, self._held, self._numbers = {}, select.Held(self._program), []
 
     # ------------------------------------------------------------ output
 
@@ -397,7 +397,8 @@ class TimedEngine(CeaEngine):
             yield from self._enumerate()
             return
         if self._program.ends_late:
-            self._held += self._listed()
+            for match in self._listed():
+                self._held.add(match)
         else:
             self._keep_best()
         winners = self._winners() if ended else []
@@ -407,10 +408,8 @@ class TimedEngine(CeaEngine):
     def _winners(self) -> list[select.Match]:
         """What is chosen among all matches of the key."""
         skip, variables = self._program.skip, self._program.variables
-        if skip is None:
-            return select.chosen(self._held, self._program.choose)
-        if self._program.ends_late:
-            return select.skipped(self._held, skip, variables)
+        if skip is None or self._program.ends_late:
+            return self._held.chosen()
         # Matches are listed some starts at a time, since most starts may be dropped by those before them.
         starts, at, dropped, some = sorted(self._best), 0, -1, FEW_STARTS
         winners: list[select.Match] = []
@@ -427,15 +426,14 @@ class TimedEngine(CeaEngine):
         self._roots = ecs.Roots(self._timed_roots.node, self._timed_roots.clock, self._timed_roots.key)
         return super()._count_roots()
 
-    def _listed(self) -> list[select.Match]:
+    def _listed(self) -> Iterator[select.Match]:
         """All matches of the roots, one by one."""
-        names, found = self._program.labels, []
+        names = self._program.labels
         for part in self._enumerate():
             for k in range(part.n):
                 own = slice(int(part.offsets[k]), int(part.offsets[k + 1]))
                 labels = tuple(part.labels[own].tolist())
-                found.append(select.Match(tuple(part.positions[own].tolist()), labels, tuple(names[i] for i in labels)))
-        return found
+                yield select.Match(tuple(part.positions[own].tolist()), labels, tuple(names[i] for i in labels))
 
     def _keep_best(self) -> None:
         """Of the roots of each start, those with the latest end."""
@@ -463,7 +461,7 @@ class TimedEngine(CeaEngine):
         assert self._arena is not None
         self._roots = ecs.Roots(nodes, self._arena.start[nodes], np.zeros(len(nodes), np.int64))
         self._live.counts[cea.N_ROOTS] = len(nodes)
-        return self._listed()
+        return list(self._listed())
 
     def _as_matches(self, matches: list[select.Match]) -> Matches:
         assert self._entries is not None
@@ -535,7 +533,7 @@ class TimedEngine(CeaEngine):
                 "position": int(counts[timed.LAST_POSITION]),
                 "key": int(counts[timed.KEY]),
                 "clock": self._last_clock,
-                "held": (self._best, self._held, self._numbers),
+                "held": (self._best, list(self._held.matches()), self._numbers),
             }
         )
 
@@ -562,6 +560,8 @@ class TimedEngine(CeaEngine):
         live.counts[timed.N_LIVE], live.counts[timed.START_STATE] = len(numbers), start
         live.counts[timed.LAST_POSITION], live.counts[timed.KEY] = state["position"], state["key"]
         self._last_clock = state["clock"]
-        self._best, self._held, self._numbers = state["held"]
+        self._best, held, self._numbers = state["held"]
+        for match in held:
+            self._held.add(match)
         columns = state["arena"]
         self._restore_arena(columns)
