@@ -18,8 +18,8 @@ import numpy as np
 from runtime import select
 from runtime.arrays import AnyArray, IntArray
 from runtime.errors import ExecutionError
-from runtime.machine import REPORT, Reg, Symbol, Value
-from runtime.machines import machine_of
+from runtime.machine import REPORT, OutOfSteps, Reg, Steps, Symbol, Value
+from runtime.machines import machine_of, too_many_steps
 from runtime.matches import Matches
 from runtime.program import FORMAT, NULL_CODE, Program, Window
 from runtime.rows_known import Asked, KnownRows, Row, States
@@ -65,11 +65,13 @@ class BoundEngine:
     def __init__(self, program: Program) -> None:
         assert program.machine is not None
         self._program = program
-        self._machine = machine_of(program.machine)
+        self._steps = Steps()
+        self._machine = machine_of(program.machine, self._steps)
         self._label = {mask: i for i, mask in enumerate(program.masks)}
         self._holds = program.skip is not None or program.choose != "ALL"
         self._quiet = self._event((0,) * program.words, (None,) * len(program.terms))
         self._known = KnownRows()  # of any key
+        self._most_live = 16 * program.max_subsets
         self._key, self._position = 0, -1
         self._begin_key()
 
@@ -96,11 +98,11 @@ class BoundEngine:
     ) -> Iterator[Matches]:
         """See Engine.feed; symbols is int64[n, words + terms]."""
         out = Output(self._program)
-        for _ in self._steps(symbols, times, positions, keys, rows, mute, out):
+        for _ in self._read(symbols, times, positions, keys, rows, mute, out):
             yield from out.full()
         yield from out.rest()
 
-    def _steps(
+    def _read(
         self,
         symbols: AnyArray,
         times: AnyArray,
@@ -144,7 +146,7 @@ class BoundEngine:
     ) -> int:
         """See Engine.count."""
         out = Tally(self._program)
-        for _ in self._steps(symbols, times, positions, keys, None, mute, out):
+        for _ in self._read(symbols, times, positions, keys, None, mute, out):
             pass
         return out.n
 
@@ -207,6 +209,11 @@ class BoundEngine:
                     _put(live, reached, begun)
                 if accept:
                     accepted.append(begun)
+        if len(live) > self._most_live:
+            hint = (
+                "Bound the pattern by WITHIN, or compare fewer different values: fewer variables, or = in place of <>."
+            )
+            raise ExecutionError("STATE_LIMIT", found=len(live), limit=self._most_live, hint=hint)
         self._live, self._start = live, start
         if accepted:
             if not mute:
@@ -228,6 +235,13 @@ class BoundEngine:
         return row
 
     def _new_row(self, states: States, symbol: Symbol) -> Row:
+        self._steps.begin()
+        try:
+            return self._made_row(states, symbol)
+        except OutOfSteps:
+            raise too_many_steps(self._steps) from None
+
+    def _made_row(self, states: States, symbol: Symbol) -> Row:
         reached: dict[int, tuple[set[Value], bool]] = {}
         report = False
         for value in states:

@@ -142,6 +142,10 @@ class ExecutionError(CersqlError):
             "54000",
             "The automaton's subsets grew to {found} states, the limit is {limit}.",
         ),
+        "STEP_LIMIT": Condition(
+            "54000",
+            "To read one event in one state of the automaton takes {found} steps, the limit is {limit}.",
+        ),
         "REGISTER_LIMIT": Condition(
             "54000",
             "A state must remember {found} beginnings of windows inside the pattern, the limit is {limit}.",
