@@ -22,7 +22,7 @@ from planner.automaton import NOTHING, TRUE, Automaton, Transition, trim
 from planner.errors import PlanError
 
 MAX_STATES = 20_000
-MAX_TRANSITIONS = 400_000
+MAX_TRANSITIONS = 200_000
 
 
 class Fragment(NamedTuple):

@@ -36,14 +36,13 @@ def run(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     left, listed = task.limit, Listed(task.program.max_matches)
     for batch in rows:
         assert isinstance(batch, pa.RecordBatch)
-        listed.add(batch.num_rows)
-        if left is None:
-            yield batch
-            continue
-        yield batch.slice(0, left)
-        left -= batch.num_rows
-        if left <= 0:
-            return
+        kept = batch if left is None else batch.slice(0, left)
+        listed.add(kept.num_rows)
+        yield kept
+        if left is not None:
+            left -= kept.num_rows
+            if left <= 0:
+                return
 
 
 def symbols_of(task: Task, rows: pa.Table) -> AnyArray:

@@ -54,7 +54,8 @@ def chosen(
         if late or (ends == waiting.end(ends)).all():
             waiting.add(batch)
             continue
-        last = len(ends) - int(np.argmax(ends[::-1] != ends[-1]))
+        others = np.flatnonzero(ends != ends[-1])
+        last = int(others[-1]) + 1 if len(others) else 0  # from where on all end together
         waiting.add(batch.slice(0, last))
         yield from waiting.winners(names)
         waiting = _Waiting(strategy)
@@ -76,6 +77,8 @@ class _Waiting:
         return int(self._held[0].column(END)[0].as_py()) if self._held else int(ends[0])
 
     def add(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows == 0:
+            return
         self._held.append(batch)
         self._n += batch.num_rows
         if self._n > self._most:

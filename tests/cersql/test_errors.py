@@ -8,9 +8,10 @@ import pytest
 from queries import SCHEMAS, check_error, check_place
 
 import cersql
+import planner.cea
 from cersql.errors import BindError, ParseError, nearest, suggestion
 from planner.cea import to_cea
-from planner.cel import Event, Sequence
+from planner.cel import Event, Repeat, Sequence
 from planner.errors import PlanError
 from runtime.errors import Span
 
@@ -161,7 +162,8 @@ def test_all_conditions_are_here() -> None:
     bound = {case[1] for case in BIND} | {"FROM_BESIDE_DATAFRAME", "BARE_WORD"}
     streams = {"UNKNOWN_STREAM", "NO_STREAM", "STREAM_EXISTS"}  # test_pattern_streams
     assert bound | STATEMENTS | streams == set(BindError.conditions)
-    assert set(PlanError.conditions) == {"AUTOMATON_LIMIT", "STREAM_UNBOUNDED"} | set(PLAN)  # below, test_streaming
+    others = {"AUTOMATON_LIMIT", "TRANSITION_LIMIT", "STREAM_UNBOUNDED"}  # below, test_streaming
+    assert set(PlanError.conditions) == others | set(PLAN)
 
 
 def test_automaton_limit_names_both_numbers() -> None:
@@ -173,7 +175,22 @@ def test_automaton_limit_names_both_numbers() -> None:
     assert "Shorten" in (raised.value.hint or "")
 
 
+def test_transition_limit_names_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner.cea, "MAX_TRANSITIONS", 40)
+    a = Event("A", frozenset({"A"}))
+    assert to_cea(Repeat(a, 0, 3)).n_states
+    for formula in (Repeat(a, 0, 9), Sequence(Repeat(a, 1, 3), Repeat(Repeat(a, 0, 2), 1, 3))):
+        with pytest.raises(PlanError) as raised:
+            to_cea(formula)
+        assert raised.value.condition == "TRANSITION_LIMIT"
+        assert int(raised.value.parameters["found"]) > 40
+        assert raised.value.message.endswith("transitions, the limit is 40.")
+        assert "Shorten" in (raised.value.hint or "")
+
+
 PLAN = {
+    "LABEL_LIMIT": f"FROM t PATTERN ALL({', '.join(f'T{i} a{i}' for i in range(22))}) ORDER BY ts RETURN *",
+    "NESTING_LIMIT": f"FROM t PATTERN {'NXT(' * 9}A a{' ; B)' * 9} ORDER BY ts RETURN *",
     "TIMEOUTS": "FROM t PATTERN SEQ(A a, !B b, C c) UNLESS D WHERE a.k < b.k ORDER BY ts RETURN * WITH TIMEOUTS",
 }
 
