@@ -54,8 +54,8 @@ def _cached(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 @functools.cache
 def _temporary() -> str | None:
     """A folder for compiled code that this user alone can write: what lies in it is run."""
-    folder = os.path.join(tempfile.gettempdir(), f"cersql-kernels-{_user()}")
     try:
+        folder = os.path.join(tempfile.gettempdir(), f"cersql-kernels-{_user()}")
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
         found = os.lstat(folder)
