@@ -7,7 +7,7 @@ held back until its end; for AFTER MATCH SKIP that is one set of matches for eac
 from __future__ import annotations
 
 import pickle
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +24,8 @@ from runtime.program import FORMAT, Program
 from runtime.subsets import DEAD
 
 CODE_BITS = 62
+PIECE = 512  # events after which runs are looked through, where some make others superfluous …
+FEW_RUNS = 64  # … if there are so many
 FEW_STARTS, MANY_STARTS = 16, 4096  # whose matches are listed at a time, where later ones may be dropped
 
 
@@ -162,6 +164,8 @@ class TimedEngine(CeaEngine):
         self._windows: timed.InnerWindows | None = None
         self._holds = program.skip is not None or program.choose != "ALL"
         self._borders = self._holds or program.ends_late
+        past = program.skip is not None and program.skip.to == "PAST LAST ROW"
+        self._absorbs = past and not program.inner_windows and not program.ends_late and program.window is None
         self._logs = False  # does the kernel log every move (runtime.timeouts)?
         self._best: dict[int, list[tuple[int, int]]] = {}  # by start: (end, node) of its longest matches
         self._held = select.Held(program)
@@ -225,6 +229,24 @@ class TimedEngine(CeaEngine):
         mute: AnyArray | None,
     ) -> Iterator[bool]:
         """Run the kernel; yields whenever roots must be dealt with before it can go on: True at the end of a key."""
+        given = (symbols, times, positions, keys, rows, mute)
+        if not self._absorbs:
+            yield from self._run_kernel(*given)
+            return
+        for begin in range(0, len(symbols), PIECE):
+            part = slice(begin, begin + PIECE)
+            yield from self._run_kernel(*(None if column is None else column[part] for column in given))
+            self._absorb()
+
+    def _run_kernel(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None,
+        keys: IntArray | None,
+        rows: IntArray | None,
+        mute: AnyArray | None,
+    ) -> Iterator[bool]:
         n = len(symbols)
         if n == 0:
             return
@@ -274,6 +296,45 @@ class TimedEngine(CeaEngine):
                 elif at == self._stuck:
                     self._timed_roots = self._new_timed_roots(2 * len(self._timed_roots.node))
                 self._stuck = at if result == timed.NEEDS_ROOTS else -1
+
+    def _absorb(self) -> None:
+        """Drop the runs of starts that an earlier start in the same state makes superfluous (PAST LAST ROW, no window).
+
+        From a state on, both have matches with the same ends. Let i be before k, and no match that has ended from i on,
+        but before k, begin before i. If matches are still to come, then i is chosen with the last of them, which skips
+        k; or i was skipped by a match that begins before it, and that ends after k as well. So of `A+ ; B` over n times
+        A there is one run, where each start had one, of up to n events.
+        """
+        live = self._entries
+        if live is None:
+            return
+        counts, side = live.counts, live.counts[timed.SIDE]
+        n = int(counts[timed.N_LIVE])
+        if n < FEW_RUNS:
+            return
+        begun = np.array([self._rules.rules.begin[state] for state in live.state[side, :n]], np.int64)
+        starts = live.position[side, np.arange(n), np.maximum(begun, 0)]
+        kept = begun < 0
+        ends = sorted((start, group[0][0]) for start, group in self._best.items())
+        own_starts, own_ends = [start for start, _ in ends], [end for _, end in ends]
+        first_of: dict[int, tuple[int, list[int]]] = {}  # by state: its least start, and the ends of those before that
+        for k in np.argsort(starts, kind="stable").tolist():
+            if kept[k]:
+                continue
+            state, start = int(live.state[side, k]), int(starts[k])
+            first = first_of.get(state)
+            if first is None or bisect_left(first[1], first[0]) < bisect_left(first[1], start):
+                first_of[state] = start, sorted(own_ends[: bisect_left(own_starts, start)])
+                kept[k] = True
+        self._keep_entries(np.flatnonzero(kept))
+
+    def _keep_entries(self, kept: IntArray) -> None:
+        live = self._entries
+        assert live is not None
+        side, n = live.counts[timed.SIDE], len(kept)
+        for column in (live.state, live.length, live.nodes, live.clock, live.position):
+            column[side, :n] = column[side, kept]
+        live.counts[timed.N_LIVE] = n
 
     def _key_ends(self, key: Any) -> Iterator[bool]:
         assert self._entries is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import signal
 import socket
 import subprocess
@@ -258,6 +259,58 @@ def test_rivals_of_a_second_pass_wait_only_while_they_can_win(
         own = np.flatnonzero(ends == end).tolist()
         wanted += [own[i] for i in select.winners([tuple(supports[n]) for n in own], strategy)]
     assert found == sorted(wanted)
+
+
+ABSORBING = (
+    "A+ a1 ; B b1", "A a1 ; B+ b1 ; C c1", "(A a1 ; B b1) OR (B b2 ; C+ c1)", "A a1 ; ((B OR C)* AS x) ; D",
+    "A+ a1 ; B b1 ; C* c1", "((A ; B)+ AS x) ; D", "A:+ a1 ; B b1", "ALL(A a1, B b1, C+ c1)",
+    "(A+ a1 ; C c1) UNLESS (B ; B)", "ANY+ u ; B b1", "START(A a1 ; B+ b1 ; C)", "PROJECT(b1 : A+ ; B b1 ; C?)",
+)  # fmt: skip
+
+
+def skipping(pattern: str) -> Program:
+    text = f"FROM t TYPE type PATTERN {pattern} AFTER MATCH SKIP PAST LAST ROW ORDER BY ts RETURN *"
+    return cersql.compile(text, SCHEMAS).program
+
+
+def chosen_of(made: Program, kinds: str, keys: np.ndarray | None = None) -> list[tuple[list[int], list[int]]]:
+    bit = {name: 1 << i for i, names in enumerate(made.guards) for name in names}
+    every = bit.get("TRUE", 0)
+    symbols = np.array([bit.get(kind, 0) | every for kind in kinds], np.int64)
+    engine = engine_for(made)
+    found = (*engine.feed(symbols, np.arange(len(kinds), dtype=np.int64), None, keys), *engine.flush())
+    return [(matches.positions.tolist(), matches.labels.tolist()) for matches in found]
+
+
+@pytest.mark.parametrize("pattern", ABSORBING)
+def test_runs_that_an_earlier_start_makes_superfluous_change_no_match(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, chance = skipping(pattern), random.Random(pattern)
+    for _ in range(25):
+        kinds = "".join(chance.choices("AABBCD", k=chance.randint(5, 60)))
+        keys = np.sort(np.array(chance.choices((3, 4), weights=(3, 1), k=len(kinds))))
+        monkeypatch.setattr(timed_engine, "PIECE", 1 << 30)
+        monkeypatch.setattr(timed_engine, "FEW_RUNS", 1 << 30)
+        wanted = chosen_of(made, kinds, keys)
+        monkeypatch.setattr(timed_engine, "PIECE", chance.choice((1, 2, 5)))
+        monkeypatch.setattr(timed_engine, "FEW_RUNS", 1)
+        assert chosen_of(made, kinds, keys) == wanted, kinds
+
+
+def test_a_loop_that_skips_past_its_match_has_few_runs() -> None:
+    made = skipping("A+ a1 ; B b1")
+    engine = engine_for(made)
+    symbols = np.array([1] * 5000 + [2], np.int64)
+    assert made.guards[0] == frozenset({"A"})
+    (matches,) = (*engine.feed(symbols, np.arange(5001)), *engine.flush())
+    assert matches.positions.tolist() == list(range(5001))
+    assert engine_nodes(engine) < 5000 * 700  # one for each event and start that is looked at, not for each start
+
+
+def engine_nodes(engine: object) -> int:
+    assert isinstance(engine, timed_engine.TimedEngine)
+    return len(engine._arena.row) if engine._arena is not None else 0
 
 
 # ---------------------------------------------------------------- memory, and who reads
