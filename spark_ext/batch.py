@@ -456,8 +456,8 @@ def clock_sql(column: str, types: dict[str, DataType]) -> str:
 
 def most_matches(spark: SparkSession) -> int:
     """How many matches a task may list."""
-    written = spark.conf.get(MATCHES_SETTING, None)
-    if written is None:
+    written = spark.conf.get(MATCHES_SETTING, "")
+    if not written:
         return MOST_MATCHES
     if not re.fullmatch(r"[1-9]\d{0,17}", written.strip()):
         raise SparkError("SETTING", name=MATCHES_SETTING, value=written, expected="a whole number, at least 1")
@@ -476,8 +476,8 @@ def shown_text(query: Query) -> str:
 
 
 def _memory_limit(spark: SparkSession) -> int | None:
-    written = spark.conf.get(MEMORY_SETTING, None)
-    if written is None:
+    written = spark.conf.get(MEMORY_SETTING, "")
+    if not written:
         return None
     found = re.fullmatch(r"(\d{1,15})([kmgt]?)b?", written.strip().lower())
     if found is not None:

@@ -176,15 +176,15 @@ def test_automaton_limit_names_both_numbers() -> None:
 
 
 def test_transition_limit_names_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner.cea, "MAX_TRANSITIONS", 40)
+    monkeypatch.setattr(planner.cea, "MAX_TRANSITIONS", 20)
     a = Event("A", frozenset({"A"}))
     assert to_cea(Repeat(a, 0, 3)).n_states
     for formula in (Repeat(a, 0, 9), Sequence(Repeat(a, 1, 3), Repeat(Repeat(a, 0, 2), 1, 3))):
         with pytest.raises(PlanError) as raised:
             to_cea(formula)
         assert raised.value.condition == "TRANSITION_LIMIT"
-        assert int(raised.value.parameters["found"]) > 40
-        assert raised.value.message.endswith("transitions, the limit is 40.")
+        assert int(raised.value.parameters["found"]) > 20
+        assert raised.value.message.endswith("transitions, the limit is 20.")
         assert "Shorten" in (raised.value.hint or "")
 
 
