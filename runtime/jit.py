@@ -20,6 +20,7 @@ from typing import Any
 
 import numba
 
+_config: Any = numba.config
 _compile: Any = numba.njit  # its type hints leave these options out
 _OPTIONS: dict[str, Any] = {"_nrt": False, "forceinline": True}
 
@@ -40,14 +41,14 @@ def _cached(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         pass
     folder = _temporary()
     if folder is not None:
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = folder  # which numba looks at here, and keeps for this function
+        before = _config.CACHE_DIR
+        _config.CACHE_DIR = folder  # which numba looks at here, and keeps for this function
         try:
             return _compile(**options, cache=True)(function)
         except RuntimeError:
             pass
         finally:
-            numba.config.CACHE_DIR = before
+            _config.CACHE_DIR = before
     return _compile(**options)(function)
 
 
