@@ -48,7 +48,8 @@ def machine_of(node: nodes.Node, steps: Steps | None = None) -> Machine:
     machine = MACHINES[type(node)](node, machine_of if steps is None else partial(machine_of, steps=steps))
     machine.timed = any(map(node.has, TIMED))
     if steps is not None:
-        machine.step = steps.counting(machine.step)  # type: ignore[method-assign]
+        counted: Any = steps.counting(machine.step)
+        machine.step = counted  # type: ignore[method-assign]
     return machine
 
 

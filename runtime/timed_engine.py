@@ -229,14 +229,13 @@ class TimedEngine(CeaEngine):
         mute: AnyArray | None,
     ) -> Iterator[bool]:
         """Run the kernel; yields whenever roots must be dealt with before it can go on: True at the end of a key."""
-        given = (symbols, times, positions, keys, rows, mute)
-        if not self._absorbs:
-            yield from self._run_kernel(*given)
-            return
-        for begin in range(0, len(symbols), PIECE):
-            part = slice(begin, begin + PIECE)
-            yield from self._run_kernel(*(None if column is None else column[part] for column in given))
-            self._absorb()
+        piece = PIECE if self._absorbs else max(1, len(symbols))
+        for begin in range(0, len(symbols), piece):
+            part = slice(begin, begin + piece)
+            more = (None if column is None else column[part] for column in (positions, keys, rows, mute))
+            yield from self._run_kernel(symbols[part], times[part], *more)
+            if self._absorbs:
+                self._absorb()
 
     def _run_kernel(
         self,
