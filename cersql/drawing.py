@@ -13,9 +13,21 @@ from planner.automaton import Automaton, Transition, show_guard, show_label
 _RADIUS, _LETTER, _LINE, _GAP = 18, 6.2, 13, 40
 _START = 24  # the arrow into an initial state
 _MOST_LETTERS = 40
+MOST_PLACED = 1_000  # states and transitions of an SVG picture, which is laid out here, …
+MOST_PARTS = 10_000  # … and of one that another program lays out
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""
+
+
+def most_of(automaton: Automaton) -> Automaton:
+    """The automaton with as many of its states and transitions, from the first on, as a program can still draw."""
+    if automaton.n_states + len(automaton.transitions) <= MOST_PARTS:
+        return automaton
+    kept = [t for t in automaton.transitions if max(t.source, t.target) < MOST_PARTS // 2][: MOST_PARTS // 2]
+    n_states = min(automaton.n_states, MOST_PARTS // 2)
+    initial, final = (tuple(q for q in own if q < n_states) for own in (automaton.initial, automaton.final))
+    return Automaton(n_states, tuple(kept), initial, final)
 
 
 def mermaid(automaton: Automaton) -> str:
@@ -40,8 +52,12 @@ def _text(t: Transition) -> str:
 def svg(automaton: Automaton) -> str:
     """The automaton as an SVG picture: first the edges, then the states, then what is written on the edges.
 
-    It refers to no ids, CSS or markers: a page can hold many, and not everything that shows SVG knows these.
+    It refers to no ids, CSS or markers: a page can hold many, and not everything that shows SVG knows these. Of an
+    automaton that nobody could look at it shows only how large it is.
     """
+    n_transitions = len(automaton.transitions)
+    if automaton.n_states + n_transitions > MOST_PLACED:
+        return _too_large(f"{automaton.n_states} states and {n_transitions} transitions: too many to draw")
     places = _places(automaton)
     bottom = max((y for _, y in places.values()), default=0.0)
     parts: list[str] = []
@@ -60,12 +76,21 @@ def svg(automaton: Automaton) -> str:
         depth = max(depth, lowest, boxes[k][3])
         width = max(width, boxes[k][2])
     parts += [part for q, place in places.items() for part in _state(automaton, q, place)]
-    size = f"{width + _GAP / 2:.0f}", f"{depth + _GAP / 2:.0f}"
+    return _picture(width + _GAP / 2, depth + _GAP / 2, [*parts, *texts])
+
+
+def _picture(width: float, height: float, parts: list[str]) -> str:
+    size = f"{width:.0f}", f"{height:.0f}"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {" ".join(size)}" width="{size[0]}" height="{size[1]}" '
         f'font-family="sans-serif" font-size="11" text-anchor="middle">'
     )
-    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, *texts, "</svg>"])
+    return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>"])
+
+
+def _too_large(text: str) -> str:
+    width = _LETTER * len(text) + _GAP
+    return _picture(width, _GAP, [f'<text x="{width / 2:.0f}" y="{_GAP / 2:.0f}">{escape(text)}</text>'])
 
 
 # ---------------------------------------------------------------- where things are

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cersql.planned import Compiled
 
 STAGES = ("syntax", "cel", "automaton", "deterministic", "physical", "program")
+MOST_LINES = 2_000  # of a stage
 DRAWINGS = ("dot", "mermaid", "svg")
 
 
@@ -30,24 +31,32 @@ def explain_stage(compiled: Compiled, stage: str | None) -> str:
             parts = ("cel", "automaton", "physical")
             return "\n\n".join(f"== {part} ==\n{explain_stage(compiled, part)}" for part in parts)
         case "syntax":
-            return show_syntax(compiled.syntax.pattern)
+            return _bounded(show_syntax(compiled.syntax.pattern))
         case "cel":
-            return show_query(compiled.query, order_of_effect(compiled.syntax, compiled.query))
+            return _bounded(show_query(compiled.query, order_of_effect(compiled.syntax, compiled.query)))
         case "automaton":
-            return show_automaton(compiled)
+            return _bounded(show_automaton(compiled))
         case "deterministic":
             return determinize(compiled.program)
         case "physical":
-            return str(compiled.plan)
+            return _bounded(str(compiled.plan))
         case "program":
-            return show_program(compiled.program)
+            return _bounded(show_program(compiled.program))
         case "dot":
-            return automaton.dot(compiled.plan.automaton)
+            return automaton.dot(drawing.most_of(compiled.plan.automaton))
         case "mermaid":
-            return drawing.mermaid(compiled.plan.automaton)
+            return drawing.mermaid(drawing.most_of(compiled.plan.automaton))
         case "svg":
             return drawing.svg(compiled.plan.automaton)
     raise ValueError(f"unknown stage {stage!r}; there are {', '.join(STAGES + DRAWINGS)}")
+
+
+def _bounded(text: str) -> str:
+    """The text without what nobody reads."""
+    lines = text.split("\n")
+    if len(lines) <= MOST_LINES:
+        return text
+    return "\n".join([*lines[:MOST_LINES], f"… and {len(lines) - MOST_LINES} more lines"])
 
 
 def show_syntax(node: Any, depth: int = 0) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -242,13 +243,20 @@ class Scope:
             raise BindError(
                 "NAME_IN_NEGATED_PART", span=name.span, name=name.value, hint="Give one of the two another name."
             )
+        types_called: dict[str, list[str]] = defaultdict(list)  # by name, without case
+        for type in self.types:
+            types_called[fold_case(type)].append(type)
+        types_of: dict[str | None, set[str | None]] = defaultdict(set)  # by alias
+        for atom in self.names.atoms:
+            types_of[atom.alias].add(atom.type)
         for folded, alias in self.names.aliases.items():
-            same = [t for t in self.types if fold_case(t) == fold_case(alias.value)]
-            types = {atom.type for atom in self.names.atoms if atom.alias == alias.value}
-            own = folded not in self.names.of_groups and types == set(same)
+            same = types_called.get(fold_case(alias.value), [])
+            if not same:
+                continue
+            own = folded not in self.names.of_groups and types_of[alias.value] == set(same)
             # SEQ(A a, !A, C): A.x is a.x. SEQ(A, !A a, C): it could be either.
             beside = self._bare(negated=alias.value not in self.names.order)
-            if same and (not own or any(fold_case(atom.type or "") == fold_case(alias.value) for atom in beside)):
+            if not own or any(fold_case(atom.type or "") == fold_case(alias.value) for atom in beside):
                 raise BindError(
                     "ALIAS_IS_TYPE", span=alias.span, name=alias.value, type=same[0],
                     hint=f"Choose another name: {alias.value}1, for example.",

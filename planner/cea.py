@@ -22,6 +22,7 @@ from planner.automaton import NOTHING, TRUE, Automaton, Transition, trim
 from planner.errors import PlanError
 
 MAX_STATES = 20_000
+MAX_TRANSITIONS = 200_000
 
 
 class Fragment(NamedTuple):
@@ -48,6 +49,16 @@ class _Builder:
         return self.n_states - 1
 
     def build(self, formula: cel.Formula) -> Fragment:
+        return self.checked(self._built(formula))
+
+    def checked(self, built: Fragment) -> Fragment:
+        """The same. PlanError TRANSITION_LIMIT where it is too large: `;` and loops join all ends to all beginnings."""
+        if len(built.transitions) > MAX_TRANSITIONS:
+            hint = "Shorten the pattern or its repetitions."
+            raise PlanError("TRANSITION_LIMIT", found=len(built.transitions), limit=MAX_TRANSITIONS, hint=hint)
+        return built
+
+    def _built(self, formula: cel.Formula) -> Fragment:
         match formula:
             case cel.Event(type, marks):
                 return self.event(type, marks)
@@ -104,6 +115,7 @@ class _Builder:
         rest = loop(last) if high is None else last
         for copies in range((max(low, 1) if high is None else high) - 1, 0, -1):
             rest = join(self.build(inner), rest._replace(may_be_empty=rest.may_be_empty or copies >= low))
+            self.checked(rest)
         return rest._replace(may_be_empty=rest.may_be_empty or low == 0)
 
 

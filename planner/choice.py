@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from planner import cel
 from planner.across import holds, inside_choices
-from planner.compose import push_filters, searching
+from planner.compose import push_filters, rebuilt, searching
+from planner.errors import PlanError
 from planner.greedy import gathered
 from planner.query import Skip, Window
 
@@ -21,6 +22,7 @@ AROUND_ABSENCE = (
 )  # fmt: skip
 AROUND = (cel.NotBefore, cel.NotAfter)
 REGISTERS = (cel.Within, *AROUND)
+MAX_NESTED = 8  # strategies
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,42 @@ def absence_outside(formula: cel.Formula) -> cel.Formula:
                 return replace(inner, inner=replace(formula, inner=inner.inner))
             return replace(formula, inner=inner)
     return formula
+
+
+def choosing_once(formula: cel.Formula) -> cel.Formula:
+    """Without strategies that leave what another one right inside them has left: NXT(NXT(φ)) is NXT(φ).
+
+    What NXT or LAST leaves has the same positions, so that neither they nor MAX choose among it; what MAX leaves, no
+    two of which one holds the other, MAX leaves as it is; and their greatest is in no other, so that NXT(MAX(φ)) is
+    NXT(φ). Of STRICT's matches each choice is STRICT's again.
+    """
+    formula = rebuilt(formula, choosing_once)
+    if not isinstance(formula, cel.Strategy):
+        return formula
+    rule, inside, below = formula.rule, set[str](), formula.inner
+    while isinstance(below, cel.Strategy):
+        inside.add(below.rule)
+        below = below.inner
+    if rule in inside or (rule != "STRICT" and inside & {"NXT", "LAST"}):
+        return formula.inner
+    if rule in ("NXT", "LAST") and isinstance(formula.inner, cel.Strategy) and formula.inner.rule == "MAX":
+        return replace(formula, inner=formula.inner.inner)
+    return formula
+
+
+def check_nesting(formula: cel.Formula) -> None:
+    """PlanError NESTING_LIMIT where strategies lie in strategies too deep: each holds the runs of those inside twice,
+    as its own and as their rivals."""
+    found = _nested(formula)
+    if found > MAX_NESTED:
+        hint = "Match the inner part in a pattern view, and choose among its rows."
+        raise PlanError("NESTING_LIMIT", found=found, limit=MAX_NESTED, hint=hint)
+
+
+def _nested(formula: cel.Formula) -> int:
+    """How many strategies lie in each other."""
+    inside = max(map(_nested, cel.children(formula)), default=0)
+    return inside + int(isinstance(formula, cel.Strategy) and formula.rule != "STRICT")
 
 
 def without_choice_before(formula: cel.Formula) -> cel.Formula:

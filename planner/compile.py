@@ -8,7 +8,15 @@ from planner import cel
 from planner.across import inside_choices
 from planner.automaton import Automaton, distinct_guards, relabel, trim
 from planner.cea import to_cea
-from planner.choice import AROUND, absence_outside, choice, contains, without_choice_before
+from planner.choice import (
+    AROUND,
+    absence_outside,
+    check_nesting,
+    choice,
+    choosing_once,
+    contains,
+    without_choice_before,
+)
 from planner.compose import is_flat, push_filters
 from planner.errors import PlanError
 from planner.lower import (
@@ -63,7 +71,8 @@ def lowered(
     `timeouts`: with a second program that watches how far each start comes; `variables` are then in their order of
     appearance. PlanError TIMEOUTS where it is not built.
     """
-    formula, watched = without_choice_before(formula), None
+    formula, watched = choosing_once(without_choice_before(formula)), None
+    check_nesting(formula)
     if timeouts:
         if contains(formula, (cel.Across,)) and not is_watched(formula):
             hint = "Leave WITH TIMEOUTS out, or write only sequences, loops and OR around it."

@@ -6,9 +6,11 @@ runtime.machines make the states that the data reaches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
+from itertools import product
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from planner import cel
 from planner.across import level_of, way
 from planner.automaton import Automaton, Guard, Label, distinct_guards, trim
 from planner.cea import to_cea
+from planner.errors import PlanError
 from runtime import nodes
 from runtime import program as rt
 from runtime.nodes import BEGIN, END, FIRST_VARIABLE, VISIBLE
@@ -343,6 +346,7 @@ class Composer:
         return mask, -2 - guard
 
 
+MAX_LABELS = 1 << 14  # sets of variables that one event may be put into
 OF_THREE = ("first", "middle", "last")
 
 
@@ -377,15 +381,29 @@ def masks(node: nodes.Node) -> frozenset[int]:
         case nodes.Join(left, right) | nodes.Either(left, right):
             return _begun(masks(left) | masks(right))
         case nodes.Both(left, right, hidden):
-            return frozenset(a | b for a in masks(left) for b in masks(right) if not (a ^ b) & ~hidden)
+            alike: dict[int, list[int]] = defaultdict(list)
+            for mask in masks(right):
+                alike[mask & ~hidden].append(mask)
+            return _united((a, b) for a in masks(left) for b in alike[a & ~hidden])
         case nodes.Interleave(left, right):
             a, b = masks(left), masks(right)
-            return _begun(a | b | {x | y for x in a for y in b})
+            return _begun(a | b | _united(product(a, b)))
         case nodes.Loop(inner):
             return _begun(masks(inner))
         case nodes.NotAfter(inner):
             return frozenset(m | end for m in masks(inner) for end in (0, END))
     return masks(node.inner)  # type: ignore[attr-defined]
+
+
+def _united(pairs: Iterable[tuple[int, int]]) -> frozenset[int]:
+    """The masks of events that two parts take at once. PlanError LABEL_LIMIT where they are too many to number."""
+    found = set()
+    for a, b in pairs:
+        found.add(a | b)
+        if len(found) > MAX_LABELS:
+            hint = "Give ALL fewer parts: match some of them in a subquery first, or join their results."
+            raise PlanError("LABEL_LIMIT", found=f"more than {MAX_LABELS}", limit=MAX_LABELS, hint=hint)
+    return frozenset(found)
 
 
 def _begun(found: frozenset[int]) -> frozenset[int]:

@@ -11,6 +11,11 @@ class PlanError(CersqlError):
     conditions = {
         "AUTOMATON_LIMIT": Condition("54000", "The pattern needs {found} states, the limit is {limit}."),
         "TOO_COMPLEX": Condition("54001", "The pattern and its conditions nest too deep to be planned."),
+        "LABEL_LIMIT": Condition(
+            "54000", "One event can be several parts of ALL in {found} ways, the limit is {limit}."
+        ),
+        "NESTING_LIMIT": Condition("54000", "Strategies are nested {found} deep, the limit is {limit}."),
+        "TRANSITION_LIMIT": Condition("54000", "The pattern needs {found} transitions, the limit is {limit}."),
         "STREAM_UNBOUNDED": Condition("0A000", "On a stream this would have to keep rows for ever: {what}."),
         "TIMEOUTS": Condition("0A000", "WITH TIMEOUTS beside {found} is not supported."),
     }

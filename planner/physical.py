@@ -20,7 +20,7 @@ from planner.cel import Predicate
 from planner.choice import contains
 from planner.compile import lowered
 from planner.compose import is_flat
-from planner.determinize import n_deterministic
+from planner.determinize import has_table, n_deterministic
 from planner.hierarchy import hierarchy
 from planner.keys import keyed
 from planner.lower import Lowered
@@ -69,7 +69,7 @@ class PhysicalPlan:
         composed = "" if self.program.machine is None else " in its flat parts, composed where it runs"
         size = f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}"
         lines.append(size + composed)
-        if not self.terms and not isinstance(self.program.machine, nodes.Registers):
+        if has_table(self.program):
             lines.append(f"deterministic states, for one condition at a time: {n_deterministic(self.program)}")
         lines += [f"term {i}: {sql}{f' as {type}' if type else ''}" for i, (sql, type) in enumerate(self.terms)]
         lines += [f"condition {i} (bit {i} of the symbol): {guard}" for i, guard in enumerate(self.guards)]

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from runtime import select
 from runtime.arrays import AnyArray, IntArray
 from runtime.errors import ExecutionError
-from runtime.machine import REPORT, Reg, Symbol, Value
-from runtime.machines import machine_of
+from runtime.machine import REPORT, OutOfSteps, Reg, Steps, Symbol, Value
+from runtime.machines import machine_of, too_many_steps
 from runtime.matches import Matches
 from runtime.program import FORMAT, NULL_CODE, Program, Window
 from runtime.rows_known import Asked, KnownRows, Row, States
@@ -33,15 +33,24 @@ class Node:
     """A set of partial matches: an event before which `left` came (`right` is None), or the union of two sets.
 
     `start` is the clock of the latest beginning in it; unions keep the greater on the left. None is the beginning.
+    `least` is that of the earliest, and `n` how many they are, MANY if that or more: a set is counted when it is made,
+    so that 2ⁿ matches cost as many additions as it has nodes.
     """
 
-    __slots__ = ("label", "left", "right", "row", "start")
+    __slots__ = ("label", "least", "left", "n", "right", "row", "start")
 
     def __init__(self, row: int, label: int, left: Node | None, right: Node | None, start: Clock) -> None:
         self.row, self.label, self.left, self.right, self.start = row, label, left, right, start
+        if left is None:
+            self.n, self.least = 1, start
+        elif right is None:
+            self.n, self.least = left.n, left.least
+        else:
+            self.n, self.least = min(left.n + right.n, MANY), min(left.least, right.least)
 
 
 UNION = -1  # the label of a union
+MANY = 1 << 63  # more than a BIGINT
 
 
 def union(a: Node, b: Node) -> Node:
@@ -56,11 +65,13 @@ class BoundEngine:
     def __init__(self, program: Program) -> None:
         assert program.machine is not None
         self._program = program
-        self._machine = machine_of(program.machine)
+        self._steps = Steps()
+        self._machine = machine_of(program.machine, self._steps)
         self._label = {mask: i for i, mask in enumerate(program.masks)}
         self._holds = program.skip is not None or program.choose != "ALL"
         self._quiet = self._event((0,) * program.words, (None,) * len(program.terms))
         self._known = KnownRows()  # of any key
+        self._most_live = 16 * program.max_subsets
         self._key, self._position = 0, -1
         self._begin_key()
 
@@ -71,7 +82,7 @@ class BoundEngine:
         self._most_clocks = CHUNK
         self._now: tuple[Clock, int] = (0, -1)
         self._position = -1
-        self._held: list[select.Match] = []
+        self._held = select.Held(self._program)
         self._rows: dict[int, int] = {}  # by position, where matches are held: they are chosen by positions
 
     # ------------------------------------------------------------ the contract
@@ -87,6 +98,21 @@ class BoundEngine:
     ) -> Iterator[Matches]:
         """See Engine.feed; symbols is int64[n, words + terms]."""
         out = Output(self._program)
+        for _ in self._read(symbols, times, positions, keys, rows, mute, out):
+            yield from out.full()
+        yield from out.rest()
+
+    def _read(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None,
+        keys: IntArray | None,
+        rows: IntArray | None,
+        mute: AnyArray | None,
+        out: Output,
+    ) -> Iterator[None]:
+        """Read the events; what ends at one of them is in `out` when this yields."""
         words = self._program.words
         table = (symbols if symbols.ndim == 2 else symbols[:, None]).tolist()
         n = len(table)
@@ -108,8 +134,7 @@ class BoundEngine:
             self._position = position
             row = position if own_rows is None else own_rows[i]
             self._step(self._event(tuple(table[i][:words]), values), row, out, mute is not None and bool(mute[i]))
-            yield from out.full()
-        yield from out.rest()
+            yield
 
     def count(
         self,
@@ -120,7 +145,10 @@ class BoundEngine:
         mute: AnyArray | None = None,
     ) -> int:
         """See Engine.count."""
-        return sum(matches.n for matches in self.feed(symbols, times, positions, keys, None, mute))
+        out = Tally(self._program)
+        for _ in self._read(symbols, times, positions, keys, None, mute, out):
+            pass
+        return out.n
 
     def flush(self) -> Iterator[Matches]:
         """See Engine.flush."""
@@ -139,7 +167,7 @@ class BoundEngine:
         """See Engine.least_row."""
         rows = [node.row for node in _all_nodes(self._live.values()) if node.label != UNION]
         if self._holds:
-            rows = [self._rows[p] for p in {*rows, *(p for match in self._held for p in match.positions)}]
+            rows = [self._rows[p] for p in {*rows, *(p for match in self._held.matches() for p in match.positions)}]
         return min(rows, default=int(np.iinfo(np.int64).max))
 
     # ------------------------------------------------------------ one event
@@ -157,11 +185,12 @@ class BoundEngine:
         live: dict[States, Node] = {}
         accepted: list[Node] = []
         start = None
+        since = self._since()
         held: list[tuple[States, Node | None]] = [*self._live.items()]
         if self._start is not None:
             held.append((self._start, None))
         for states, node in held:
-            if node is not None and not self._fits(node.start):
+            if node is not None and since is not None and not since.holds(node.start):
                 continue
             skipped, moves, report = self._row(states, event)
             if report and node is not None and not mute:
@@ -180,6 +209,11 @@ class BoundEngine:
                     _put(live, reached, begun)
                 if accept:
                     accepted.append(begun)
+        if len(live) > self._most_live:
+            hint = (
+                "Bound the pattern by WITHIN, or compare fewer different values: fewer variables, or = in place of <>."
+            )
+            raise ExecutionError("STATE_LIMIT", found=len(live), limit=self._most_live, hint=hint)
         self._live, self._start = live, start
         if accepted:
             if not mute:
@@ -201,6 +235,13 @@ class BoundEngine:
         return row
 
     def _new_row(self, states: States, symbol: Symbol) -> Row:
+        self._steps.begin()
+        try:
+            return self._made_row(states, symbol)
+        except OutOfSteps:
+            raise too_many_steps(self._steps) from None
+
+    def _made_row(self, states: States, symbol: Symbol) -> Row:
         reached: dict[int, tuple[set[Value], bool]] = {}
         report = False
         for value in states:
@@ -243,24 +284,26 @@ class BoundEngine:
         return now[1] if window is not None and window.kind == "events" else now[0]
 
     def _fits(self, start: Clock) -> bool:
-        window = self._program.window
-        if window is None:
-            return True
-        length = self._clock(self._now) - start
-        return length < window.size if window.strict else length <= window.size
+        since = self._since()
+        return since is None or since.holds(start)
 
     # ------------------------------------------------------------ output
 
     def _output(self, nodes: Iterable[Node], out: Output, now: tuple[Clock, int] | None) -> None:
         """The matches of nodes: given out, or held back until the key ends. `now`: inside the window of that moment."""
-        fits = None if now is None or self._program.window is None else self._fits
+        since = None if now is None else self._since()
         for node in nodes:
-            for rows, labels in _matches(node, fits):
-                if not self._holds:
-                    out.add(rows, labels, self._key)
-                    continue
+            if not self._holds:
+                out.add_set(node, since, self._key)
+                continue
+            for rows, labels in _matches(node, since):
                 names = tuple(self._program.labels[label] for label in labels)
-                self._held.append(select.Match(rows, labels, names))
+                self._held.add(select.Match(rows, labels, names))
+
+    def _since(self) -> Since | None:
+        """Where the window of this moment begins."""
+        window = self._program.window
+        return None if window is None else Since(self._clock(self._now), window)
 
     def _end_key(self, out: Output) -> None:
         """The stream of a key has ended."""
@@ -268,12 +311,7 @@ class BoundEngine:
             if any(self._machine.at_end(value) is not None for value in states):
                 self._output([node], out, None)
         if self._holds:
-            program = self._program
-            if program.skip is None:
-                chosen = select.chosen(self._held, program.choose)
-            else:
-                chosen = select.skipped(self._held, program.skip, program.variables)
-            for match in chosen:
+            for match in self._held.chosen():
                 out.add((self._rows[p] for p in match.positions), match.labels, self._key)
 
     # ------------------------------------------------------------ snapshots
@@ -291,7 +329,7 @@ class BoundEngine:
                 "clocks": {number: self._clocks[number] for number in used},
                 "key": self._key,
                 "position": self._position,
-                "held": (self._held, self._rows),
+                "held": (list(self._held.matches()), self._rows),
             }
         )
 
@@ -306,7 +344,9 @@ class BoundEngine:
         self._live = {states: nodes[number] for states, number in state["live"]}
         self._start, self._clocks = state["start"], state["clocks"]
         self._key, self._position = state["key"], state["position"]
-        self._held, self._rows = state["held"]
+        held, self._rows = state["held"]
+        for match in held:
+            self._held.add(match)
 
 
 def _put(live: dict[States, Node], states: States, node: Node) -> None:
@@ -320,7 +360,36 @@ def _inside(window: Window, start: tuple[Clock, int], now: tuple[Clock, int]) ->
     return length < window.size if window.strict else length <= window.size
 
 
-def _matches(node: Node, fits: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+class Since(NamedTuple):
+    """The window of a moment: which beginnings does it hold?"""
+
+    now: Clock
+    window: Window
+
+    def holds(self, start: Clock) -> bool:
+        length = self.now - start
+        return length < self.window.size if self.window.strict else length <= self.window.size
+
+
+def _n_matches(root: Node, since: Since | None) -> int:
+    """How many matches of a node the window holds. Only nodes that it cuts are looked into, each once."""
+    if since is None or since.holds(root.least):
+        return root.n
+    known: dict[int, int] = {}
+    todo = [root]
+    while todo:
+        node = todo[-1]
+        parts = [part for part in (node.left, node.right) if part is not None and since.holds(part.start)]
+        waits = [part for part in parts if id(part) not in known and not since.holds(part.least)]
+        if waits:
+            todo += waits
+            continue
+        todo.pop()
+        known[id(node)] = sum(part.n if since.holds(part.least) else known[id(part)] for part in parts)
+    return known[id(root)]
+
+
+def _matches(node: Node, since: Since | None) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """The rows and labels of every match of a node, one after the other."""
     todo: list[tuple[Node | None, Any]] = [(node, None)]
     while todo:
@@ -332,7 +401,7 @@ def _matches(node: Node, fits: Any) -> Iterator[tuple[tuple[int, ...], tuple[int
                 rows.append(row)
                 labels.append(label)
             yield tuple(rows), tuple(labels)
-        elif fits is not None and not fits(at.start):
+        elif since is not None and not since.holds(at.start):
             continue
         elif at.label == UNION:
             todo += [(at.right, tail), (at.left, tail)]
@@ -370,9 +439,10 @@ def _of(nodes: list[Node], number: int) -> Node | None:
 
 
 class Output:
-    """Matches on their way out, in batches of bounded size."""
+    """Matches on their way out, in batches of bounded size; the sets among them are listed when they are asked for."""
 
     def __init__(self, program: Program) -> None:
+        self._sets: list[tuple[Node, Since | None, int]] = []
         self._rows: list[int] = []
         self._labels: list[int] = []
         self._offsets = [0]
@@ -384,11 +454,27 @@ class Output:
         self._offsets.append(len(self._rows))
         self._keys.append(key)
 
+    def add_set(self, node: Node, since: Since | None, key: int) -> None:
+        """The matches of a node that the window holds."""
+        self._sets.append((node, since, key))
+
     def full(self) -> Iterator[Matches]:
+        """The batches that are full."""
+        sets, self._sets = self._sets, []
+        for node, since, key in sets:
+            for rows, labels in _matches(node, since):
+                self.add(rows, labels, key)
+                if len(self._keys) >= CHUNK:
+                    yield from self._batch()
         if len(self._keys) >= CHUNK:
-            yield from self.rest()
+            yield from self._batch()
 
     def rest(self) -> Iterator[Matches]:
+        """All."""
+        yield from self.full()
+        yield from self._batch()
+
+    def _batch(self) -> Iterator[Matches]:
         if self._keys:
             yield Matches(
                 n=len(self._keys),
@@ -398,3 +484,22 @@ class Output:
                 key=np.array(self._keys, np.int64),
             )
         self._rows, self._labels, self._offsets, self._keys = [], [], [0], []
+
+
+class Tally(Output):
+    """Matches that are only counted."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.n = 0
+
+    def add(self, rows: Iterable[int], labels: Iterable[int], key: int) -> None:
+        self._count(1)
+
+    def add_set(self, node: Node, since: Since | None, key: int) -> None:
+        self._count(_n_matches(node, since))
+
+    def _count(self, n: int) -> None:
+        self.n += n
+        if self.n >= MANY:
+            raise ExecutionError("COUNT_OVERFLOW", hint="Bound the pattern with WITHIN, or its loops by conditions.")

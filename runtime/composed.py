@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.errors import ExecutionError
-from runtime.machine import NOW, REPORT, Reg, Symbol, Value
-from runtime.machines import machine_of
+from runtime.machine import NOW, REPORT, OutOfSteps, Reg, Steps, Symbol, Value
+from runtime.machines import machine_of, too_many_steps
 from runtime.program import Program
 from runtime.subsets import DEAD, Row, Subsets, SubsetTable
 from runtime.values import registers, renamed, undominated
@@ -50,10 +50,12 @@ NOWHERE = Target(DEAD, ())
 class Composed:
     """The states met so far; 0 is the beginning."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, steps: Steps | None = None) -> None:
         assert program.machine is not None
         self._limit = program.max_subsets
-        self._machine = machine_of(program.machine)
+        self._all_steps = steps  # of all rows, if it is given; otherwise those of each are counted
+        self._steps = Steps() if steps is None else steps
+        self._machine = machine_of(program.machine, self._steps)
         self._keep = program.keep
         self._label = {mask: i for i, mask in enumerate(program.masks)}
         self.members: list[Any] = []  # States
@@ -105,6 +107,15 @@ class Composed:
 
     def row(self, state: int, symbol: tuple[int, ...]) -> ComposedRow:
         """The moves of a state on a symbol (one int per word), in the order of their labels."""
+        if self._all_steps is not None:
+            return self._row(state, symbol)
+        self._steps.begin()
+        try:
+            return self._row(state, symbol)
+        except OutOfSteps:
+            raise too_many_steps(self._steps) from None
+
+    def _row(self, state: int, symbol: tuple[int, ...]) -> ComposedRow:
         held = self.members[state]
         event = Symbol(symbol, held.closed)
         reached: dict[int, tuple[set[Value], bool]] = {}
@@ -132,8 +143,8 @@ class Composed:
 class Untimed:
     """Composed states without registers, as runtime.cea runs them."""
 
-    def __init__(self, program: Program) -> None:
-        self._composed = Composed(program)
+    def __init__(self, program: Program, steps: Steps | None = None) -> None:
+        self._composed = Composed(program, steps)
         self.members = self._composed.members
         self.intern = self._composed.intern
 
@@ -142,6 +153,6 @@ class Untimed:
         return Row(row.skip.state, tuple((label, target.state, accept) for label, target, accept in row.moves))
 
 
-def subsets_of(program: Program) -> SubsetTable:
-    """The deterministic states of a program without registers."""
-    return Subsets(program) if program.machine is None else Untimed(program)
+def subsets_of(program: Program, steps: Steps | None = None) -> SubsetTable:
+    """The deterministic states of a program without registers. `steps`: how many may be made for all of them."""
+    return Subsets(program, steps) if program.machine is None else Untimed(program, steps)

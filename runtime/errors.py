@@ -176,6 +176,10 @@ class ExecutionError(CersqlError):
             "54000",
             "The automaton's subsets grew to {found} states, the limit is {limit}.",
         ),
+        "STEP_LIMIT": Condition(
+            "54000",
+            "To read one event in one state of the automaton takes {found} steps, the limit is {limit}.",
+        ),
         "REGISTER_LIMIT": Condition(
             "54000",
             "A state must remember {found} beginnings of windows inside the pattern, the limit is {limit}.",
@@ -189,6 +193,11 @@ class ExecutionError(CersqlError):
             "22003",
             "A condition on several events computes with a BIGINT, and cannot do so with {value}, its least value.",
         ),
+        "MEMORY_LIMIT": Condition(
+            "53200", "A worker holds {found} of memory, the limit is {limit}, for the query {query}."
+        ),
+        "OUT_OF_MEMORY": Condition("53200", "A worker that holds {found} gets no more memory, for the query {query}."),
+        "MATCH_LIMIT": Condition("54000", "A task has listed {found} matches, the limit is {limit}."),
         "COUNT_OVERFLOW": Condition("22003", "There are more matches than a BIGINT can count."),
         "PROGRAM_VERSION": Condition(
             "55000",

@@ -9,19 +9,69 @@ a function again wherever it is called, which took most of the time to compile.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import logging
+import os
+import stat
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import numba
 
+_config: Any = numba.config
 _compile: Any = numba.njit  # its type hints leave these options out
 _OPTIONS: dict[str, Any] = {"_nrt": False, "forceinline": True}
+
+logger = logging.getLogger(__name__)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """A compiled function that Python may call, too: takes arrays, makes none."""
-    compiled: Callable[..., Any] = _compile(**_OPTIONS, cache=True)(function)
-    return compiled
+    return _cached(function, **_OPTIONS)
+
+
+def _cached(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """A compiled function that is kept beside the sources or in the user's cache folder; where neither can be written,
+    as in a container, in a folder of the user's among the temporary ones; or else compiled anew in each process."""
+    try:
+        return _compile(**options, cache=True)(function)
+    except RuntimeError:  # numba: "no locator available"
+        pass
+    folder = _temporary()
+    if folder is not None:
+        before = _config.CACHE_DIR
+        _config.CACHE_DIR = folder  # which numba looks at here, and keeps for this function
+        try:
+            return _compile(**options, cache=True)(function)
+        except RuntimeError:
+            pass
+        finally:
+            _config.CACHE_DIR = before
+    return _compile(**options)(function)
+
+
+@functools.cache
+def _temporary() -> str | None:
+    """A folder for compiled code that this user alone can write: what lies in it is run."""
+    try:
+        folder = os.path.join(tempfile.gettempdir(), f"cersql-kernels-{_user()}")
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        found = os.lstat(folder)
+        mine = _user() in (str(found.st_uid), "") and not stat.S_IMODE(found.st_mode) & 0o022
+        if stat.S_ISDIR(found.st_mode) and mine:
+            return folder
+    except OSError:
+        pass
+    logger.info("no folder can hold compiled kernels: each process compiles its own; set NUMBA_CACHE_DIR to one")
+    return None
+
+
+def _user() -> str:
+    """The user's number; nothing where the system has none."""
+    return str(os.getuid()) if hasattr(os, "getuid") else ""
 
 
 def called(function: Callable[..., Any]) -> Callable[..., Any]:

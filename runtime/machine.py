@@ -106,3 +106,37 @@ class Machine:
 
 
 Maker = Callable[[Node], Machine]  # makes the machine of a part: runtime.machines.machine_of
+MOST_STEPS = 1_000_000  # for one event in one state: seconds, where most take some ten
+
+
+class OutOfSteps(Exception):
+    """The steps that were allowed are made."""
+
+
+class Steps:
+    """How many steps machines may still make, each counted with its moves: nested strategies take as many, for a single
+    event, as there are ways to choose. Raises OutOfSteps."""
+
+    def __init__(self, most: int = MOST_STEPS) -> None:
+        self.most = self.left = most
+
+    def begin(self) -> None:
+        """All may be made again."""
+        self.left = self.most
+
+    def spend(self, n: int) -> None:
+        self.left -= n
+        if self.left < 0:
+            raise OutOfSteps
+
+    def counting(self, step: Callable[[Value, Symbol], list[Move]]) -> Callable[[Value, Symbol], list[Move]]:
+        """The step of a machine, counted."""
+
+        def counted(value: Value, symbol: Symbol) -> list[Move]:
+            moves = step(value, symbol)
+            self.left -= 1 + len(moves)
+            if self.left < 0:
+                raise OutOfSteps
+            return moves
+
+        return counted

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from runtime import comparing, deciding, inner_windows, nodes, operators, strategies
+from runtime.errors import ExecutionError
 from runtime.greedy import GreedyMachine
-from runtime.machine import Machine, Maker
+from runtime.machine import Machine, Maker, Steps
 
 MACHINES: dict[type[nodes.Node], Callable[[Any, Maker], Machine]] = {
     nodes.Flat: operators.FlatMachine,
@@ -41,8 +43,17 @@ MACHINES: dict[type[nodes.Node], Callable[[Any, Maker], Machine]] = {
 TIMED = (nodes.Within, nodes.NotBefore, nodes.NotBeforeEach, nodes.NotAfter, nodes.First)
 
 
-def machine_of(node: nodes.Node) -> Machine:
-    """The machine of a node and, inside it, those of its parts."""
-    machine = MACHINES[type(node)](node, machine_of)
+def machine_of(node: nodes.Node, steps: Steps | None = None) -> Machine:
+    """The machine of a node and, inside it, those of its parts. `steps`: how many all of them may make."""
+    machine = MACHINES[type(node)](node, machine_of if steps is None else partial(machine_of, steps=steps))
     machine.timed = any(map(node.has, TIMED))
+    if steps is not None:
+        counted: Any = steps.counting(machine.step)
+        machine.step = counted  # type: ignore[method-assign]
     return machine
+
+
+def too_many_steps(steps: Steps) -> ExecutionError:
+    """What to say of an event that takes too many."""
+    hint = "Nest strategies, ALL and negated parts less deeply, or repeat less under them."
+    return ExecutionError("STEP_LIMIT", found=f"more than {steps.most}", limit=steps.most, hint=hint)

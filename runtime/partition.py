@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from runtime.arrays import AnyArray, IntArray
 from runtime.engine import Engine, engine_for
+from runtime.limits import Listed
 from runtime.order import as_clock, as_symbols, codes, combined, group_ids, has_clock, sorted_rows
 from runtime.rows import RowBuilder
 from runtime.task import Task
@@ -32,16 +33,16 @@ def run(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         total = sum(batch.num_rows if isinstance(batch, pa.RecordBatch) else batch for batch in rows)
         yield pa.RecordBatch.from_arrays([pa.array([total], pa.int64())], [COUNT_COLUMN])
         return
-    left = task.limit
+    left, listed = task.limit, Listed(task.program.max_matches)
     for batch in rows:
         assert isinstance(batch, pa.RecordBatch)
-        if left is None:
-            yield batch
-            continue
-        yield batch.slice(0, left)
-        left -= batch.num_rows
-        if left <= 0:
-            return
+        kept = batch if left is None else batch.slice(0, left)
+        listed.add(kept.num_rows)
+        yield kept
+        if left is not None:
+            left -= kept.num_rows
+            if left <= 0:
+                return
 
 
 def symbols_of(task: Task, rows: pa.Table) -> AnyArray:

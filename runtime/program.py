@@ -21,6 +21,7 @@ ALWAYS = -1  # the guard of a transition that every event satisfies
 
 NULL_CODE = -(1 << 63)  # the code of a NULL among those of terms
 PICKING = ("NXT", "LAST")  # strategies of Program.pick
+MOST_MATCHES = 100_000_000  # that a task may list, where nothing else is set
 WORD_BITS = 62  # guards per symbol word: a non-negative int64, with a bit to spare
 
 
@@ -71,7 +72,8 @@ class Program:
     NULL, whose order is that of the values where they are compared (the names are for people and tests). The terms
     `numbers` are computed with: their codes are their values.
     `timeouts`: the program that watches, over the same symbols, how far each start comes (runtime.timeouts); all its
-    labels are among `labels`.
+    labels are among `labels`. `max_subsets`: the states that a worker may make; `max_matches`: the matches that a task
+    may list, or hold to choose from.
     """
 
     n_states: int
@@ -97,6 +99,7 @@ class Program:
     ends_late: bool = False
     timeouts: Program | None = None
     max_subsets: int = 65_536
+    max_matches: int = MOST_MATCHES
     format: int = FORMAT
     package: str = field(default_factory=package_version)
 

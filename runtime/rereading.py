@@ -17,6 +17,7 @@ import pyarrow as pa
 from runtime import partition
 from runtime.arrays import AnyArray, IntArray
 from runtime.engine import engine_for
+from runtime.limits import Listed
 from runtime.matches import Matches
 from runtime.order import as_clock, group_ids, sorted_rows
 from runtime.program import WORD_BITS, Program
@@ -72,7 +73,9 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     dropped = _Dropped(task, stream)
     builder, payload = RowBuilder(own), partition.compacted(own, rows)
     places = np.argsort(order) if own.rivals else None
+    listed = Listed(own.program.max_matches)
     for matches in chain(fed, engine.flush()):
+        listed.add(matches.n)
         known = _known(task, matches, held.n_old, closing)
         if known.n:
             dropped.note(known)

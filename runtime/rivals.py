@@ -21,6 +21,7 @@ END, SUPPORT = "__cersql_rivals", "__cersql_support"
 COLUMNS = (END, SUPPORT)
 
 _runs = itertools.count()
+FEW = 1 << 16  # matches that wait without being looked at
 _PLACES = 1 << 40  # more rows than a worker can hold
 
 
@@ -44,30 +45,58 @@ def chosen(
     strategy: str, late: bool, names: tuple[str, ...], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The columns `names` of the matches that win. Matches that end at one event come one after the other, unless they
-    become known `late`: then all are held."""
-    waiting: list[pa.RecordBatch] = []
+    become known `late`: then all are held, but for those that have lost already."""
+    waiting = _Waiting(strategy)
     for batch in batches:
         if batch.num_rows == 0:
             continue
         ends = batch.column(END).to_numpy(zero_copy_only=False)
-        if late or (ends == _end_of(waiting, ends)).all():
-            waiting.append(batch)
+        if late or (ends == waiting.end(ends)).all():
+            waiting.add(batch)
             continue
-        last = len(ends) - int(np.argmax(ends[::-1] != ends[-1]))
-        yield from _winners(strategy, names, [*waiting, batch.slice(0, last)])
-        waiting = [batch.slice(last)]
-    yield from _winners(strategy, names, waiting)
+        others = np.flatnonzero(ends != ends[-1])
+        last = int(others[-1]) + 1 if len(others) else 0  # from where on all end together
+        waiting.add(batch.slice(0, last))
+        yield from waiting.winners(names)
+        waiting = _Waiting(strategy)
+        waiting.add(batch.slice(last))
+    yield from waiting.winners(names)
 
 
-def _end_of(waiting: list[pa.RecordBatch], ends: AnyArray) -> int:
-    """The number that the matches that wait share, or that of the first match."""
-    return int(waiting[0].column(END)[0].as_py()) if waiting else int(ends[0])
+class _Waiting:
+    """Matches whose rivals may still come. Whenever they have doubled, those that have lost are let go: what loses
+    against some of its rivals loses against all."""
+
+    def __init__(self, strategy: str) -> None:
+        self._strategy = strategy
+        self._held: list[pa.RecordBatch] = []
+        self._n, self._most = 0, FEW
+
+    def end(self, ends: AnyArray) -> int:
+        """The number that the matches that wait share, or that of the first match."""
+        return int(self._held[0].column(END)[0].as_py()) if self._held else int(ends[0])
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows == 0:
+            return
+        self._held.append(batch)
+        self._n += batch.num_rows
+        if self._n > self._most:
+            left = self._left()
+            self._held, self._n = left.to_batches(), left.num_rows
+            self._most = max(FEW, 2 * self._n)
+
+    def _left(self) -> pa.Table:
+        matches = pa.Table.from_batches(self._held)
+        return matches.take(pa.array(_winners(self._strategy, matches), pa.int64()))
+
+    def winners(self, names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        if self._held:
+            yield from self._left().select(list(names)).to_batches()
 
 
-def _winners(strategy: str, names: tuple[str, ...], held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    if not held:
-        return
-    matches = pa.Table.from_batches(held)
+def _winners(strategy: str, matches: pa.Table) -> list[int]:
+    """Which of the matches win against those that end with them, in order."""
     ends = matches.column(END).to_numpy()
     order = np.argsort(ends, kind="stable")
     borders = [*np.flatnonzero(np.diff(ends[order], prepend=ends[order[0]] - 1)).tolist(), len(ends)]
@@ -76,4 +105,4 @@ def _winners(strategy: str, names: tuple[str, ...], held: list[pa.RecordBatch]) 
     for begin, end in itertools.pairwise(borders):
         rivals = order[begin:end].tolist()
         kept += [rivals[i] for i in winners([tuple(supports[r]) for r in rivals], strategy)]
-    yield from matches.select(list(names)).take(pa.array(sorted(kept), pa.int64())).to_batches()
+    return sorted(kept)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 
 from runtime.errors import InternalError
-from runtime.program import Skip
+from runtime.limits import Listed
+from runtime.program import Program, Skip
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,18 @@ def skipped(matches: Iterable[Match], skip: Skip, variables: Iterable[str], drop
     for start in sorted(by_start):
         if start <= dropped:
             continue
-        end = max(match.end for match in by_start[start])
-        longest = [match for match in by_start[start] if match.end == end]
-        best = max(nxt(match.support) for match in longest)
-        match = min((m for m in longest if nxt(m.support) == best), key=lambda m: [m.of(name) for name in names])
+        match = _first_of_start(by_start[start], names)
         chosen.append(match)
         dropped = last_dropped(match, skip)
     return chosen
+
+
+def _first_of_start(matches: list[Match], names: list[str]) -> Match:
+    """The greatest end, then the NXT-greatest, then the first by the positions of its variables."""
+    end = max(match.end for match in matches)
+    last_ones = [match for match in matches if match.end == end]
+    best = max(nxt(match.support) for match in last_ones)
+    return min((m for m in last_ones if nxt(m.support) == best), key=lambda m: [m.of(name) for name in names])
 
 
 def last_dropped(match: Match, skip: Skip) -> int:
@@ -104,6 +111,71 @@ def winners(supports: Sequence[Support], strategy: str) -> list[int]:
             return [i for i, key in enumerate(keys) if key == best]
         case "MAX":
             sets = [frozenset(support) for support in supports]
-            distinct = set(sets)
-            return [i for i, own in enumerate(sets) if not any(own < other for other in distinct)]
+            greatest = _maximal(set(sets))
+            return [i for i, own in enumerate(sets) if own in greatest]
     raise InternalError("INTERNAL", detail=f"no strategy {strategy!r}")
+
+
+def _maximal(sets: set[frozenset[int]]) -> set[frozenset[int]]:
+    """Those that no other holds. The larger ones first: a set lies in one of them if, of its members, the bits of the
+    larger sets that have them meet. O(members · sets / 64) for each set."""
+    found: set[frozenset[int]] = set()
+    having: dict[int, int] = defaultdict(int)  # for a member, as bits, which of the found sets have it
+    n = 0
+    for _, alike in groupby(sorted(sets, key=len, reverse=True), key=len):
+        left = [own for own in alike if not _meet(having, own, n)]
+        for own in left:
+            for member in own:
+                having[member] |= 1 << n
+            n += 1
+        found.update(left)
+    return found
+
+
+def _meet(having: dict[int, int], own: frozenset[int], n: int) -> bool:
+    meeting = (1 << n) - 1
+    for member in own:
+        meeting &= having.get(member, 0)
+        if not meeting:
+            return False
+    return n > 0
+
+
+FEW = 64  # rivals that are not looked through yet
+
+
+class Held:
+    """Matches that are held back until the end of their key: only those which, of all so far, can still be chosen.
+
+    ExecutionError MATCH_LIMIT where too many are listed for it.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._skip, self._strategy, self._names = program.skip, program.choose, sorted(program.variables)
+        self._listed = Listed(program.max_matches)
+        self._rivals: dict[int, list[Match]] = defaultdict(list)  # by start, for AFTER MATCH SKIP, else by end
+        self._full: dict[int, int] = {}
+
+    def add(self, match: Match) -> None:
+        self._listed.add(1)
+        place = match.end if self._skip is None else match.begin
+        rivals = self._rivals[place]
+        rivals.append(match)
+        if len(rivals) >= self._full.get(place, FEW) and (self._strategy != "ALL" or self._skip is not None):
+            rivals[:] = self._left(rivals)
+            self._full[place] = max(FEW, 2 * len(rivals))
+
+    def _left(self, rivals: list[Match]) -> list[Match]:
+        if self._skip is not None:
+            return [_first_of_start(rivals, self._names)]
+        return [rivals[i] for i in winners([match.support for match in rivals], self._strategy)]
+
+    def matches(self) -> Iterator[Match]:
+        """What is held."""
+        return chain.from_iterable(self._rivals.values())
+
+    def chosen(self) -> list[Match]:
+        """What is chosen, now that the key has ended."""
+        if self._skip is None:
+            return chosen(self.matches(), self._strategy)
+        return skipped(self.matches(), self._skip, self._names)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from runtime.errors import ExecutionError, InternalError
+from runtime.machine import Steps
 from runtime.program import ALWAYS, SKIP, WORD_BITS, Program
 
 DEAD = -1  # the next state of a move after which a run cannot go on
@@ -51,7 +52,8 @@ class NoSubsets:
 class Subsets:
     """The subsets met so far, numbered in the order of their discovery; 0 is the set of initial states."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, steps: Steps | None = None) -> None:
+        self._steps = steps
         self._limit = program.max_subsets
         self._final = frozenset(program.final)
         self._by_source: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
@@ -81,6 +83,8 @@ class Subsets:
     def row(self, state: int, symbol: tuple[int, ...], /) -> Row:
         """The moves of a subset (by its number) on a symbol (one int per word), in the order of their labels."""
         targets: dict[int, set[int]] = defaultdict(set)
+        if self._steps is not None:
+            self._steps.spend(sum(len(self._by_source[source]) for source in self.members[state]))
         for source in self.members[state]:
             for guard, label, target in self._by_source[source]:
                 if guard == ALWAYS or symbol[guard // WORD_BITS] >> (guard % WORD_BITS) & 1:

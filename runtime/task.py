@@ -40,6 +40,18 @@ class Slices:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What a worker may use. `memory_bytes`: of its process; None: half of what its machine or container has; 0: no
+    limit. `query`: its text, for the error."""
+
+    memory_bytes: int | None = None
+    query: str = ""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
 class Task:
     """What a worker does with one partition. Columns are named as in the batches that Spark sends.
 
@@ -50,6 +62,7 @@ class Task:
     the symbol; those above it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY).
     `status`, `reached`: the columns of WITH TIMEOUTS; `names`: for the latter, what the user calls each of
     Program.variables. `rivals`: with the columns by which matches compete in a second pass (runtime.rivals).
+    `limits`: what the worker may use, beside Program.max_matches.
     """
 
     program: Program
@@ -74,3 +87,4 @@ class Task:
     names: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
     rivals: bool = False
+    limits: Limits = DEFAULT_LIMITS

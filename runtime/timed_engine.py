@@ -7,7 +7,7 @@ held back until its end; for AFTER MATCH SKIP that is one set of matches for eac
 from __future__ import annotations
 
 import pickle
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +24,8 @@ from runtime.program import FORMAT, Program
 from runtime.subsets import DEAD
 
 CODE_BITS = 62
+PIECE = 512  # events after which runs are looked through, where some make others superfluous …
+FEW_RUNS = 64  # … if there are so many
 FEW_STARTS, MANY_STARTS = 16, 4096  # whose matches are listed at a time, where later ones may be dropped
 
 
@@ -162,9 +164,11 @@ class TimedEngine(CeaEngine):
         self._windows: timed.InnerWindows | None = None
         self._holds = program.skip is not None or program.choose != "ALL"
         self._borders = self._holds or program.ends_late
+        past = program.skip is not None and program.skip.to == "PAST LAST ROW"
+        self._absorbs = past and not program.inner_windows and not program.ends_late and program.window is None
         self._logs = False  # does the kernel log every move (runtime.timeouts)?
         self._best: dict[int, list[tuple[int, int]]] = {}  # by start: (end, node) of its longest matches
-        self._held: list[select.Match] = []
+        self._held = select.Held(program)
         self._numbers: list[tuple[IntArray, IntArray]] = []  # (positions, rows) of this key's events, where held
         self._time = np.dtype(np.int64)
         self._timed_roots: timed.Roots = self._new_timed_roots(FIRST_ROOTS)
@@ -225,6 +229,23 @@ class TimedEngine(CeaEngine):
         mute: AnyArray | None,
     ) -> Iterator[bool]:
         """Run the kernel; yields whenever roots must be dealt with before it can go on: True at the end of a key."""
+        piece = PIECE if self._absorbs else max(1, len(symbols))
+        for begin in range(0, len(symbols), piece):
+            part = slice(begin, begin + piece)
+            more = (None if column is None else column[part] for column in (positions, keys, rows, mute))
+            yield from self._run_kernel(symbols[part], times[part], *more)
+            if self._absorbs:
+                self._absorb()
+
+    def _run_kernel(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None,
+        keys: IntArray | None,
+        rows: IntArray | None,
+        mute: AnyArray | None,
+    ) -> Iterator[bool]:
         n = len(symbols)
         if n == 0:
             return
@@ -274,6 +295,45 @@ class TimedEngine(CeaEngine):
                 elif at == self._stuck:
                     self._timed_roots = self._new_timed_roots(2 * len(self._timed_roots.node))
                 self._stuck = at if result == timed.NEEDS_ROOTS else -1
+
+    def _absorb(self) -> None:
+        """Drop the runs of starts that an earlier start in the same state makes superfluous (PAST LAST ROW, no window).
+
+        From a state on, both have matches with the same ends. Let i be before k, and no match that has ended from i on,
+        but before k, begin before i. If matches are still to come, then i is chosen with the last of them, which skips
+        k; or i was skipped by a match that begins before it, and that ends after k as well. So of `A+ ; B` over n times
+        A there is one run, where each start had one, of up to n events.
+        """
+        live = self._entries
+        if live is None:
+            return
+        counts, side = live.counts, live.counts[timed.SIDE]
+        n = int(counts[timed.N_LIVE])
+        if n < FEW_RUNS:
+            return
+        begun = np.array([self._rules.rules.begin[state] for state in live.state[side, :n]], np.int64)
+        starts = live.position[side, np.arange(n), np.maximum(begun, 0)]
+        kept = begun < 0
+        ends = sorted((start, group[0][0]) for start, group in self._best.items())
+        own_starts, own_ends = [start for start, _ in ends], [end for _, end in ends]
+        first_of: dict[int, tuple[int, list[int]]] = {}  # by state: its least start, and the ends of those before that
+        for k in np.argsort(starts, kind="stable").tolist():
+            if kept[k]:
+                continue
+            state, start = int(live.state[side, k]), int(starts[k])
+            first = first_of.get(state)
+            if first is None or bisect_left(first[1], first[0]) < bisect_left(first[1], start):
+                first_of[state] = start, sorted(own_ends[: bisect_left(own_starts, start)])
+                kept[k] = True
+        self._keep_entries(np.flatnonzero(kept))
+
+    def _keep_entries(self, kept: IntArray) -> None:
+        live = self._entries
+        assert live is not None
+        side, n = live.counts[timed.SIDE], len(kept)
+        for column in (live.state, live.length, live.nodes, live.clock, live.position):
+            column[side, :n] = column[side, kept]
+        live.counts[timed.N_LIVE] = n
 
     def _key_ends(self, key: Any) -> Iterator[bool]:
         assert self._entries is not None
@@ -382,7 +442,7 @@ class TimedEngine(CeaEngine):
         counts[timed.N_LIVE] = counts[timed.N_ROOTS] = counts[timed.START_STATE] = 0
         counts[timed.LAST_POSITION] = -1
         self._arena.size[0] = 1
-        self._best, self._held, self._numbers = {}, [], []
+        self._best, self._held, self._numbers = {}, select.Held(self._program), []
 
     # ------------------------------------------------------------ output
 
@@ -397,7 +457,8 @@ class TimedEngine(CeaEngine):
             yield from self._enumerate()
             return
         if self._program.ends_late:
-            self._held += self._listed()
+            for match in self._listed():
+                self._held.add(match)
         else:
             self._keep_best()
         winners = self._winners() if ended else []
@@ -407,10 +468,8 @@ class TimedEngine(CeaEngine):
     def _winners(self) -> list[select.Match]:
         """What is chosen among all matches of the key."""
         skip, variables = self._program.skip, self._program.variables
-        if skip is None:
-            return select.chosen(self._held, self._program.choose)
-        if self._program.ends_late:
-            return select.skipped(self._held, skip, variables)
+        if skip is None or self._program.ends_late:
+            return self._held.chosen()
         # Matches are listed some starts at a time, since most starts may be dropped by those before them.
         starts, at, dropped, some = sorted(self._best), 0, -1, FEW_STARTS
         winners: list[select.Match] = []
@@ -427,15 +486,14 @@ class TimedEngine(CeaEngine):
         self._roots = ecs.Roots(self._timed_roots.node, self._timed_roots.clock, self._timed_roots.key)
         return super()._count_roots()
 
-    def _listed(self) -> list[select.Match]:
+    def _listed(self) -> Iterator[select.Match]:
         """All matches of the roots, one by one."""
-        names, found = self._program.labels, []
+        names = self._program.labels
         for part in self._enumerate():
             for k in range(part.n):
                 own = slice(int(part.offsets[k]), int(part.offsets[k + 1]))
                 labels = tuple(part.labels[own].tolist())
-                found.append(select.Match(tuple(part.positions[own].tolist()), labels, tuple(names[i] for i in labels)))
-        return found
+                yield select.Match(tuple(part.positions[own].tolist()), labels, tuple(names[i] for i in labels))
 
     def _keep_best(self) -> None:
         """Of the roots of each start, those with the latest end."""
@@ -463,7 +521,7 @@ class TimedEngine(CeaEngine):
         assert self._arena is not None
         self._roots = ecs.Roots(nodes, self._arena.start[nodes], np.zeros(len(nodes), np.int64))
         self._live.counts[cea.N_ROOTS] = len(nodes)
-        return self._listed()
+        return list(self._listed())
 
     def _as_matches(self, matches: list[select.Match]) -> Matches:
         assert self._entries is not None
@@ -535,7 +593,7 @@ class TimedEngine(CeaEngine):
                 "position": int(counts[timed.LAST_POSITION]),
                 "key": int(counts[timed.KEY]),
                 "clock": self._last_clock,
-                "held": (self._best, self._held, self._numbers),
+                "held": (self._best, list(self._held.matches()), self._numbers),
             }
         )
 
@@ -562,6 +620,8 @@ class TimedEngine(CeaEngine):
         live.counts[timed.N_LIVE], live.counts[timed.START_STATE] = len(numbers), start
         live.counts[timed.LAST_POSITION], live.counts[timed.KEY] = state["position"], state["key"]
         self._last_clock = state["clock"]
-        self._best, self._held, self._numbers = state["held"]
+        self._best, held, self._numbers = state["held"]
+        for match in held:
+            self._held.add(match)
         columns = state["arena"]
         self._restore_arena(columns)

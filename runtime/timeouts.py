@@ -27,12 +27,12 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 
 from runtime import timed
 from runtime.arrays import AnyArray, IntArray
 from runtime.bound_timeouts import BoundWatch
 from runtime.ecs import BOTTOM, UNION, inside
+from runtime.jit import kernel
 from runtime.key_events import Dropped, KeyEvents
 from runtime.matches import Matches
 from runtime.program import Program
@@ -42,7 +42,7 @@ from runtime.timed_engine import TimedEngine
 CHUNK_STARTS = 1 << 14
 
 
-@njit(cache=True)
+@kernel
 def is_greater(arena: Any, ranks: Any, a: Any, b: Any) -> Any:
     """Is run `a` greater than run `b` under NXT: has it the least position in which they differ?
 
@@ -66,7 +66,7 @@ def is_greater(arena: Any, ranks: Any, a: Any, b: Any) -> Any:
     return mine
 
 
-@njit(cache=True)
+@kernel
 def sizes(arena: Any, nodes: Any, found: Any) -> None:
     """The number of events of each run."""
     for k in range(len(nodes)):
@@ -78,7 +78,7 @@ def sizes(arena: Any, nodes: Any, found: Any) -> None:
         found[k] = n
 
 
-@njit(cache=True)
+@kernel
 def spell(arena: Any, nodes: Any, ends: Any, rows: Any, labels: Any) -> None:
     """Write the events of each run, in order, before its place in `ends`."""
     for k in range(len(nodes)):

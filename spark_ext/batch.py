@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -47,10 +48,11 @@ from planner.query import (
 )  # fmt: skip
 from planner.sql import is_collated, literal, quote
 from runtime import rivals
+from runtime.limits import MATCHES_SETTING, MEMORY_SETTING
 from runtime.partition import COUNT_COLUMN
-from runtime.program import symbol_words
+from runtime.program import MOST_MATCHES, symbol_words
 from runtime.rows import EMPTY
-from runtime.task import OrderColumn, OutputVariable, Slices, Task
+from runtime.task import Limits, OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
 from spark_ext import collations, connect
 from spark_ext.errors import SparkError
@@ -67,15 +69,17 @@ UNKNOWN_BYTES = 1 << 60  # the estimate of what Spark knows nothing about, such 
 LEAVES_TIMES = 4  # so often what it reads a source is taken to be at the most
 WORKER_BYTES = 1 << 30  # an estimate of a partition above which Spark sorts, since Spark can spill
 SORT_SETTING = "cersql.sort"  # auto, worker or spark
+MOST_SHOWN = 500  # characters of a query, in an error
 
 
 class Batch:
     """Builds the DataFrame of one plan."""
 
     def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
-        self.plan, self.query, self.catalog, self.count_only = plan, plan.query, catalog, count_only
+        self.query, self.catalog, self.count_only = plan.query, catalog, count_only
         self.source = catalog.union_frame(self.query)
         self.spark = self.source.sparkSession
+        self.plan = replace(plan, program=replace(plan.program, max_matches=most_matches(self.spark)))
         if _is_local(self.spark):
             # The workers, on this same machine, would all do it at once.
             compile_kernels(plan.program.rule)
@@ -325,6 +329,7 @@ class Batch:
         keys = [(name, key_column(i)) for i, name in enumerate(query.partition_by) if self._wants(key_column(i))]
         return Task(
             program=plan.program,
+            limits=limits_of(self.spark, query),
             symbols=tuple(name for name, _ in self.symbols),
             terms=tuple(name for name, _ in self.terms),
             symbol_bits=self.symbol_bits,
@@ -475,6 +480,37 @@ def clock_sql(column: str, types: dict[str, DataType]) -> str:
     return f"CAST({name} AS BIGINT)"
 
 
+def most_matches(spark: SparkSession) -> int:
+    """How many matches a task may list."""
+    written = spark.conf.get(MATCHES_SETTING, "")
+    if not written:
+        return MOST_MATCHES
+    if not re.fullmatch(r"[1-9]\d{0,17}", written.strip()):
+        raise SparkError("SETTING", name=MATCHES_SETTING, value=written, expected="a whole number, at least 1")
+    return int(written)
+
+
+def limits_of(spark: SparkSession, query: Query) -> Limits:
+    """What a worker may use."""
+    return Limits(_memory_limit(spark), shown_text(query))
+
+
+def shown_text(query: Query) -> str:
+    """The query in one line, shortened."""
+    text = " ".join(query.text.split())
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} …"
+
+
+def _memory_limit(spark: SparkSession) -> int | None:
+    written = spark.conf.get(MEMORY_SETTING, "")
+    if not written:
+        return None
+    found = re.fullmatch(r"(\d{1,15})([kmgt]?)b?", written.strip().lower())
+    if found is not None:
+        return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[found[2]]
+    raise SparkError("SETTING", name=MEMORY_SETTING, value=written, expected="a size such as 8g or 512m, or 0 for none")
+
+
 def _comparable(type: DataType) -> bool:
     """Can its values be put in order?"""
     if isinstance(type, MapType | VariantType):
@@ -507,7 +543,7 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch)
         for condition in query.on_match:
             matches = analyzed(matches.where(condition.text))
     if plan.later != "ALL":
-        matches = _competing(plan, matches)
+        matches = _competing(plan, matches, limits_of(source.sparkSession, query))
     matches = with_gathered(query.text, matches, query.gathered[query.gathered_on_match :], mapped)
     matches = _with_computed(query, matches)
     with explained(query.text, matches, query.having, condition=True, columns=columns):
@@ -520,13 +556,14 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch)
     return rows if query.limit is None else rows.limit(query.limit)
 
 
-def _competing(plan: PhysicalPlan, matches: DataFrame) -> DataFrame:
+def _competing(plan: PhysicalPlan, matches: DataFrame, limits: Limits) -> DataFrame:
     """The second pass, in the same tasks."""
     fields = [field for field in matches.schema.fields if field.name not in rivals.COLUMNS]
     if not fields:  # nothing else of a match is asked for
         matches, fields = matches.selectExpr("*", f"0Y AS {EMPTY}"), [StructField(EMPTY, ByteType())]
     names = tuple(field.name for field in fields)
-    return matches.mapInArrow(partial(chosen_matches, plan.later, plan.program.ends_late, names), StructType(fields))
+    choose = partial(chosen_matches, plan.later, plan.program.ends_late, names, limits)
+    return matches.mapInArrow(choose, StructType(fields))
 
 
 def _with_computed(query: Query, matches: DataFrame) -> DataFrame:

@@ -6,7 +6,6 @@ variables; what compiles is imported where it runs.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,9 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from runtime.errors import CersqlError
 from runtime.order import as_clock
 from runtime.stream_task import NEVER, StreamTask
+from spark_ext.guarding import guarded
 
 if TYPE_CHECKING:
     from runtime.bucket import Bucket
@@ -104,33 +103,32 @@ class MatchBucket(StatefulProcessor):
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
         tables = (pa.ipc.open_stream(blob).read_all() for frame in rows for blob in frame[ROWS])
-        return self._run(tables, timerValues)
+        return self._guarded(self._run(tables, timerValues))
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[pd.DataFrame]:
-        return self._run((), timerValues)
+        return self._guarded(self._run((), timerValues))
 
     def close(self) -> None:
         pass
+
+    def _guarded(self, made: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        return guarded(self._task.task.limits, made)
 
     def _run(self, tables: Iterable[pa.Table], timers: TimerValues) -> Iterator[pd.DataFrame]:
         from runtime.bucket import Bucket
 
         watermark = timers.getCurrentWatermarkInMs()
-        try:
-            bucket = Bucket(self._task, SparkStore(self._values))
-            late = bucket.head.late
-            # Spark's watermark is 0 before there is one.
-            for batch in bucket.run(tables, NEVER if watermark <= 0 else watermark * 1000):
-                yield _row(as_bytes(batch), batch.num_rows, 0)
-            self._set_timer(bucket)
-            bucket.save()
-            if bucket.head.late > late:
-                yield _row(None, 0, bucket.head.late - late)
-        except CersqlError:
-            os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # as in spark_ext.worker
-            raise
+        bucket = Bucket(self._task, SparkStore(self._values))
+        late = bucket.head.late
+        # Spark's watermark is 0 before there is one.
+        for batch in bucket.run(tables, NEVER if watermark <= 0 else watermark * 1000):
+            yield _row(as_bytes(batch), batch.num_rows, 0)
+        self._set_timer(bucket)
+        bucket.save()
+        if bucket.head.late > late:
+            yield _row(None, 0, bucket.head.late - late)
 
     def _set_timer(self, bucket: Bucket) -> None:
         """One timer, for the least watermark at which there is something to do."""

@@ -37,7 +37,7 @@ from planner.sql import quote
 from planner.streaming import ALLOW_SETTING, Holding, holding, meaning, program_of
 from runtime.errors import CersqlError
 from runtime.stream_task import Reach, StreamTask
-from spark_ext.batch import Batch, mapped, parallelism
+from spark_ext.batch import Batch, mapped, parallelism, shown_text
 from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
 from spark_ext.schema import SparkCatalog, filters_rows
@@ -49,7 +49,6 @@ ZONE_SETTING = "spark.sql.session.timeZone"
 PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
 BUCKETS_PER_CORE = 4
 SLABS = 32  # in a bucket
-MOST_SHOWN = 500  # characters of a query
 STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 METRICS_NAME = "cersql_"  # how the name of our metrics begins
@@ -193,9 +192,7 @@ class Streaming(Batch):
 
     def _described(self) -> str:
         """What the state is of, for people."""
-        text = " ".join(self.query.text.split())
-        shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} …"
-        return f"{shown} in {self.buckets} buckets of {self.slabs} slabs"
+        return f"{shown_text(self.query)} in {self.buckets} buckets of {self.slabs} slabs"
 
 
 _standings: dict[str, Standing] = {}

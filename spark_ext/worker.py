@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from runtime.arrays import AnyArray
-from runtime.errors import CersqlError, InternalError
+from runtime.errors import InternalError
 from runtime.partition import run
 from runtime.rivals import chosen
-from runtime.task import Task
+from runtime.task import Limits, Task
+from spark_ext.guarding import guarded
 
 
 def renamed(
@@ -25,19 +25,15 @@ def renamed(
 
 
 def match_partition(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The matches of one partition. An error of ours reaches the user without this process's traceback."""
-    try:
-        yield from run(task, batches)
-    except CersqlError:
-        os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # pyspark reads it while it reports, and then ends this process
-        raise
+    """The matches of one partition."""
+    return guarded(task.limits, run(task, batches))
 
 
 def chosen_matches(
-    strategy: str, late: bool, names: tuple[str, ...], batches: Iterable[pa.RecordBatch]
+    strategy: str, late: bool, names: tuple[str, ...], limits: Limits, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The matches that a strategy leaves, of those of one partition that fulfil the conditions."""
-    return chosen(strategy, late, names, batches)
+    return guarded(limits, chosen(strategy, late, names, batches))
 
 
 PLACE_COLUMN = "__cersql_place"

@@ -8,9 +8,10 @@ import pytest
 from queries import SCHEMAS, check_error, check_place
 
 import cersql
+import planner.cea
 from cersql.errors import BindError, ParseError, nearest, suggestion
 from planner.cea import to_cea
-from planner.cel import Event, Sequence
+from planner.cel import Event, Repeat, Sequence
 from planner.errors import PlanError
 from runtime.errors import Span
 
@@ -209,7 +210,7 @@ def test_all_conditions_are_here() -> None:
     rows = {"ROWS_AND_EVENTS", "ROWS_OF_SOURCES"}  # test_source_rows
     sources = {"NO_COMMON_TYPE", "KEY_TYPES"} | keys | rows  # test_columns
     assert bound | STATEMENTS | streams | sources == set(BindError.conditions)
-    planned = {"AUTOMATON_LIMIT", "TOO_COMPLEX", "STREAM_UNBOUNDED"}  # below, test_streaming
+    planned = {"AUTOMATON_LIMIT", "TOO_COMPLEX", "TRANSITION_LIMIT", "STREAM_UNBOUNDED"}  # below, test_streaming
     assert set(PlanError.conditions) == planned | set(PLAN)
 
 
@@ -222,7 +223,22 @@ def test_automaton_limit_names_both_numbers() -> None:
     assert "Shorten" in (raised.value.hint or "")
 
 
+def test_transition_limit_names_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner.cea, "MAX_TRANSITIONS", 20)
+    a = Event("A", frozenset({"A"}))
+    assert to_cea(Repeat(a, 0, 3)).n_states
+    for formula in (Repeat(a, 0, 9), Sequence(Repeat(a, 1, 3), Repeat(Repeat(a, 0, 2), 1, 3))):
+        with pytest.raises(PlanError) as raised:
+            to_cea(formula)
+        assert raised.value.condition == "TRANSITION_LIMIT"
+        assert int(raised.value.parameters["found"]) > 20
+        assert raised.value.message.endswith("transitions, the limit is 20.")
+        assert "Shorten" in (raised.value.hint or "")
+
+
 PLAN = {
+    "LABEL_LIMIT": f"FROM t PATTERN ALL({', '.join(f'T{i} a{i}' for i in range(22))}) ORDER BY ts RETURN *",
+    "NESTING_LIMIT": f"FROM t PATTERN {'NXT(' * 9}A a{' ; B)' * 9} ORDER BY ts RETURN *",
     "TIMEOUTS": "FROM t PATTERN SEQ(A a, !B b, C c) UNLESS D WHERE a.k < b.k ORDER BY ts RETURN * WITH TIMEOUTS",
 }
 

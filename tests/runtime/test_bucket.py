@@ -482,3 +482,21 @@ def test_timeouts_need_a_window() -> None:
     with pytest.raises(PlanError) as caught:
         stream_task(cel.Contiguous(A, B), None, timeouts=True, allow=False)
     assert caught.value.condition == "STREAM_UNBOUNDED"
+
+
+def test_a_task_of_a_stream_lists_no_more_matches_than_it_may() -> None:
+    a, b = (cel.Event(name.upper(), frozenset({name})) for name in "ab")
+    task = stream_task(cel.Sequence(cel.Iteration(a), b), cel.Window("time", 100))
+    rows = [Row("A", None, ts, 1) for ts in range(6)] + [Row("B", None, 6, 1)]
+
+    def found(limit: int) -> int:
+        own = replace(task.task, program=replace(task.task.program, max_matches=limit))
+        bucket = Bucket(replace(task, task=own), Memory())
+        assert not list(bucket.run([table_of(task, rows)], NEVER))
+        return sum(batch.num_rows for batch in bucket.run([], FOREVER))
+
+    assert found(2**6 - 1) == 2**6 - 1
+    with pytest.raises(ExecutionError) as raised:
+        found(2**6 - 2)
+    assert raised.value.condition == "MATCH_LIMIT"
+    assert raised.value.parameters == {"found": "63", "limit": "62"}

@@ -1,0 +1,86 @@
+"""Where compiled kernels are kept: a read-only installation, without a home that can be written, works."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtime import jit
+
+RUNTIME = Path(jit.__file__).parent
+SCRIPT = """
+import numpy as np
+import runtime.cea_engine, runtime.timeouts, runtime.picking
+from runtime.ecs import inside
+from runtime.jit import _temporary
+
+assert runtime.__file__.startswith({installed!r})
+assert inside(np.int64(1), np.int64(5), np.int64(4), False)
+assert not inside(np.int64(1), np.int64(5), np.int64(4), True)
+print(_temporary())
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A copy of the runtime beside which nothing can be kept, also by root: its __pycache__ is a file."""
+    folder = tmp_path / "installed"
+    shutil.copytree(RUNTIME, folder / "runtime", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "runtime" / "__pycache__").write_text("")
+    return folder
+
+
+def run(installed: Path, temporary: Path) -> str:
+    """What the script prints: where kernels are kept."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "XDG", "PYTHON"))}
+    environment |= {"HOME": "/dev/null", "TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+    script = SCRIPT.format(installed=str(installed))
+    made = subprocess.run(
+        [sys.executable, "-c", script], cwd=installed, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def test_without_any_folder_kernels_lie_among_temporary_files_that_only_the_user_writes(
+    installed: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    kept = Path(run(installed, tmp_path / "tmp"))
+    assert kept.parent == tmp_path / "tmp"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    assert list(kept.rglob("*inside*.nbc"))
+    assert run(installed, tmp_path / "tmp") == str(kept)  # and are found there
+
+
+@pytest.mark.parametrize("what", ["open to all", "a link", "a file"])
+def test_a_folder_that_others_could_have_filled_is_not_read(installed: Path, tmp_path: Path, what: str) -> None:
+    temporary, elsewhere = tmp_path / "tmp", tmp_path / "elsewhere"
+    temporary.mkdir()
+    elsewhere.mkdir(0o700)
+    folder = temporary / f"cersql-kernels-{os.getuid()}"
+    match what:
+        case "open to all":
+            folder.mkdir()
+            folder.chmod(0o777)
+        case "a link":
+            folder.symlink_to(elsewhere)
+        case "a file":
+            folder.write_text("")
+    assert run(installed, temporary) == "None"
+    assert not list(elsewhere.iterdir())
+
+
+def test_what_numba_is_told_stays_as_it_was() -> None:
+    """The folder is only ours: other code of the process keeps its own where it did."""
+    from numba import config
+
+    before = config.CACHE_DIR
+    assert jit.kernel(lambda: 1)() == 1
+    assert before == config.CACHE_DIR
