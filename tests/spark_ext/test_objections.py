@@ -143,11 +143,14 @@ class _Records(logging.Handler):
 def logged() -> Iterator[list[logging.LogRecord]]:
     """What pyspark logs of the exceptions that it captures."""
     handler, loggers = _Records(), [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.addHandler(handler)
+        logger.setLevel(logging.INFO)  # the command line, in this process, may have muted them
     yield handler.found
-    for logger in loggers:
+    for logger, level in zip(loggers, levels, strict=True):
         logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 @pytest.mark.parametrize(
