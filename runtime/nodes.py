@@ -369,6 +369,7 @@ ONLY_NEAR = 2  # nothing but contiguous followers
 EVERY = -1  # no check: all runs pass
 FROM_START = -1  # the source of an edge from the beginning
 LATE, SINCE = 0, 1  # places in Registers.special
+ONE, RANGE, EQUAL_ONES, EACH = range(4)  # runs that an event looks at: one, by an ordered index, equal ones, each
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,12 +380,13 @@ class Registers(Node):
     guard[q] and all ops of the edge pass. Edges are sorted by q: those of q are edge_of[q] … edge_of[q + 1]; `source`
     is the position before, or FROM_START; `contiguous` only at the next event. Ops of edge e: op_of[e] … op_of[e + 1].
     `label` is an index into Program.labels, `last` says whether a match can end there, `goes_on` whether anything
-    follows; `near`: whether something contiguous does, or ONLY_NEAR. `index_of[p]`: the register by which runs at p are
-    indexed, or NOBODY; `wanted[e]`: the term that an edge wants it to be equal to, or NOBODY. `ordered_of[p]`: the
-    number of the ordered index (runtime.ordered) of the runs at p, by register `sorted_by[p]`, or NOBODY. An edge from
-    there takes the runs whose register passes `range_kind[e]` with the term `range_term[e]`, or all: EVERY.
-    `holds[p]`: how many registers mean something at p. `greedy`: a run must take what it can, and is then not there
-    any more (SKIP TILL NEXT MATCH). `apart`: the last register is where a run began (AFTER MATCH SKIP).
+    follows; `near`: whether something contiguous does, or ONLY_NEAR. `index_of[p]`: the registers by which runs at p
+    are indexed, filled up with NOBODY; `wanted[e]`: the terms they must be equal to for an edge, all NOBODY if it is
+    not served by the index. `ordered_of[p]`: the number of the ordered index (runtime.ordered) of the runs at p, by
+    register `sorted_by[p]`, or NOBODY. An edge from there takes the runs whose register passes `range_kind[e]` with the
+    term `range_term[e]`, or all: EVERY. `looks[e]`: at how many of the runs at its source an event looks (for EXPLAIN).
+    `greedy`: a run must take what it can, and is then not there any more (SKIP TILL NEXT MATCH). `apart`: the last
+    register is where a run began (AFTER MATCH SKIP).
 
     Operands of relations: relation_operand[k] is a term of the event, or -1 - a register; as many as the relation has.
 
@@ -411,7 +413,7 @@ class Registers(Node):
     sorted_by: IntArray
     range_kind: IntArray
     range_term: IntArray
-    holds: IntArray
+    looks: IntArray
     op_of: IntArray
     op_kind: IntArray
     op_register: IntArray

@@ -48,10 +48,12 @@ from runtime.run_table import (
     bucket_of,
     end_key,
     forget_all,
+    found_so,
     hashed,
     let_out,
     place,
     release,
+    sought,
 )
 
 DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING, NEEDS_ORDERED = range(6)
@@ -207,22 +209,19 @@ def after_entries(
 
     By the index: the entries with this event's value, then those that wait for none yet.
     """
-    p, term = automaton.source[edge], automaton.wanted[edge]
-    indexed = term != NOBODY
-    value = symbols[i, words + term] if indexed else EMPTY
-    turn = 1 if indexed and value != NULL_CODE else 0
-    if turn == 0:
-        value = EMPTY
-    e = entries.bucket[bucket_of(entries, p, value)] if indexed else entries.head[p]
+    p = automaton.source[edge]
+    indexed = automaton.wanted[edge, 0] != NOBODY
+    code = sought(automaton, edge, symbols, i, words) if indexed else EMPTY
+    empty = code == EMPTY
+    e = entries.bucket[bucket_of(entries, p, code)] if indexed else entries.head[p]
     while True:
-        if e == NOBODY and turn == 1:
-            turn = 0
-            value = EMPTY
-            e = entries.bucket[bucket_of(entries, p, value)]
+        if e == NOBODY and not empty:
+            empty = True
+            e = entries.bucket[bucket_of(entries, p, EMPTY)]
         if e == NOBODY:
             return n, n_taken
         following = entries.chain_next[e] if indexed else entries.next[e]
-        if indexed and (entries.at[e] != p or entries.registers[e, entries.index_of[p]] != value):
+        if indexed and not found_so(entries, e, p, automaton, edge, symbols, i, words, empty):
             e = following
             continue
         if not inside(entries.start[e], now, width, strict):
@@ -299,24 +298,21 @@ def stop(
 
     By the index: the entries with this event's value, then those that hold none.
     """
-    p, term = automaton.source[edge], automaton.wanted[edge]
+    p = automaton.source[edge]
     if automaton.ordered_of[p] != NOBODY:
         clear_one(ordered, automaton.ordered_of[p])
-    indexed = term != NOBODY
-    value = symbols[i, words + term] if indexed else EMPTY
-    turn = 1 if indexed and value != NULL_CODE else 0
-    if turn == 0:
-        value = EMPTY
-    e = entries.bucket[bucket_of(entries, p, value)] if indexed else entries.head[p]
+    indexed = automaton.wanted[edge, 0] != NOBODY
+    code = sought(automaton, edge, symbols, i, words) if indexed else EMPTY
+    empty = code == EMPTY
+    e = entries.bucket[bucket_of(entries, p, code)] if indexed else entries.head[p]
     while True:
-        if e == NOBODY and turn == 1:
-            turn = 0
-            value = EMPTY
-            e = entries.bucket[bucket_of(entries, p, value)]
+        if e == NOBODY and not empty:
+            empty = True
+            e = entries.bucket[bucket_of(entries, p, EMPTY)]
         if e == NOBODY:
             return
         following = entries.chain_next[e] if indexed else entries.next[e]
-        if indexed and (entries.at[e] != p or entries.registers[e, entries.index_of[p]] != value):
+        if indexed and not found_so(entries, e, p, automaton, edge, symbols, i, words, empty):
             e = following
             continue
         if not inside(entries.start[e], now, width, strict):

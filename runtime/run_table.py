@@ -1,8 +1,8 @@
 """The table of runs that wait, for runtime.registers: entries in lists by place, found by what their registers hold.
 
-Two runs at one place with equal registers are one entry, which a hash table finds; where all that follows asks for
-equality, an index by one register finds the entries with a value. What has left the window lies there until it is met,
-or the table is full.
+Two runs at one place with equal registers are one entry, which a hash table finds; where what follows asks for
+equality, an index by one or more registers finds the entries with the event's values. What has left the window lies
+there until it is met, or the table is full.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from runtime.arrays import AnyArray
 from runtime.ecs import inside
 from runtime.jit import inlined, kernel
 from runtime.nodes import LATE, NOBODY
+from runtime.program import NULL_CODE
+from runtime.register_ops import EMPTY
 
 # Places in Entries.counts.
 KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL, HAPPENED = range(8)
@@ -36,7 +38,7 @@ class Entries(NamedTuple):
     chain_next: AnyArray  # int32[entries]: those in one bucket of the index
     chain_previous: AnyArray
     bucket: AnyArray  # int32[power of two]
-    index_of: AnyArray  # int64[positions]: the register by which entries are indexed, or NOBODY
+    index_of: AnyArray  # int64[positions, k]: the registers by which entries are indexed, filled up with NOBODY
     took: AnyArray  # int64[entries]: the serial number of the event that a run of the entry took last
     taken: AnyArray  # int32[entries]: the entries of which that is the event being read
     counts: AnyArray  # int64[8]
@@ -106,6 +108,53 @@ def hashed(at, last, registers, row, size):
 
 
 @inlined
+def mixed(code, value):
+    """One number for two."""
+    return np.int64((np.uint64(code) * np.uint64(0xBF58476D1CE4E5B9)) ^ np.uint64(value))
+
+
+@inlined
+def code_of(entries, e):
+    """One number for the registers by which an entry is indexed; EMPTY if one of them holds nothing."""
+    at = entries.at[e]
+    code = entries.registers[e, entries.index_of[at, 0]]
+    lacks = code == EMPTY
+    for k in range(1, entries.index_of.shape[1]):
+        if entries.index_of[at, k] != NOBODY:
+            value = entries.registers[e, entries.index_of[at, k]]
+            lacks = lacks or value == EMPTY
+            code = mixed(code, value)
+    return EMPTY if lacks else code if code != EMPTY else np.int64(0)
+
+
+@inlined
+def sought(automaton, edge, symbols, row, words):
+    """The same for the terms of an event that an edge wants them to be equal to; EMPTY if one of them is NULL."""
+    code = symbols[row, words + automaton.wanted[edge, 0]]
+    lacks = code == NULL_CODE
+    for k in range(1, automaton.wanted.shape[1]):
+        if automaton.wanted[edge, k] != NOBODY:
+            value = symbols[row, words + automaton.wanted[edge, k]]
+            lacks = lacks or value == NULL_CODE
+            code = mixed(code, value)
+    return EMPTY if lacks else code if code != EMPTY else np.int64(0)
+
+
+@inlined
+def found_so(entries, e, p, automaton, edge, symbols, row, words, empty):
+    """Is it an entry at place p that the index was asked for: with the event's values, or `empty`, lacking one?"""
+    if entries.at[e] != p:
+        return False
+    equal, lacks = True, False
+    for k in range(entries.index_of.shape[1]):
+        if entries.index_of[p, k] != NOBODY:
+            value = entries.registers[e, entries.index_of[p, k]]
+            lacks = lacks or value == EMPTY
+            equal = equal and value == symbols[row, words + automaton.wanted[edge, k]]
+    return lacks if empty else equal
+
+
+@inlined
 def bucket_of(entries, at, value):
     code = (np.uint64(value) ^ np.uint64(at)) * np.uint64(0x9E3779B97F4A7C15)
     code ^= code >> np.uint64(32)
@@ -115,9 +164,8 @@ def bucket_of(entries, at, value):
 @kernel
 def place(entries, e):
     """Put an entry into the table, where there is room, and into the index."""
-    index = entries.index_of[entries.at[e]]
-    if index != NOBODY:
-        b = bucket_of(entries, entries.at[e], entries.registers[e, index])
+    if entries.index_of[entries.at[e], 0] != NOBODY:
+        b = bucket_of(entries, entries.at[e], code_of(entries, e))
         first = entries.bucket[b]
         entries.chain_next[e], entries.chain_previous[e] = first, NOBODY
         if first != NOBODY:
@@ -143,11 +191,10 @@ def release(entries, e):
         entries.next[before] = after
     if after != NOBODY:
         entries.previous[after] = before
-    index = entries.index_of[entries.at[e]]
-    if index != NOBODY:
+    if entries.index_of[entries.at[e], 0] != NOBODY:
         before, after = entries.chain_previous[e], entries.chain_next[e]
         if before == NOBODY:
-            entries.bucket[bucket_of(entries, entries.at[e], entries.registers[e, index])] = after
+            entries.bucket[bucket_of(entries, entries.at[e], code_of(entries, e))] = after
         else:
             entries.chain_next[before] = after
         if after != NOBODY:
