@@ -165,8 +165,6 @@ def _cost(machine: object) -> str:
     assert isinstance(machine, nodes.Registers)
     if machine.special[nodes.LATE] != nodes.NOBODY:
         return "a cost by the starts that wait for their windows to close"
-    if machine.special[nodes.SINCE] != nodes.NOBODY:
-        return "a cost by what waits, and how often that happened, in the window"
     return LOOKS[int(machine.looks.max(initial=nodes.ONE))]
 
 
@@ -174,6 +172,7 @@ LOOKS = {
     nodes.ONE: "found by an index: a constant cost per event",
     nodes.RANGE: "found by an ordered index: a logarithmic cost per event",
     nodes.EQUAL_ONES: "found by an index: a cost by the values that wait beside an equal one in the window",
+    nodes.SEARCHED: "found by a search: at the most a cost by what happened in the window",
     nodes.EACH: "a cost by the values that wait in the window",
 }
 

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from planner.register_clauses import Clauses, NotByRegisters, Op, Way
+from planner.register_clauses import Check, Clauses, NotByRegisters, Op, Way
 from runtime import nodes
 from runtime.nodes import Follow, Greedy
 
 MOST_PLACES = 8  # of one position
+NOWHERE = -2  # the source of what asks an event about itself
 Ops = list[Op]
 
 
@@ -94,30 +95,38 @@ class _Builder:
             after = [self.clauses.vetoes[absence] for absence in greedy.after]
             guarded += [(way.guard, _vetoing(way, self.late, nodes.NOBODY)) for veto in after for way in veto.ways]
         self.veto_guards = [guard for guard, _ in guarded]
+        asking = [Edge(NOWHERE, nodes.NOBODY, False, way.ops) for way in self.clauses.early]
         groups = (edges, waiting, [edge for _, edge in guarded])
         edges, waiting, stopping = self._sparing(groups)
+        self.early_edges = asking
         if not must:
             edges = _ending_early(edges, stopping, [p not in greedy.last and p != self.late for p in range(self.n)])
         every = [*edges, *waiting, *stopping]
-        self.needed = [a & b for a, b in zip(_held(self.n, every), _live(self.n, every), strict=True)]
-        self.sure = _sure(self.n, every)
+        held = _held(self.n, every, self.begins)
+        self.needed = [a & b for a, b in zip(held, _live(self.n, every, self.ends), strict=True)]
+        self.sure = _sure(self.n, every, self.begins)
         self.edges = sorted((self._tidy(edge) for edge in edges), key=lambda edge: edge.to)
         self.veto_edges = [self._tidy(edge) for edge in stopping]
         self.late_edges = [self._tidy(edge) for edge in waiting]
 
     def _sparing(self, groups: tuple[list[Edge], ...]) -> list[list[Edge]]:
         """The edges without what nothing asks for, and with one register for those that hold the same."""
-        held = _held(self.n, [edge for group in groups for edge in group])
+        everything = [edge for group in groups for edge in group]
+        since, begun = self.clauses.since, self.clauses.begun
+        begins = {since, begun} - {nodes.NOBODY}
+        at_end = begins | {c.register for way in self.clauses.early if not way.decided for c in way.checks}
+        ends = [at_end if p in self.greedy.last else set[int]() for p in range(self.n)]
+        held = _held(self.n, everything, begins)
         groups = tuple([_asking(edge, held) for edge in group] for group in groups)
-        live = _live(self.n, [edge for group in groups for edge in group])
-        groups = tuple([_trimmed(edge, live) for edge in group] for group in groups)
-        since = self.clauses.since
+        live = _live(self.n, [edge for group in groups for edge in group], ends)
+        groups = tuple([_trimmed(edge, live, ends) for edge in group] for group in groups)
         alike = _alike([edge for group in groups for edge in group], self.clauses.n_registers)
         used = {r for group in groups for edge in group for kind, r, term in edge.ops for r in _named(kind, r, term)}
-        kept = sorted({alike[r] for r in used} | ({since} - {nodes.NOBODY}))
-        number = {r: n for n, r in enumerate(kept)}
-        self.n_registers, self.since = len(kept), number.get(since, nodes.NOBODY)
-        names = {r: number[alike[r]] for r in used}
+        number = {r: n for n, r in enumerate(sorted({alike[r] for r in used | at_end}))}
+        names = {r: number[alike[r]] for r in used | at_end} | {nodes.NOBODY: nodes.NOBODY}
+        self.n_registers, self.since, self.begun = len(number), names[since], names[begun]
+        self.begins, self.ends = {names[r] for r in begins}, [{names[r] for r in own} for own in ends]
+        self.checks = [[c._replace(register=names[c.register]) for c in way.checks] for way in self.clauses.early]
         return [[_renamed(edge, names) for edge in group] for group in groups]
 
     def _taking(self, q: int, follow: Follow | None, ended: Iterable[Op] = ()) -> Ops:
@@ -140,8 +149,10 @@ class _Builder:
         """Forgets what is not needed any more where the run goes to."""
         if edge.to == nodes.NOBODY:
             return edge
-        before = set() if edge.source == nodes.FROM_START else self.needed[edge.source]
-        stale = _written(edge.ops, before) - self.needed[edge.to]
+        before = set(self.begins)
+        if edge.source != nodes.FROM_START:
+            before = self.needed[edge.source] | (self.ends[edge.source] if edge.to == self.late else set())
+        stale = _written(edge.ops, before) - self.needed[edge.to] - self.ends[edge.to]
         return edge._replace(ops=[*edge.ops, *((nodes.RESET, r, 0) for r in sorted(stale))])
 
 
@@ -163,7 +174,7 @@ def _is_change(kind: int) -> bool:
 
 def _asking(edge: Edge, held: list[set[int]]) -> Edge:
     """Without checks of registers that hold nothing yet, which all pass."""
-    ops, known = list[Op](), set() if edge.source == nodes.FROM_START else set(held[edge.source])
+    ops, known = list[Op](), set[int]() if edge.source == nodes.FROM_START else set(held[edge.source])
     sides = 0  # of an OR, which stay
     for op in edge.ops:
         kind, register, _ = op
@@ -175,9 +186,9 @@ def _asking(edge: Edge, held: list[set[int]]) -> Edge:
     return edge._replace(ops=ops)
 
 
-def _trimmed(edge: Edge, live: list[set[int]]) -> Edge:
+def _trimmed(edge: Edge, live: list[set[int]], ends: list[set[int]]) -> Edge:
     """Without changes of registers that are not looked at afterwards; what only happens if it has a value stays."""
-    ops, asked = list[Op](), set() if edge.to == nodes.NOBODY else set(live[edge.to])
+    ops, asked = list[Op](), set() if edge.to == nodes.NOBODY else live[edge.to] | ends[edge.to]
     for op in reversed(edge.ops):
         kind, register, _ = op
         if _is_change(kind) and kind not in (nodes.HIGHEST, nodes.LOWEST) and register not in asked:
@@ -313,28 +324,28 @@ def _single_ops(ops: Ops) -> Iterator[Op]:
     return (op for op in ops if op[0] != nodes.ANY_OF)
 
 
-def _held(n: int, edges: list[Edge]) -> list[set[int]]:
-    """For each place the registers that can hold something there."""
+def _held(n: int, edges: list[Edge], begins: set[int]) -> list[set[int]]:
+    """For each place the registers that can hold something there; `begins`: those that hold something at once."""
     found: list[set[int]] = [set() for _ in range(n)]
     changed = True
     while changed:
         changed = False
         for source, to, _, ops in edges:
             if to != nodes.NOBODY:
-                more = _written(ops, set() if source == nodes.FROM_START else found[source]) - found[to]
+                more = _written(ops, begins if source == nodes.FROM_START else found[source]) - found[to]
                 found[to] |= more
                 changed = changed or bool(more)
     return found
 
 
-def _sure(n: int, edges: list[Edge]) -> list[set[int]]:
+def _sure(n: int, edges: list[Edge], begins: set[int]) -> list[set[int]]:
     """For each place the registers that hold something there, whatever the way that led to it."""
     found: list[set[int] | None] = [None] * n  # None: no way is known yet
     changed = True
     while changed:
         changed = False
         for source, to, _, ops in edges:
-            before = set() if source == nodes.FROM_START else found[source]
+            before = begins if source == nodes.FROM_START else found[source]
             if to == nodes.NOBODY or before is None:
                 continue
             now, known = _written(ops, before), found[to]
@@ -344,15 +355,15 @@ def _sure(n: int, edges: list[Edge]) -> list[set[int]]:
     return [held or set() for held in found]
 
 
-def _live(n: int, edges: list[Edge]) -> list[set[int]]:
-    """For each place the registers that can still be looked at."""
+def _live(n: int, edges: list[Edge], ends: list[set[int]]) -> list[set[int]]:
+    """For each place the registers that can still be looked at; `ends`: those that are when a run comes there."""
     found: list[set[int]] = [set() for _ in range(n)]
     changed = True
     while changed:
         changed = False
         for source, to, _, ops in edges:
             if source != nodes.FROM_START:
-                more = _asked(ops, set() if to == nodes.NOBODY else found[to]) - found[source]
+                more = _asked(ops, set() if to == nodes.NOBODY else found[to] | ends[to]) - found[source]
                 found[source] |= more
                 changed = changed or bool(more)
     return found
@@ -435,6 +446,12 @@ def _ordered(made: _Builder, index: dict[int, tuple[int, ...]]) -> dict[int, tup
         (register,) = registers
         own = {e: edge for e, edge in enumerate(made.edges) if edge.source == p}
         ranges = {e: _range(edge.ops, register, register in made.needed[edge.to]) for e, edge in own.items()}
+        if register == made.since:  # it is looked at where a match ends, and has to have left the window then
+            gone = (nodes.LESS, nodes.WINDOW)
+            ranges = {e: range_ and (gone if edge.to in made.greedy.last else range_)
+                      for (e, edge), range_ in zip(own.items(), ranges.values(), strict=True)}  # fmt: skip
+        elif register == made.begun or any(register in made.ends[edge.to] for edge in own.values()):
+            continue
         if not any(edge.contiguous for edge in own.values()) and None not in ranges.values():
             found[p] = register, {e: range_ for e, range_ in ranges.items() if range_ is not None}
     return found
@@ -443,7 +460,9 @@ def _ordered(made: _Builder, index: dict[int, tuple[int, ...]]) -> dict[int, tup
 def _looks(made: _Builder, edge: Edge, index: dict[int, tuple[int, ...]], ordered: set[int], apart: bool) -> int:
     """How many of the runs that wait at its source an event looks at for an edge (nodes.Registers)."""
     p = edge.source
-    if p == nodes.FROM_START or p == made.late or edge in made.late_edges:
+    if p == nodes.FROM_START:
+        return max((_searched(way.checks) for way in made.clauses.early if way.decided), default=nodes.ONE)
+    if p in (NOWHERE, made.late) or edge in made.late_edges:
         return nodes.ONE
     stays = edge in made.veto_edges and not any(kind != nodes.RESET for kind, _, _ in edge.ops)
     near = _near([f.contiguous for f in made.follow[p]])
@@ -456,6 +475,14 @@ def _looks(made: _Builder, edge: Edge, index: dict[int, tuple[int, ...]], ordere
     own = set(index[p])
     alone = own == made.needed[p] and (len(own) == 1 or own <= made.sure[p])
     return nodes.ONE if alone and not apart and near != 1 else nodes.EQUAL_ONES
+
+
+def _searched(checks: list[Check]) -> int:
+    """How much of what happened before a run its first event looks at."""
+    kinds = [check.kind for check in checks]
+    if nodes.EQUAL in kinds:
+        return nodes.ONE if len(kinds) == 1 else nodes.EQUAL_ONES
+    return (nodes.ONE, nodes.RANGE)[len(kinds)] if len(kinds) < 2 else nodes.SEARCHED
 
 
 # ---------------------------------------------------------------- arrays
@@ -471,7 +498,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
     except NotByRegisters as why:
         return str(why)
     n, positions = made.n, range(len(greedy.masks))
-    edges = [*made.edges, *made.veto_edges, *made.late_edges]
+    edges = [*made.edges, *made.veto_edges, *made.late_edges, *made.early_edges]
     ops = [op for edge in edges for op in edge.ops]
     relates: dict[int, Any] = {}  # where the operands of such an op begin
     operands: list[int] = []
@@ -482,8 +509,9 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
     index = _indexes(edges, made.needed, made.sure)
     apart, since = runs.apart or made.late != nodes.NOBODY, made.since
     # Of an ordered index a union of runs is taken, and none can be taken out; it holds no more than one register.
-    ordered = {} if runs.greedy or apart or since != nodes.NOBODY else _ordered(made, index)
-    late_edge = {edge.source: len(edges) - len(made.late_edges) + k for k, edge in enumerate(made.late_edges)}
+    ordered = {} if runs.greedy or apart else _ordered(made, index)
+    n_before = len(made.edges) + len(made.veto_edges)
+    late_edge = {edge.source: n_before + k for k, edge in enumerate(made.late_edges)}
     numbers = {p: x for x, p in enumerate(ordered)}
     ranges = [ordered[edge.source][1].get(e, (nodes.EVERY, 0)) if edge.source in ordered else (nodes.EVERY, 0)
               for e, edge in enumerate(edges)]  # fmt: skip
@@ -517,13 +545,32 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
         relation_operand=ints(operands),
         veto_guard=ints(made.veto_guards),
         veto_to=ints(edge.to for edge in made.veto_edges),
-        before_guard=ints(guard for absence in greedy.before for guard in made.clauses.vetoes[absence].guards),
+        early=_early(made, len(edges) - len(made.early_edges)),
         late_edge=ints(late_edge.get(q, nodes.NOBODY) for q in positions),
-        special=ints((made.late, since)),
+        special=ints((made.late, since, made.begun)),
         n_registers=made.n_registers + apart,
         greedy=runs.greedy,
         apart=runs.apart,
         relations=tuple(made.clauses.relations),
+    )
+
+
+def _early(made: _Builder, first_edge: int) -> nodes.Early:
+    """What must not come before a match; `first_edge`: the edge with what the first kind of it asks of itself."""
+    ways, checks = made.clauses.early, [check for own in made.checks for check in own]
+    equal = [next((k for k, c in enumerate(own) if c.kind == nodes.EQUAL), None) for own in made.checks]
+    begin = np.cumsum([0, *map(len, made.checks)]).astype(np.int64)
+    outside = [[c.outside.get(p, nodes.NOBODY) for c in checks] for p in range(len(made.greedy.masks))]
+    return nodes.Early(
+        guard=np.array([way.guard for way in ways], np.int64),
+        edge=np.arange(first_edge, first_edge + len(ways), dtype=np.int64),
+        decided=np.array([way.decided for way in ways], np.bool_),
+        check_of=begin,
+        equal=np.array([nodes.NOBODY if k is None else b + k for k, b in zip(equal, begin, strict=False)], np.int64),
+        kind=np.array([c.kind for c in checks], np.int64),
+        term=np.array([c.term for c in checks], np.int64),
+        register=np.array([c.register for c in checks], np.int64),
+        outside=np.array(outside, np.int64).reshape(len(outside), len(checks)),
     )
 
 

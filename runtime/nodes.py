@@ -368,8 +368,30 @@ NOBODY = -1  # no register, term, or run
 ONLY_NEAR = 2  # nothing but contiguous followers
 EVERY = -1  # no check: all runs pass
 FROM_START = -1  # the source of an edge from the beginning
-LATE, SINCE = 0, 1  # places in Registers.special
-ONE, RANGE, EQUAL_ONES, EACH = range(4)  # runs that an event looks at: one, by an ordered index, equal ones, each
+LATE, SINCE, BEGUN = 0, 1, 2  # places in Registers.special
+WINDOW = -2  # in place of a term: the position with which the window begins
+# What an event looks at: one run, some by an ordered index, those with an equal value, what a search meets, each.
+ONE, RANGE, EQUAL_ONES, SEARCHED, EACH = range(5)
+
+
+class Early(NamedTuple):
+    """What must not come before a match (runtime.happened), by its kinds.
+
+    An event is of kind w if it satisfies guard[w] and the ops of edge[w] pass. It prevents the matches that pass all of
+    the checks check_of[w] … check_of[w + 1]: `kind` with what the run has and the `term` of what happened. The run has
+    outside[p, c], a term of its first event, at position p, if that decides (decided[w]), else what `register` holds
+    when the match ends. NOBODY: a check that passes. `equal[w]`: a check for equality, or NOBODY.
+    """
+
+    guard: IntArray
+    edge: IntArray
+    decided: IntArray
+    check_of: IntArray
+    equal: IntArray
+    kind: IntArray
+    term: IntArray
+    register: IntArray
+    outside: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,8 +417,9 @@ class Registers(Node):
     the pattern, which `guard`, `label`, `last` and `goes_on` are of; no event leads there.
 
     `special` has the *late* place, NOBODY if no match waits for its window to close: where one ends at q it goes there,
-    over edge late_edge[q]; every start then has runs of its own, too. And the register that holds when an event with
-    one of the guards `before_guard` happened last before the run began, NOBODY if none is asked for.
+    over edge late_edge[q]; every start then has runs of its own, too. Then the register for the position of the last
+    event before the run that must not come before its match, by what its first event says, and the register for the
+    position of that, where later events say more; NOBODY where none is asked for. See Early.
     """
 
     guard: IntArray
@@ -421,7 +444,7 @@ class Registers(Node):
     relation_operand: IntArray
     veto_guard: IntArray
     veto_to: IntArray
-    before_guard: IntArray
+    early: Early
     late_edge: IntArray
     special: IntArray
     n_registers: int

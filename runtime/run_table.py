@@ -19,7 +19,7 @@ from runtime.program import NULL_CODE
 from runtime.register_ops import EMPTY
 
 # Places in Entries.counts.
-KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL, HAPPENED = range(8)
+KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL = range(7)
 GONE = -2
 
 
@@ -41,13 +41,10 @@ class Entries(NamedTuple):
     index_of: AnyArray  # int64[positions, k]: the registers by which entries are indexed, filled up with NOBODY
     took: AnyArray  # int64[entries]: the serial number of the event that a run of the entry took last
     taken: AnyArray  # int32[entries]: the entries of which that is the event being read
-    counts: AnyArray  # int64[8]
-    latest: AnyArray  # clock[1]: when what must not come before a match happened last, if it has (HAPPENED), and …
-    latest_code: AnyArray  # int64[1]: … the same bits, as a register holds them
+    counts: AnyArray  # int64[7]
 
 
 def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.dtype) -> Entries:
-    latest = np.zeros(1, clock)
     entries = Entries(
         registers=np.zeros((capacity, max(1, n_registers)), np.int64),
         node=np.zeros(capacity, np.int32),
@@ -64,9 +61,7 @@ def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.d
         index_of=index_of,
         took=np.full(capacity, NOBODY, np.int64),
         taken=np.zeros(capacity, np.int32),
-        counts=np.zeros(8, np.int64),
-        latest=latest,
-        latest_code=latest.view(np.int64),
+        counts=np.zeros(7, np.int64),
     )
     entries.next[-1] = NOBODY
     entries.counts[LAST_POSITION] = -1
@@ -79,7 +74,7 @@ def grown_entries(entries: Entries) -> Entries:
     bigger = new_entries(2 * old, entries.registers.shape[1], entries.index_of, entries.start.dtype)
     for name in ("registers", "node", "start", "last", "at", "next", "previous"):
         getattr(bigger, name)[:old] = getattr(entries, name)
-    bigger.head[:], bigger.counts[:], bigger.latest[:] = entries.head, entries.counts, entries.latest
+    bigger.head[:], bigger.counts[:] = entries.head, entries.counts
     free = entries.counts[FREE]
     bigger.next[-1] = free
     bigger.counts[FREE] = old
@@ -249,4 +244,3 @@ def end_key(automaton, entries, roots):
         let_out(entries, roots, e)
         release(entries, e)
         e = following
-    entries.counts[HAPPENED] = 0

@@ -95,9 +95,19 @@ def _two_in_order() -> nodes.Registers:
         relation_operand=ints(),
         veto_guard=ints(),
         veto_to=ints(),
-        before_guard=ints(),
+        early=nodes.Early(
+            guard=ints(),
+            edge=ints(),
+            decided=np.zeros(0, np.bool_),
+            check_of=ints(0),
+            equal=ints(),
+            kind=ints(),
+            term=ints(),
+            register=ints(),
+            outside=np.zeros((2, 0), np.int64),
+        ),
         late_edge=ints(nodes.NOBODY, nodes.NOBODY),
-        special=ints(nodes.NOBODY, nodes.NOBODY),
+        special=ints(nodes.NOBODY, nodes.NOBODY, nodes.NOBODY),
         n_registers=1,
     )
 
