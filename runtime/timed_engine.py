@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import cea, ecs, select, timed
+from runtime import cea, ecs, leading, select, timed
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.cea_engine import ALL_REPORT, FIRST_ROOTS, NO_KEYS, CeaEngine, next_positions
 from runtime.composed import FRESH, Composed, ComposedRow, Target
@@ -24,6 +24,7 @@ from runtime.program import FORMAT, Program
 from runtime.subsets import DEAD
 
 CODE_BITS = 62
+FIRST_RECORDS = 1 << 10
 FEW_STARTS, MANY_STARTS = 16, 4096  # whose matches are listed at a time, where later ones may be dropped
 
 
@@ -162,6 +163,10 @@ class TimedEngine(CeaEngine):
         self._windows: timed.InnerWindows | None = None
         self._holds = program.skip is not None or program.choose != "ALL"
         self._borders = self._holds or program.ends_late
+        # A match that becomes known late has another end than the event that made it known.
+        past_last = program.skip is not None and program.skip.to == "PAST LAST ROW"
+        self._skips = past_last and not program.ends_late
+        self._leading = leading.new_leading(FIRST_RECORDS)
         self._logs = False  # does the kernel log every move (runtime.timeouts)?
         self._best: dict[int, list[tuple[int, int]]] = {}  # by start: (end, node) of its longest matches
         self._held: list[select.Match] = []
@@ -245,9 +250,9 @@ class TimedEngine(CeaEngine):
             self._rules.fit(len(self._classes.symbols))
             live = self._fit_entries()
             result, at = timed.step_kernel(
-                arena, self._rules.rules, self._windows, live, self._timed_roots, at,
+                arena, self._rules.rules, self._windows, live, self._leading, self._timed_roots, at,
                 classes, positions, numbers, clocks, times, keys, mute, self._width, self._strict,
-                self._borders, self._program.consume, self._logs,
+                self._borders, self._program.consume, self._logs, self._skips,
             )  # fmt: skip
             counts = live.counts
             if result == timed.NEEDS_ROW:
@@ -257,6 +262,8 @@ class TimedEngine(CeaEngine):
                 self._rules.add_code(int(counts[timed.WANTED_STATE]), int(counts[timed.WANTED_CODE]))
             elif result == timed.NEEDS_ENTRIES:
                 self._entries = timed.grown_entries(live, 2 * int(counts[timed.WANTED_CODE]), self._rules.width)
+            elif result == timed.NEEDS_RECORDS:
+                self._leading = leading.roomier(self._leading)
             elif result == timed.CONSUMED:
                 self.drop_runs()
             elif result == timed.KEY_ENDS:
@@ -383,6 +390,7 @@ class TimedEngine(CeaEngine):
         counts[timed.LAST_POSITION] = -1
         self._arena.size[0] = 1
         self._best, self._held, self._numbers = {}, [], []
+        self._leading = leading.new_leading(FIRST_RECORDS)
 
     # ------------------------------------------------------------ output
 
@@ -536,6 +544,7 @@ class TimedEngine(CeaEngine):
                 "key": int(counts[timed.KEY]),
                 "clock": self._last_clock,
                 "held": (self._best, self._held, self._numbers),
+                "leading": self._leading,
             }
         )
 
@@ -563,5 +572,6 @@ class TimedEngine(CeaEngine):
         live.counts[timed.LAST_POSITION], live.counts[timed.KEY] = state["position"], state["key"]
         self._last_clock = state["clock"]
         self._best, self._held, self._numbers = state["held"]
+        self._leading = state["leading"]
         columns = state["arena"]
         self._restore_arena(columns)
