@@ -7,6 +7,9 @@ has one run at a time instead of one for each event of the last five minutes.
 
 Every start has a record, in the order of the stream: the end of its longest match so far. When all runs of a start have
 ended its record is *settled*: if it is not dropped and has a match, it drops what begins up to its end.
+
+runtime.timed looks at all runs after an event; runtime.registers, which does not, counts those of each start (`joins`),
+and ends the runs of dropped starts where it meets them.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray
-from runtime.jit import inlined
+from runtime.ecs import inside
+from runtime.jit import inlined, kernel
 
-HEAD, TAIL, DROPPED = 0, 1, 2  # in counts: the first record not settled, where they end, the last position dropped
+# In counts: the first record not settled, where they end, the last position dropped; the leader, what it covers.
+HEAD, TAIL, DROPPED, LEADER, COVERED = range(5)
 NONE, SKIPPED = np.int64(-1), np.int64(-2)  # instead of an end: no match yet; settled, and dropped
 
 
@@ -27,12 +32,21 @@ class Leading(NamedTuple):
 
     start: AnyArray  # int64[capacity], increasing
     end: AnyArray  # int64[capacity]: of the longest match so far, or NONE
-    counts: AnyArray  # int64[3]
+    clock: AnyArray  # clock[capacity]: when it began
+    runs: AnyArray  # int64[capacity]: how many wait, where they are counted
+    counts: AnyArray  # int64[5]
 
 
-def new_leading(capacity: int) -> Leading:
-    made = Leading(np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), np.zeros(3, np.int64))
-    made.counts[DROPPED] = NONE
+def new_leading(capacity: int, clock: np.dtype) -> Leading:
+    """Without room (0), nothing is skipped."""
+    made = Leading(
+        start=np.zeros(capacity, np.int64),
+        end=np.zeros(capacity, np.int64),
+        clock=np.zeros(capacity, clock),
+        runs=np.zeros(capacity, np.int64),
+        counts=np.zeros(5, np.int64),
+    )
+    made.counts[DROPPED:] = NONE
     return made
 
 
@@ -40,23 +54,27 @@ def roomier(old: Leading) -> Leading:
     """A copy without what is settled, with room for as much again."""
     held = slice(int(old.counts[HEAD]), int(old.counts[TAIL]))
     n = held.stop - held.start
-    new = new_leading(max(len(old.start), 2 * n))
-    new.start[:n], new.end[:n] = old.start[held], old.end[held]
-    new.counts[TAIL], new.counts[DROPPED] = n, old.counts[DROPPED]
+    new = new_leading(max(len(old.start), 2 * n), old.clock.dtype)
+    for name in ("start", "end", "clock", "runs"):
+        getattr(new, name)[:n] = getattr(old, name)[held]
+    new.counts[:] = old.counts
+    new.counts[HEAD], new.counts[TAIL] = 0, n
     return new
 
 
-@inlined
+@kernel
 def forget_leading(leading):
     """A new stream begins."""
-    leading.counts[HEAD], leading.counts[TAIL], leading.counts[DROPPED] = 0, 0, NONE
+    leading.counts[HEAD], leading.counts[TAIL] = 0, 0
+    leading.counts[DROPPED], leading.counts[LEADER], leading.counts[COVERED] = NONE, NONE, NONE
 
 
 @inlined
-def begins(leading, position):
+def begins(leading, position, now):
     """A record for what may begin at a position; the caller has seen to the room."""
-    leading.start[leading.counts[TAIL]], leading.end[leading.counts[TAIL]] = position, NONE
-    leading.counts[TAIL] += 1
+    record = leading.counts[TAIL]
+    leading.start[record], leading.end[record], leading.clock[record], leading.runs[record] = position, NONE, now, 0
+    leading.counts[TAIL] = record + 1
 
 
 @inlined
@@ -80,15 +98,21 @@ def matched(leading, start, end):
 
 
 @inlined
+def settle_first(leading):
+    """Settle the first record, whose start has no run any more, or is dropped."""
+    counts = leading.counts
+    if leading.start[counts[HEAD]] <= counts[DROPPED]:
+        leading.end[counts[HEAD]] = SKIPPED
+    elif leading.end[counts[HEAD]] != NONE:
+        counts[DROPPED] = leading.end[counts[HEAD]]
+    counts[HEAD] += 1
+
+
+@inlined
 def settle_before(leading, least):
     """Settle the records of the starts before `least`, which have no run any more."""
-    counts = leading.counts
-    while counts[HEAD] < counts[TAIL] and leading.start[counts[HEAD]] < least:
-        if leading.start[counts[HEAD]] <= counts[DROPPED]:
-            leading.end[counts[HEAD]] = SKIPPED
-        elif leading.end[counts[HEAD]] != NONE:
-            counts[DROPPED] = leading.end[counts[HEAD]]
-        counts[HEAD] += 1
+    while leading.counts[HEAD] < leading.counts[TAIL] and leading.start[leading.counts[HEAD]] < least:
+        settle_first(leading)
 
 
 @inlined
@@ -107,3 +131,34 @@ def is_kept(leading, start, least, last):
     if record < leading.counts[HEAD]:
         return leading.end[record] != SKIPPED
     return start > last or start == least
+
+
+# ---------------------------------------------------------------- where runs are counted
+
+
+@inlined
+def joins(leading, start, n):
+    """A start has n more runs (-1: one less). Of what was dropped there may be none any more."""
+    record = record_of(leading, start)
+    if record < leading.counts[TAIL] and leading.start[record] == start:
+        leading.runs[record] += n
+
+
+@inlined
+def lead(leading, now, width, strict):
+    """After an event: who leads, and what it covers. A start that has left the window has no runs."""
+    counts = leading.counts
+    while counts[HEAD] < counts[TAIL]:
+        k = counts[HEAD]
+        alive = leading.runs[k] > 0 and inside(leading.clock[k], now, width, strict)
+        if alive and leading.start[k] > counts[DROPPED]:
+            break
+        settle_first(leading)
+    counts[LEADER] = leading.start[counts[HEAD]] if counts[HEAD] < counts[TAIL] else NONE
+    counts[COVERED] = covered(leading, counts[LEADER])
+
+
+@inlined
+def is_skipped(leading, start):
+    """Is a start that still has runs sure to be dropped?"""
+    return start <= leading.counts[COVERED] and start != leading.counts[LEADER]

@@ -39,6 +39,7 @@ from runtime.happened import (
     window_begin,
 )
 from runtime.jit import inlined, kernel
+from runtime.leading import TAIL, begins, is_skipped, joins, lead, matched
 from runtime.nodes import BEGUN, EVERY, FROM_START, LATE, NOBODY, ONLY_NEAR, SINCE, WINDOW
 from runtime.ordered import clear, clear_one, lacks_room, passing, push, room
 from runtime.picking import NO_COPIES, NXT, compared
@@ -64,7 +65,7 @@ from runtime.run_table import (
     sought,
 )
 
-DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING, NEEDS_ORDERED, NEEDS_HAPPENED = range(7)
+DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING, NEEDS_ORDERED, NEEDS_HAPPENED, NEEDS_RECORDS = range(8)
 # What becomes of two runs of one entry where every start has its own: both go on, or the NXT-greater one.
 TOGETHER, NEXT_BEST, BOTH_STAY = range(3)
 
@@ -239,6 +240,10 @@ def after_entries(
             release(entries, e)
             e = following
             continue
+        if apart == NEXT_BEST and is_skipped(entries.leading, entries.registers[e, -1]):
+            release(entries, e)
+            e = following
+            continue
         if automaton.contiguous[edge] and entries.last[e] + 1 < position:
             if automaton.near[p] == ONLY_NEAR:
                 release(entries, e)
@@ -288,6 +293,8 @@ def settle(arena, automaton, entries, pending, k, q, node, start, last, apart):
         entries.previous[entries.head[q]] = e
     entries.head[q] = e
     place(entries, e)
+    if len(entries.leading.start) > 0:
+        joins(entries.leading, pending.registers[k, -1], 1)
 
 
 @kernel
@@ -373,6 +380,7 @@ def step_kernel(
 ):  # fmt: skip
     """Read events from `begin` on; `apart`: NEXT_BEST (all of one key, and roots bear their beginnings), … Returns
     (why it stopped, the event to go on with); an event that lacked room has had no effect."""
+    leading, skips = entries.leading, len(entries.leading.start) > 0
     counts, n_edges, late = entries.counts, automaton.edge_of[-1], automaton.special[LATE]
     for i in range(begin, len(clocks)):
         if len(keys) > 0 and keys[i] != counts[KEY]:
@@ -438,6 +446,10 @@ def step_kernel(
             return NEEDS_ENTRIES, i
         if lacks_room(ordered, n):
             return NEEDS_ORDERED, i
+        if skips and leading.counts[TAIL] == len(leading.start):
+            return NEEDS_RECORDS, i
+        if skips:
+            begins(leading, position, now)
         for k in range(n_taken):
             release(entries, entries.taken[k])
         if stops:
@@ -450,6 +462,8 @@ def step_kernel(
         ended = False
         for k in range(n):
             q = pending.at[k]
+            if skips and is_skipped(leading, pending.registers[k, -1]):
+                continue
             node = extend(arena, rows[i], automaton.label[q], pending.child[k], pending.start[k])
             ends = automaton.last[q] and stands(automaton, early, happened, pending, k)
             ended = ended or ends
@@ -459,6 +473,8 @@ def step_kernel(
                 roots.node[root], roots.clock[root] = node, now
                 roots.key[root] = pending.registers[k, -1] if apart == NEXT_BEST else counts[KEY]
                 counts[N_ROOTS] = root + 1
+                if skips:
+                    matched(leading, pending.registers[k, -1], position)
             # The run, if it goes on, and the match, if it waits: one call, compiled once, and fastest in this form.
             for row in (k, n):
                 if row == k and automaton.goes_on[q]:
@@ -469,6 +485,8 @@ def step_kernel(
                         to_late(automaton, pending, k, n)
                 if waits:
                     wait(arena, automaton, entries, ordered, pending, row, node, position, now, width, strict, apart)
+        if skips:
+            lead(leading, now, width, strict)
         if consume and ended:
             forget_all(entries)
             clear(ordered)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import cea, ecs, happened, nodes, ordered, picking, registers, relation_ops, run_table
+from runtime import cea, ecs, happened, leading, nodes, ordered, picking, registers, relation_ops, run_table
 from runtime.arrays import AnyArray, IntArray
 from runtime.cea_engine import ALL_REPORT, NO_KEYS, CeaEngine, next_positions
 from runtime.errors import ExecutionError
@@ -100,6 +100,8 @@ class RegistersEngine(CeaEngine):
                 self._ordered = self._more_ordered(sorted_, clocks[at])
             elif result == registers.NEEDS_HAPPENED:
                 self._happened = happened.with_room(self._early, self._happened, FIRST_ENTRIES)
+            elif result == registers.NEEDS_RECORDS:
+                self._entries = entries._replace(leading=leading.roomier(entries.leading))
             elif result == registers.NEEDS_PENDING:
                 self._pending = registers.new_pending(2 * len(pending.at), self._n_registers, clocks.dtype)
             elif at == self._stuck:
@@ -172,7 +174,9 @@ class RegistersEngine(CeaEngine):
 
     def _room(self, clock: np.dtype) -> tuple[run_table.Entries, ordered.Ordered, registers.Pending]:
         if self._entries is None:
-            self._entries = run_table.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock)
+            skips = self._program.skip is not None and self._program.skip.to == "PAST LAST ROW"
+            records = leading.new_leading(FIRST_ENTRIES if skips else 0, clock)
+            self._entries = run_table.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock, records)
             self._entries.counts[run_table.KEY] = self._live.counts[cea.KEY]
         if self._ordered is None:
             n = 1 + int(self._automaton.ordered_of.max())
@@ -244,6 +248,7 @@ class RegistersEngine(CeaEngine):
                 "key": int(entries.counts[run_table.KEY]),
                 "clock": self._last_clock,
                 "happened": self._happened,
+                "leading": entries.leading,
             }
         )
 
@@ -272,7 +277,7 @@ class RegistersEngine(CeaEngine):
         n = len(state["entries"]["node"])
         while len(entries.node) < n + 1:
             entries = run_table.grown_entries(entries)
-        self._entries = entries
+        self._entries = entries = entries._replace(leading=state["leading"])
         for name, column in state["entries"].items():
             getattr(entries, name)[:n] = column
         for e in np.argsort(state["entries"]["last"], kind="stable"):  # the latest first in its list

@@ -14,6 +14,7 @@ import numpy as np
 from runtime.arrays import AnyArray
 from runtime.ecs import inside
 from runtime.jit import inlined, kernel
+from runtime.leading import Leading, is_skipped, joins, new_leading
 from runtime.nodes import LATE, NOBODY
 from runtime.program import NULL_CODE
 from runtime.register_ops import EMPTY
@@ -41,10 +42,13 @@ class Entries(NamedTuple):
     index_of: AnyArray  # int64[positions, k]: the registers by which entries are indexed, filled up with NOBODY
     took: AnyArray  # int64[entries]: the serial number of the event that a run of the entry took last
     taken: AnyArray  # int32[entries]: the entries of which that is the event being read
+    leading: Leading  # of starts, where AFTER MATCH SKIP PAST LAST ROW chooses among their matches
     counts: AnyArray  # int64[7]
 
 
-def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.dtype) -> Entries:
+def new_entries(
+    capacity: int, n_registers: int, index_of: AnyArray, clock: np.dtype, leading: Leading | None = None
+) -> Entries:
     entries = Entries(
         registers=np.zeros((capacity, max(1, n_registers)), np.int64),
         node=np.zeros(capacity, np.int32),
@@ -61,6 +65,7 @@ def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.d
         index_of=index_of,
         took=np.full(capacity, NOBODY, np.int64),
         taken=np.zeros(capacity, np.int32),
+        leading=new_leading(0, clock) if leading is None else leading,
         counts=np.zeros(7, np.int64),
     )
     entries.next[-1] = NOBODY
@@ -71,7 +76,8 @@ def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.d
 def grown_entries(entries: Entries) -> Entries:
     """A copy with twice the room, and a table without gaps."""
     old = len(entries.node)
-    bigger = new_entries(2 * old, entries.registers.shape[1], entries.index_of, entries.start.dtype)
+    n_registers, clock = entries.registers.shape[1], entries.start.dtype
+    bigger = new_entries(2 * old, n_registers, entries.index_of, clock, entries.leading)
     for name in ("registers", "node", "start", "last", "at", "next", "previous"):
         getattr(bigger, name)[:old] = getattr(entries, name)
     bigger.head[:], bigger.counts[:] = entries.head, entries.counts
@@ -179,6 +185,8 @@ def place(entries, e):
 @kernel
 def release(entries, e):
     """Take an entry out of its list, the table and the index, and into the free list."""
+    if len(entries.leading.start) > 0:
+        joins(entries.leading, entries.registers[e, -1], -1)
     before, after = entries.previous[e], entries.next[e]
     if before == NOBODY:
         entries.head[entries.at[e]] = after
@@ -226,9 +234,15 @@ def let_out(entries, roots, e):
 
 @kernel
 def sweep(automaton, entries, roots, now, width, strict):
-    """Drop the runs that have left the window (an index lets most of them lie), and let out what waited for that."""
+    """Drop the runs that have left the window (an index lets most of them lie), and let out what waited for that; and
+    those of starts that are sure to be skipped."""
+    skips = len(entries.leading.start) > 0
     for e in range(len(entries.at)):
-        if entries.at[e] != NOBODY and not inside(entries.start[e], now, width, strict):
+        if entries.at[e] == NOBODY:
+            continue
+        if skips and is_skipped(entries.leading, entries.registers[e, -1]):
+            release(entries, e)
+        elif not inside(entries.start[e], now, width, strict):
             if entries.at[e] == automaton.special[LATE]:
                 let_out(entries, roots, e)
             release(entries, e)

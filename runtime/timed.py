@@ -470,10 +470,10 @@ def drop_runs(rules, live, least, last):
 
 
 @inlined
-def drop_skipped(rules, live, leading, roots, n_roots, position):
+def drop_skipped(rules, live, leading, roots, n_roots, position, now):
     """Drop the runs, and of the roots from number n_roots on those, whose starts are sure to be skipped. O(entries)."""
     counts = live.counts
-    begins(leading, position)
+    begins(leading, position, now)
     for n in range(n_roots, counts[N_ROOTS]):
         matched(leading, roots.begin[n], roots.end[n])
     while True:
@@ -554,7 +554,7 @@ def step_kernel(
         fire(arena, rules, live, roots, step, rows[i], clocks[i], times[i], at, width, strict, counts[KEY], report, log)
         counts[LAST_POSITION] = at
         if skips:
-            drop_skipped(rules, live, leading, roots, n_roots, at)
+            drop_skipped(rules, live, leading, roots, n_roots, at, clocks[i])
         if not gap:
             i += 1
         if consume and counts[N_ROOTS] > n_roots:

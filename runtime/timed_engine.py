@@ -161,17 +161,17 @@ class TimedEngine(CeaEngine):
         self._rules = RuleBuilder(self._composed, max(1, len(program.inner_windows)))
         self._entries: timed.Entries | None = None
         self._windows: timed.InnerWindows | None = None
+        self._time = np.dtype(np.int64)
         self._holds = program.skip is not None or program.choose != "ALL"
         self._borders = self._holds or program.ends_late
         # A match that becomes known late has another end than the event that made it known.
         past_last = program.skip is not None and program.skip.to == "PAST LAST ROW"
         self._skips = past_last and not program.ends_late
-        self._leading = leading.new_leading(FIRST_RECORDS)
+        self._leading = leading.new_leading(0, self._time)
         self._logs = False  # does the kernel log every move (runtime.timeouts)?
         self._best: dict[int, list[tuple[int, int]]] = {}  # by start: (end, node) of its longest matches
         self._held: list[select.Match] = []
         self._numbers: list[tuple[IntArray, IntArray]] = []  # (positions, rows) of this key's events, where held
-        self._time = np.dtype(np.int64)
         self._timed_roots: timed.Roots = self._new_timed_roots(FIRST_ROOTS)
 
     # ------------------------------------------------------------ the contract
@@ -303,6 +303,7 @@ class TimedEngine(CeaEngine):
             self._time = times.dtype
             self._entries = timed.new_entries(64, self._rules.width, len(self._program.inner_windows), self._time)
             self._windows = self._inner_windows()
+            self._leading = leading.new_leading(FIRST_RECORDS, self._time)
         return self._entries
 
     def _inner_windows(self) -> timed.InnerWindows:
@@ -390,7 +391,7 @@ class TimedEngine(CeaEngine):
         counts[timed.LAST_POSITION] = -1
         self._arena.size[0] = 1
         self._best, self._held, self._numbers = {}, [], []
-        self._leading = leading.new_leading(FIRST_RECORDS)
+        leading.forget_leading(self._leading)
 
     # ------------------------------------------------------------ output
 
