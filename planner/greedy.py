@@ -117,11 +117,15 @@ class AnyOrder(NamedTuple):
 
 
 def any_order(formula: cel.Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder | None:
-    """The events of an ALL of single ones, `most` at the most, with a variable of its own for each."""
+    """The events of an ALL of single ones, `most` at the most, with a variable of its own for each.
+
+    The hidden variable of a type may be that of several: `ALL(R AS r1, R AS r2)` has `@R` twice, which marks no event
+    that r1 and r2 do not tell apart; a condition on it speaks of both.
+    """
     match formula:
         case cel.All(left, right):
             parts = [any_order(left, most), any_order(right, most)]
-            if None in parts or cel.variables(left) & cel.variables(right):
+            if None in parts or any(not v.startswith("@") for v in cel.variables(left) & cel.variables(right)):
                 return None
             events = tuple(event for part in parts if part for event in part.events)
             clauses = tuple(clause for part in parts if part for clause in part.clauses)

@@ -12,7 +12,6 @@ Four ways to partition the stream:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from planner import cel
 from planner.automaton import Automaton, Guard, own_type, show_guard
@@ -166,26 +165,16 @@ def _cost(machine: object) -> str:
     assert isinstance(machine, nodes.Registers)
     if machine.special[nodes.LATE] != nodes.NOBODY:
         return "a cost by the starts that wait for their windows to close"
-    if machine.special[nodes.SINCE] != nodes.NOBODY:
-        return "a cost by what waits, and how often that happened, in the window"
-    waits = machine.holds > 0
-    waits[: len(machine.goes_on)] &= machine.goes_on > 0
-    indexed, sorted_ = (machine.index_of != nodes.NOBODY) & (machine.holds == 1), machine.ordered_of != nodes.NOBODY
-    if not (waits & ~indexed).any() and not _looks_at_all(machine):
-        return "found by an index: a constant cost per event"
-    if not (waits & ~indexed & ~sorted_).any() and not _looks_at_all(machine):
-        return "found by an ordered index: a logarithmic cost per event"
-    return "a cost by the values that wait in the window"
+    return LOOKS[int(machine.looks.max(initial=nodes.ONE))]
 
 
-def _looks_at_all(machine: nodes.Registers) -> bool:
-    """Does what must not happen look at each run that waits, which neither ends nor has the value it asks for?"""
-    first = int(machine.edge_of[-1])
-    ends = list(pairwise(machine.op_of.tolist()))[first : first + len(machine.veto_to)]
-    return any(
-        machine.wanted[edge] == nodes.NOBODY and (machine.op_kind[begin:end] != nodes.RESET).any()
-        for edge, (begin, end) in enumerate(ends, first)
-    )
+LOOKS = {
+    nodes.ONE: "found by an index: a constant cost per event",
+    nodes.RANGE: "found by an ordered index: a logarithmic cost per event",
+    nodes.EQUAL_ONES: "found by an index: a cost by the values that wait beside an equal one in the window",
+    nodes.SEARCHED: "found by a search: at the most a cost by what happened in the window",
+    nodes.EACH: "a cost by the values that wait in the window",
+}
 
 
 def guard_sql(guard: Guard, query: Query) -> str:

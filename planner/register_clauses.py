@@ -85,6 +85,28 @@ class Veto:
         return list(found.values())
 
 
+class Check(NamedTuple):
+    """A comparison of what a run holds with what happened before it: `kind` of check, the register (NOBODY where the
+    first event decides), the term of what happened, and the masks of it that the condition speaks of. `outside`: the
+    term of the first event, by its position."""
+
+    kind: int
+    register: int
+    term: int
+    masks: tuple[int, ...]
+    outside: dict[int, int]
+
+
+class Early(NamedTuple):
+    """One kind of event that must not come before a match: its guard, what it asks of itself, and of a run. `decided`
+    by the first event of a run; else when a match ends."""
+
+    guard: int
+    ops: list[Op]
+    checks: list[Check]
+    decided: bool
+
+
 class NotByRegisters(Exception):
     """Why a pattern needs the general engine."""
 
@@ -102,10 +124,13 @@ class Clauses:
                 self.made.append(self._compared(number, compared[number]))
             elif number not in dict(greedy.across):
                 self.made.append(self._sides(number))
-        self.vetoes = [self._veto(node) for node in greedy.vetoes]
-        if any(self.vetoes[absence].number is not None for absence in greedy.before):
-            raise NotByRegisters("what must not happen before the match is compared with it")
-        self.since = self._new(1)[0] if greedy.before else nodes.NOBODY
+        compared_before = [k for k in greedy.before if isinstance(greedy.vetoes[k], nodes.Candidate)]
+        self.early = [way for k in compared_before for way in self._early(greedy.vetoes[k])]
+        self.vetoes = [self._veto(n) if k not in compared_before else Veto(()) for k, n in enumerate(greedy.vetoes)]
+        plain = dict.fromkeys(guard for k in greedy.before for guard in self.vetoes[k].guards)
+        self.early += [Early(guard, [], [], True) for guard in plain]
+        self.since = self._new(1)[0] if any(way.decided for way in self.early) else nodes.NOBODY
+        self.begun = self._new(1)[0] if any(not way.decided for way in self.early) else nodes.NOBODY
 
     def _new(self, n: int) -> range:
         self.n_registers += n
@@ -296,16 +321,7 @@ class Clauses:
         if clause.related and not clause.comparisons and not clause.tests and len(clause.related) == 1:
             self._decide_related(veto, profiles, clause)
             return
-        if len(clause.comparisons) != 1 or clause.tests or clause.related:
-            raise NotByRegisters("an OR of comparisons with what must not happen")
-        ((left, op, right),) = clause.comparisons
-        if op not in CHECKS:
-            raise NotByRegisters(f"the operator {op}")
-        if any(profiles.choices[o.choice].in_a_row > 1 for o in (left, right)):
-            raise NotByRegisters("what must not happen is compared with consecutive events")
-        terms = [profiles.terms[o.choice][o.number] for o in (left, right)]
-        inside = [profiles.levels[o.choice] == nodes.NEGATED for o in (left, right)]
-        masks = tuple(profiles.choices[o.choice].mask for o, own in zip((left, right), inside, strict=True) if own)
+        left, op, right, terms, inside, masks = _one_comparison(profiles, clause)
         if inside == [True, True]:
             veto.ops.insert(0, ((nodes.OWN + CHECKS[op], terms[0], terms[1]), masks))
             return
@@ -361,6 +377,43 @@ class Clauses:
         """The positions after which it must not happen."""
         return self._where(lambda p: any(self._is_of(v, veto) for f in self._greedy.follow[p] for v in f.absences))
 
+    def _early(self, node: nodes.Node) -> list[Early]:
+        """What must not come before the match, and is compared with it: `!ANY x ; ANY g WHERE x.v >= g.v`."""
+        assert isinstance(node, nodes.Candidate)
+        own = next((d for n, d in self._greedy.across if d.number == node.number), None)
+        number = next((n for n, d in self._greedy.across if d.number == node.number), None)
+        if own is None or number is None:
+            raise NotByRegisters("what must not happen is compared with something around the pattern")
+        asks: list[tuple[Op, tuple[int, ...]]] = []
+        made: list[tuple[Check, set[int], str, int]] = []
+        for clause in own.clauses:
+            left, op, right, terms, inside, masks = _one_comparison(own.profiles, clause)
+            if inside == [True, True]:
+                asks.append(((nodes.OWN + CHECKS[op], terms[0], terms[1]), masks))
+                continue
+            if inside == [True, False]:
+                left, op, right, terms = right, MIRRORED[op], left, terms[::-1]
+            mask = own.profiles.choices[left.choice].mask
+            places = self._where(lambda p, m=mask: any(k & m for k, _ in self._asks(p, number) or ()))  # type: ignore[misc]
+            check = Check(CHECKS[op], nodes.NOBODY, terms[1], masks, dict.fromkeys(places, terms[0]))
+            made.append((check, places, op, terms[0]))
+        decided = not any(self._after(self._greedy.first, number) & places for _, places, _, _ in made)
+        checks = [check for check, _, _, _ in made]
+        if not decided:
+            checks = []
+            for check, places, op, term in made:
+                checks.append(check._replace(register=self._new(1)[0]))
+                self._before(checks[-1].register, number, places, op, term)
+        return [
+            Early(
+                guard,
+                [op for op, masks in asks if all(m & mask for m in masks)],
+                [check for check in checks if all(m & mask for m in check.masks)],
+                decided,
+            )
+            for guard, mask in _single(node.inner)
+        ]
+
     def _is_of(self, absence: int, veto: Veto) -> bool:
         node = self._greedy.vetoes[absence]
         if not isinstance(node, nodes.Candidate):
@@ -373,6 +426,26 @@ class Clauses:
             raise NotByRegisters("<> with a variable that can be several events")
         keeps = nodes.SAME if op in ("=", "<>") else KEEPS[op[0]][0]
         self.made.append(Clause(number, range(register, register + 1), {p: [(keeps, register, term)] for p in places}))
+
+
+def _one_comparison(
+    profiles: nodes.Profiles, clause: nodes.Clause
+) -> tuple[nodes.Operand, str, nodes.Operand, list[int], list[bool], tuple[int, ...]]:
+    """The comparison that a condition on what must not happen is, with its terms, whether its sides are inside, and the
+    masks of those that are."""
+    if len(clause.comparisons) != 1 or clause.tests or clause.related:
+        arithmetic = clause.related and not clause.comparisons and not clause.tests
+        what = "arithmetic over" if arithmetic else "an OR of comparisons with"
+        raise NotByRegisters(f"{what} what must not happen")
+    ((left, op, right),) = clause.comparisons
+    if op not in CHECKS:
+        raise NotByRegisters(f"the operator {op}")
+    if any(profiles.choices[o.choice].in_a_row > 1 for o in (left, right)):
+        raise NotByRegisters("what must not happen is compared with consecutive events")
+    terms = [profiles.terms[o.choice][o.number] for o in (left, right)]
+    inside = [profiles.levels[o.choice] == nodes.NEGATED for o in (left, right)]
+    masks = tuple(profiles.choices[o.choice].mask for o, own in zip((left, right), inside, strict=True) if own)
+    return left, op, right, terms, inside, masks
 
 
 def _single(node: nodes.Node) -> tuple[tuple[int, int], ...]:

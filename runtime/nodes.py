@@ -368,7 +368,30 @@ NOBODY = -1  # no register, term, or run
 ONLY_NEAR = 2  # nothing but contiguous followers
 EVERY = -1  # no check: all runs pass
 FROM_START = -1  # the source of an edge from the beginning
-LATE, SINCE = 0, 1  # places in Registers.special
+LATE, SINCE, BEGUN = 0, 1, 2  # places in Registers.special
+WINDOW = -2  # in place of a term: the position with which the window begins
+# What an event looks at: one run, some by an ordered index, those with an equal value, what a search meets, each.
+ONE, RANGE, EQUAL_ONES, SEARCHED, EACH = range(5)
+
+
+class Early(NamedTuple):
+    """What must not come before a match (runtime.happened), by its kinds.
+
+    An event is of kind w if it satisfies guard[w] and the ops of edge[w] pass. It prevents the matches that pass all of
+    the checks check_of[w] … check_of[w + 1]: `kind` with what the run has and the `term` of what happened. The run has
+    outside[p, c], a term of its first event, at position p, if that decides (decided[w]), else what `register` holds
+    when the match ends. NOBODY: a check that passes. `equal[w]`: a check for equality, or NOBODY.
+    """
+
+    guard: IntArray
+    edge: IntArray
+    decided: IntArray
+    check_of: IntArray
+    equal: IntArray
+    kind: IntArray
+    term: IntArray
+    register: IntArray
+    outside: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,12 +402,13 @@ class Registers(Node):
     guard[q] and all ops of the edge pass. Edges are sorted by q: those of q are edge_of[q] … edge_of[q + 1]; `source`
     is the position before, or FROM_START; `contiguous` only at the next event. Ops of edge e: op_of[e] … op_of[e + 1].
     `label` is an index into Program.labels, `last` says whether a match can end there, `goes_on` whether anything
-    follows; `near`: whether something contiguous does, or ONLY_NEAR. `index_of[p]`: the register by which runs at p are
-    indexed, or NOBODY; `wanted[e]`: the term that an edge wants it to be equal to, or NOBODY. `ordered_of[p]`: the
-    number of the ordered index (runtime.ordered) of the runs at p, by register `sorted_by[p]`, or NOBODY. An edge from
-    there takes the runs whose register passes `range_kind[e]` with the term `range_term[e]`, or all: EVERY.
-    `holds[p]`: how many registers mean something at p. `greedy`: a run must take what it can, and is then not there
-    any more (SKIP TILL NEXT MATCH). `apart`: the last register is where a run began (AFTER MATCH SKIP).
+    follows; `near`: whether something contiguous does, or ONLY_NEAR. `index_of[p]`: the registers by which runs at p
+    are indexed, filled up with NOBODY; `wanted[e]`: the terms they must be equal to for an edge, all NOBODY if it is
+    not served by the index. `ordered_of[p]`: the number of the ordered index (runtime.ordered) of the runs at p, by
+    register `sorted_by[p]`, or NOBODY. An edge from there takes the runs whose register passes `range_kind[e]` with the
+    term `range_term[e]`, or all: EVERY. `looks[e]`: at how many of the runs at its source an event looks (for EXPLAIN).
+    `greedy`: a run must take what it can, and is then not there any more (SKIP TILL NEXT MATCH). `apart`: the last
+    register is where a run began (AFTER MATCH SKIP).
 
     Operands of relations: relation_operand[k] is a term of the event, or -1 - a register; as many as the relation has.
 
@@ -393,8 +417,9 @@ class Registers(Node):
     the pattern, which `guard`, `label`, `last` and `goes_on` are of; no event leads there.
 
     `special` has the *late* place, NOBODY if no match waits for its window to close: where one ends at q it goes there,
-    over edge late_edge[q]; every start then has runs of its own, too. And the register that holds when an event with
-    one of the guards `before_guard` happened last before the run began, NOBODY if none is asked for.
+    over edge late_edge[q]; every start then has runs of its own, too. Then the register for the position of the last
+    event before the run that must not come before its match, by what its first event says, and the register for the
+    position of that, where later events say more; NOBODY where none is asked for. See Early.
     """
 
     guard: IntArray
@@ -411,7 +436,7 @@ class Registers(Node):
     sorted_by: IntArray
     range_kind: IntArray
     range_term: IntArray
-    holds: IntArray
+    looks: IntArray
     op_of: IntArray
     op_kind: IntArray
     op_register: IntArray
@@ -419,7 +444,7 @@ class Registers(Node):
     relation_operand: IntArray
     veto_guard: IntArray
     veto_to: IntArray
-    before_guard: IntArray
+    early: Early
     late_edge: IntArray
     special: IntArray
     n_registers: int

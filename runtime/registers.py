@@ -14,8 +14,8 @@ run began, and of two that are one entry only the NXT-greater goes on, since all
 
 Where something must not happen after the match, too, every start has its own runs, and a match that ends waits at the
 *late* place: what must not happen ends it there, its window lets it out (when that is looked at, or the key ends). What
-must not happen before a match is one more register, since when it has not happened; a match ends only if that has left
-the window.
+must not happen before a match (runtime.happened) is one more register, when it has happened last, and a match ends only
+if that has left the window; where it is compared with later events, the register says when the run began.
 
 The automaton must be unambiguous: from a position, or the beginning, no two next positions bear the same label. Then
 every match is found on one way, and each is listed once without any subset construction.
@@ -29,8 +29,18 @@ import numpy as np
 
 from runtime.arrays import AnyArray
 from runtime.ecs import BOTTOM, extend, inside, link
+from runtime.happened import (
+    expire,
+    forget_happened,
+    is_full,
+    is_prevented,
+    note,
+    prevented_since,
+    window_begin,
+)
 from runtime.jit import inlined, kernel
-from runtime.nodes import EVERY, FROM_START, LATE, NOBODY, ONLY_NEAR, SINCE
+from runtime.leading import TAIL, begins, is_skipped, joins, lead, matched
+from runtime.nodes import BEGUN, EVERY, FROM_START, LATE, NOBODY, ONLY_NEAR, SINCE, WINDOW
 from runtime.ordered import clear, clear_one, lacks_room, passing, push, room
 from runtime.picking import NO_COPIES, NXT, compared
 from runtime.program import NULL_CODE
@@ -38,7 +48,6 @@ from runtime.register_ops import BAD, EMPTY, apply, holds
 from runtime.relation_ops import Relations
 from runtime.run_table import (
     FREE,
-    HAPPENED,
     KEY,
     LAST_POSITION,
     N_FILLED,
@@ -48,13 +57,15 @@ from runtime.run_table import (
     bucket_of,
     end_key,
     forget_all,
+    found_so,
     hashed,
     let_out,
     place,
     release,
+    sought,
 )
 
-DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING, NEEDS_ORDERED = range(6)
+DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_PENDING, NEEDS_ORDERED, NEEDS_HAPPENED, NEEDS_RECORDS = range(8)
 # What becomes of two runs of one entry where every start has its own: both go on, or the NXT-greater one.
 TOGETHER, NEXT_BEST, BOTH_STAY = range(3)
 
@@ -93,9 +104,8 @@ class Automaton(NamedTuple):
     relation_operand: AnyArray
     veto_guard: AnyArray
     veto_to: AnyArray
-    before_guard: AnyArray
     late_edge: AnyArray
-    special: AnyArray  # the late place, and the register of what must not come before, or NOBODY
+    special: AnyArray  # the late place, and the registers for what must not come before, or NOBODY
     relations: Relations
 
 
@@ -160,7 +170,9 @@ def found(entries, q, pending, k):
 
 
 @kernel
-def begun(arena, automaton, entries, pending, n, q, edge, symbols, i, words, position, now, serial, apart):
+def begun(
+    arena, automaton, early, happened, pending, n, q, edge, symbols, i, words, position, now, serial, apart
+):  # fmt: skip
     """Pending ones after a run that begins with event i at position q; -NEEDS_PENDING."""
     if 2 * (n + 1) >= len(pending.at):
         return -NEEDS_PENDING
@@ -168,17 +180,18 @@ def begun(arena, automaton, entries, pending, n, q, edge, symbols, i, words, pos
         pending.registers[n, r] = EMPTY
     if apart != TOGETHER:
         pending.registers[n, -1] = position
-    since = automaton.special[SINCE]
-    if since != NOBODY and entries.counts[HAPPENED] != 0:
-        pending.registers[n, since] = entries.latest_code[0]
     if apply(automaton, edge, symbols, i, words, pending.registers, n):
+        if automaton.special[SINCE] != NOBODY:
+            pending.registers[n, automaton.special[SINCE]] = prevented_since(early, happened, q, symbols, i, words)
+        if automaton.special[BEGUN] != NOBODY:
+            pending.registers[n, automaton.special[BEGUN]] = position
         return gather(arena, pending, n, q, serial, BOTTOM, now, apart)
     return n
 
 
 @kernel
 def after_ordered(
-    arena, automaton, ordered, pending, n, q, edge, symbols, i, words, now, width, strict, serial, apart,
+    arena, automaton, ordered, happened, pending, n, q, edge, symbols, i, words, now, width, strict, serial, apart,
 ):  # fmt: skip
     """Pending ones after the runs of an ordered index that event i goes on with; -NEEDS_PENDING or -NEEDS_NODES."""
     if 2 * (n + 1) >= len(pending.at):
@@ -186,7 +199,8 @@ def after_ordered(
     if arena.size[0] + room(ordered, 1) + 2 >= len(arena.row):
         return -NEEDS_NODES
     kind = automaton.range_kind[edge]
-    value = symbols[i, words + automaton.range_term[edge]]
+    term = automaton.range_term[edge]
+    value = window_begin(happened) if term == WINDOW else symbols[i, words + max(term, 0)]
     for r in range(pending.registers.shape[1]):
         pending.registers[n, r] = EMPTY
     known = kind == EVERY or value != NULL_CODE
@@ -207,25 +221,26 @@ def after_entries(
 
     By the index: the entries with this event's value, then those that wait for none yet.
     """
-    p, term = automaton.source[edge], automaton.wanted[edge]
-    indexed = term != NOBODY
-    value = symbols[i, words + term] if indexed else EMPTY
-    turn = 1 if indexed and value != NULL_CODE else 0
-    if turn == 0:
-        value = EMPTY
-    e = entries.bucket[bucket_of(entries, p, value)] if indexed else entries.head[p]
+    p = automaton.source[edge]
+    indexed = automaton.wanted[edge, 0] != NOBODY
+    code = sought(automaton, edge, symbols, i, words) if indexed else EMPTY
+    empty = code == EMPTY
+    e = entries.bucket[bucket_of(entries, p, code)] if indexed else entries.head[p]
     while True:
-        if e == NOBODY and turn == 1:
-            turn = 0
-            value = EMPTY
-            e = entries.bucket[bucket_of(entries, p, value)]
+        if e == NOBODY and not empty:
+            empty = True
+            e = entries.bucket[bucket_of(entries, p, EMPTY)]
         if e == NOBODY:
             return n, n_taken
         following = entries.chain_next[e] if indexed else entries.next[e]
-        if indexed and (entries.at[e] != p or entries.registers[e, entries.index_of[p]] != value):
+        if indexed and not found_so(entries, e, p, automaton, edge, symbols, i, words, empty):
             e = following
             continue
         if not inside(entries.start[e], now, width, strict):
+            release(entries, e)
+            e = following
+            continue
+        if apart == NEXT_BEST and is_skipped(entries.leading, entries.registers[e, -1]):
             release(entries, e)
             e = following
             continue
@@ -278,6 +293,8 @@ def settle(arena, automaton, entries, pending, k, q, node, start, last, apart):
         entries.previous[entries.head[q]] = e
     entries.head[q] = e
     place(entries, e)
+    if len(entries.leading.start) > 0:
+        joins(entries.leading, pending.registers[k, -1], 1)
 
 
 @kernel
@@ -299,24 +316,21 @@ def stop(
 
     By the index: the entries with this event's value, then those that hold none.
     """
-    p, term = automaton.source[edge], automaton.wanted[edge]
+    p = automaton.source[edge]
     if automaton.ordered_of[p] != NOBODY:
         clear_one(ordered, automaton.ordered_of[p])
-    indexed = term != NOBODY
-    value = symbols[i, words + term] if indexed else EMPTY
-    turn = 1 if indexed and value != NULL_CODE else 0
-    if turn == 0:
-        value = EMPTY
-    e = entries.bucket[bucket_of(entries, p, value)] if indexed else entries.head[p]
+    indexed = automaton.wanted[edge, 0] != NOBODY
+    code = sought(automaton, edge, symbols, i, words) if indexed else EMPTY
+    empty = code == EMPTY
+    e = entries.bucket[bucket_of(entries, p, code)] if indexed else entries.head[p]
     while True:
-        if e == NOBODY and turn == 1:
-            turn = 0
-            value = EMPTY
-            e = entries.bucket[bucket_of(entries, p, value)]
+        if e == NOBODY and not empty:
+            empty = True
+            e = entries.bucket[bucket_of(entries, p, EMPTY)]
         if e == NOBODY:
             return
         following = entries.chain_next[e] if indexed else entries.next[e]
-        if indexed and (entries.at[e] != p or entries.registers[e, entries.index_of[p]] != value):
+        if indexed and not found_so(entries, e, p, automaton, edge, symbols, i, words, empty):
             e = following
             continue
         if not inside(entries.start[e], now, width, strict):
@@ -339,16 +353,13 @@ def stop(
 
 
 @inlined
-def stands(automaton, entries, pending, k, now, width, strict):
-    """Has what must not come before left the window in which the runs of pending number k end a match?"""
-    since = automaton.special[SINCE]
-    if since == NOBODY or pending.registers[k, since] == EMPTY:
-        return True
-    held = entries.latest_code[0]
-    entries.latest_code[0] = pending.registers[k, since]
-    clock = entries.latest[0]
-    entries.latest_code[0] = held
-    return not inside(clock, now, width, strict)
+def stands(automaton, early, happened, pending, k):
+    """Is there nothing inside the window that must not come before what the runs of pending number k end?"""
+    since, begun = automaton.special[SINCE], automaton.special[BEGUN]
+    last = pending.registers[k, since] if since != NOBODY else EMPTY  # where an ordered index has asked, it is empty
+    if last != EMPTY and last >= window_begin(happened):
+        return False
+    return begun == NOBODY or not is_prevented(early, happened, pending.registers, k, pending.registers[k, begun])
 
 
 @inlined
@@ -362,22 +373,14 @@ def to_late(automaton, pending, k, n):
     pending.at[n], pending.start[n] = automaton.special[LATE], pending.start[k]
 
 
-@inlined
-def note_before(automaton, entries, symbols, i, now):
-    """Remember when what must not come before a match has happened: before whatever begins after it."""
-    for guard in automaton.before_guard:
-        if holds(symbols, i, guard):
-            entries.latest[0] = now
-            entries.counts[HAPPENED] = 1
-
-
 @kernel
 def step_kernel(
-    arena, automaton, entries, ordered, pending, roots, begin,
+    arena, automaton, early, entries, ordered, happened, pending, roots, begin,
     symbols, words, positions, rows, clocks, keys, mute, width, strict, greedy, consume, apart,
 ):  # fmt: skip
     """Read events from `begin` on; `apart`: NEXT_BEST (all of one key, and roots bear their beginnings), … Returns
     (why it stopped, the event to go on with); an event that lacked room has had no effect."""
+    leading, skips = entries.leading, len(entries.leading.start) > 0
     counts, n_edges, late = entries.counts, automaton.edge_of[-1], automaton.special[LATE]
     for i in range(begin, len(clocks)):
         if len(keys) > 0 and keys[i] != counts[KEY]:
@@ -386,11 +389,15 @@ def step_kernel(
             end_key(automaton, entries, roots)
             forget_all(entries)
             clear(ordered)
+            forget_happened(happened)
             counts[KEY] = keys[i]
         now, position, symbol = clocks[i], positions[i], symbols[i, 0]
         counts[LAST_POSITION] = position
         if symbol == 0 and words == 1:
             continue
+        if is_full(happened):
+            return NEEDS_HAPPENED, i
+        expire(happened, now, width, strict)
         counts[SERIAL] += 1
         serial, n, n_taken = counts[SERIAL], 0, 0
         for q in range(len(automaton.guard)):
@@ -399,15 +406,16 @@ def step_kernel(
             for edge in range(automaton.edge_of[q], automaton.edge_of[q + 1]):
                 if automaton.source[edge] == FROM_START:
                     n = begun(
-                        arena, automaton, entries, pending, n, q, edge, symbols, i, words, position, now, serial, apart
-                    )
+                        arena, automaton, early, happened, pending, n, q, edge, symbols, i, words, position, now,
+                        serial, apart,
+                    )  # fmt: skip
                     if n < 0:
                         return -n, i
                     continue
                 if automaton.ordered_of[automaton.source[edge]] != NOBODY:
                     n = after_ordered(
-                        arena, automaton, ordered, pending, n, q, edge, symbols, i, words, now, width, strict, serial,
-                        apart,
+                        arena, automaton, ordered, happened, pending, n, q, edge, symbols, i, words, now, width, strict,
+                        serial, apart,
                     )  # fmt: skip
                     if n < 0:
                         return -n, i
@@ -424,7 +432,7 @@ def step_kernel(
                 if automaton.veto_to[v] != NOBODY:
                     moved += counts[N_USED]
         if n == 0 and not stops:
-            note_before(automaton, entries, symbols, i, now)
+            note(automaton, early, happened, symbols, i, words, now, position, pending.registers)
             continue
         # Where a match waits, it may also go on.
         made, outs = (2 * n, counts[N_USED]) if late != NOBODY else (n, n)
@@ -438,6 +446,10 @@ def step_kernel(
             return NEEDS_ENTRIES, i
         if lacks_room(ordered, n):
             return NEEDS_ORDERED, i
+        if skips and leading.counts[TAIL] == len(leading.start):
+            return NEEDS_RECORDS, i
+        if skips:
+            begins(leading, position, now)
         for k in range(n_taken):
             release(entries, entries.taken[k])
         if stops:
@@ -450,8 +462,10 @@ def step_kernel(
         ended = False
         for k in range(n):
             q = pending.at[k]
+            if skips and is_skipped(leading, pending.registers[k, -1]):
+                continue
             node = extend(arena, rows[i], automaton.label[q], pending.child[k], pending.start[k])
-            ends = automaton.last[q] and stands(automaton, entries, pending, k, now, width, strict)
+            ends = automaton.last[q] and stands(automaton, early, happened, pending, k)
             ended = ended or ends
             ends = ends and (len(mute) == 0 or not mute[i])
             if ends and late == NOBODY:
@@ -459,6 +473,8 @@ def step_kernel(
                 roots.node[root], roots.clock[root] = node, now
                 roots.key[root] = pending.registers[k, -1] if apart == NEXT_BEST else counts[KEY]
                 counts[N_ROOTS] = root + 1
+                if skips:
+                    matched(leading, pending.registers[k, -1], position)
             # The run, if it goes on, and the match, if it waits: one call, compiled once, and fastest in this form.
             for row in (k, n):
                 if row == k and automaton.goes_on[q]:
@@ -469,10 +485,12 @@ def step_kernel(
                         to_late(automaton, pending, k, n)
                 if waits:
                     wait(arena, automaton, entries, ordered, pending, row, node, position, now, width, strict, apart)
+        if skips:
+            lead(leading, now, width, strict)
         if consume and ended:
             forget_all(entries)
             clear(ordered)
-        note_before(automaton, entries, symbols, i, now)
+        note(automaton, early, happened, symbols, i, words, now, position, pending.registers)
     return DONE, len(clocks)
 
 

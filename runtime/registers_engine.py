@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import cea, ecs, nodes, ordered, picking, registers, relation_ops, run_table
+from runtime import cea, ecs, happened, leading, nodes, ordered, picking, registers, relation_ops, run_table
 from runtime.arrays import AnyArray, IntArray
 from runtime.cea_engine import ALL_REPORT, NO_KEYS, CeaEngine, next_positions
 from runtime.errors import ExecutionError
@@ -39,6 +39,7 @@ class RegistersEngine(CeaEngine):
             self._apart = registers.NEXT_BEST
         self._entries: run_table.Entries | None = None
         self._ordered: ordered.Ordered | None = None
+        self._early, self._happened = machine.early, happened.new_happened(0, 0, 1, np.dtype(np.int64))
         self._pending: registers.Pending | None = None
 
     def _states_of(self, program: Program) -> SubsetTable:
@@ -71,7 +72,7 @@ class RegistersEngine(CeaEngine):
         while True:
             entries, sorted_, pending = self._room(clocks.dtype)
             result, at = registers.step_kernel(
-                arena, self._automaton, entries, sorted_, pending, self._roots, at,
+                arena, self._automaton, self._early, entries, sorted_, self._happened, pending, self._roots, at,
                 symbols, words, positions, rows, clocks, keys, mute, self._width, self._strict,
                 self._greedy, self._program.consume, self._apart,
             )  # fmt: skip
@@ -97,6 +98,10 @@ class RegistersEngine(CeaEngine):
                 self._entries = self._more_entries(entries, clocks[at])
             elif result == registers.NEEDS_ORDERED:
                 self._ordered = self._more_ordered(sorted_, clocks[at])
+            elif result == registers.NEEDS_HAPPENED:
+                self._happened = happened.with_room(self._early, self._happened, FIRST_ENTRIES)
+            elif result == registers.NEEDS_RECORDS:
+                self._entries = entries._replace(leading=leading.roomier(entries.leading))
             elif result == registers.NEEDS_PENDING:
                 self._pending = registers.new_pending(2 * len(pending.at), self._n_registers, clocks.dtype)
             elif at == self._stuck:
@@ -169,11 +174,15 @@ class RegistersEngine(CeaEngine):
 
     def _room(self, clock: np.dtype) -> tuple[run_table.Entries, ordered.Ordered, registers.Pending]:
         if self._entries is None:
-            self._entries = run_table.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock)
+            skips = self._program.skip is not None and self._program.skip.to == "PAST LAST ROW"
+            records = leading.new_leading(FIRST_ENTRIES if skips else 0, clock)
+            self._entries = run_table.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock, records)
             self._entries.counts[run_table.KEY] = self._live.counts[cea.KEY]
         if self._ordered is None:
             n = 1 + int(self._automaton.ordered_of.max())
             self._ordered = ordered.new_ordered(n, 4 * FIRST_ENTRIES, clock)
+            kinds, checks = len(self._early.guard), len(self._early.kind)
+            self._happened = happened.new_happened(kinds, checks, FIRST_ENTRIES, clock)
         if self._pending is None:
             self._pending = registers.new_pending(FIRST_ENTRIES, self._n_registers, clock)
         return self._entries, self._ordered, self._pending
@@ -238,7 +247,8 @@ class RegistersEngine(CeaEngine):
                 "position": int(entries.counts[run_table.LAST_POSITION]),
                 "key": int(entries.counts[run_table.KEY]),
                 "clock": self._last_clock,
-                "before": (int(entries.counts[run_table.HAPPENED]), entries.latest.copy()),
+                "happened": self._happened,
+                "leading": entries.leading,
             }
         )
 
@@ -267,7 +277,7 @@ class RegistersEngine(CeaEngine):
         n = len(state["entries"]["node"])
         while len(entries.node) < n + 1:
             entries = run_table.grown_entries(entries)
-        self._entries = entries
+        self._entries = entries = entries._replace(leading=state["leading"])
         for name, column in state["entries"].items():
             getattr(entries, name)[:n] = column
         for e in np.argsort(state["entries"]["last"], kind="stable"):  # the latest first in its list
@@ -283,5 +293,5 @@ class RegistersEngine(CeaEngine):
         counts = entries.counts
         counts[run_table.LAST_POSITION] = self._live.counts[cea.LAST_POSITION] = state["position"]
         counts[run_table.KEY] = self._live.counts[cea.KEY] = state["key"]
-        counts[run_table.HAPPENED], entries.latest[:] = state["before"]
+        self._happened = state["happened"]
         self._last_clock = state["clock"]

@@ -1,8 +1,8 @@
 """The table of runs that wait, for runtime.registers: entries in lists by place, found by what their registers hold.
 
-Two runs at one place with equal registers are one entry, which a hash table finds; where all that follows asks for
-equality, an index by one register finds the entries with a value. What has left the window lies there until it is met,
-or the table is full.
+Two runs at one place with equal registers are one entry, which a hash table finds; where what follows asks for
+equality, an index by one or more registers finds the entries with the event's values. What has left the window lies
+there until it is met, or the table is full.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ import numpy as np
 from runtime.arrays import AnyArray
 from runtime.ecs import inside
 from runtime.jit import inlined, kernel
+from runtime.leading import Leading, is_skipped, joins, new_leading
 from runtime.nodes import LATE, NOBODY
+from runtime.program import NULL_CODE
+from runtime.register_ops import EMPTY
 
 # Places in Entries.counts.
-KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL, HAPPENED = range(8)
+KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL = range(7)
 GONE = -2
 
 
@@ -36,16 +39,16 @@ class Entries(NamedTuple):
     chain_next: AnyArray  # int32[entries]: those in one bucket of the index
     chain_previous: AnyArray
     bucket: AnyArray  # int32[power of two]
-    index_of: AnyArray  # int64[positions]: the register by which entries are indexed, or NOBODY
+    index_of: AnyArray  # int64[positions, k]: the registers by which entries are indexed, filled up with NOBODY
     took: AnyArray  # int64[entries]: the serial number of the event that a run of the entry took last
     taken: AnyArray  # int32[entries]: the entries of which that is the event being read
-    counts: AnyArray  # int64[8]
-    latest: AnyArray  # clock[1]: when what must not come before a match happened last, if it has (HAPPENED), and …
-    latest_code: AnyArray  # int64[1]: … the same bits, as a register holds them
+    leading: Leading  # of starts, where AFTER MATCH SKIP PAST LAST ROW chooses among their matches
+    counts: AnyArray  # int64[7]
 
 
-def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.dtype) -> Entries:
-    latest = np.zeros(1, clock)
+def new_entries(
+    capacity: int, n_registers: int, index_of: AnyArray, clock: np.dtype, leading: Leading | None = None
+) -> Entries:
     entries = Entries(
         registers=np.zeros((capacity, max(1, n_registers)), np.int64),
         node=np.zeros(capacity, np.int32),
@@ -62,9 +65,8 @@ def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.d
         index_of=index_of,
         took=np.full(capacity, NOBODY, np.int64),
         taken=np.zeros(capacity, np.int32),
-        counts=np.zeros(8, np.int64),
-        latest=latest,
-        latest_code=latest.view(np.int64),
+        leading=new_leading(0, clock) if leading is None else leading,
+        counts=np.zeros(7, np.int64),
     )
     entries.next[-1] = NOBODY
     entries.counts[LAST_POSITION] = -1
@@ -74,10 +76,11 @@ def new_entries(capacity: int, n_registers: int, index_of: AnyArray, clock: np.d
 def grown_entries(entries: Entries) -> Entries:
     """A copy with twice the room, and a table without gaps."""
     old = len(entries.node)
-    bigger = new_entries(2 * old, entries.registers.shape[1], entries.index_of, entries.start.dtype)
+    n_registers, clock = entries.registers.shape[1], entries.start.dtype
+    bigger = new_entries(2 * old, n_registers, entries.index_of, clock, entries.leading)
     for name in ("registers", "node", "start", "last", "at", "next", "previous"):
         getattr(bigger, name)[:old] = getattr(entries, name)
-    bigger.head[:], bigger.counts[:], bigger.latest[:] = entries.head, entries.counts, entries.latest
+    bigger.head[:], bigger.counts[:] = entries.head, entries.counts
     free = entries.counts[FREE]
     bigger.next[-1] = free
     bigger.counts[FREE] = old
@@ -106,6 +109,53 @@ def hashed(at, last, registers, row, size):
 
 
 @inlined
+def mixed(code, value):
+    """One number for two."""
+    return np.int64((np.uint64(code) * np.uint64(0xBF58476D1CE4E5B9)) ^ np.uint64(value))
+
+
+@inlined
+def code_of(entries, e):
+    """One number for the registers by which an entry is indexed; EMPTY if one of them holds nothing."""
+    at = entries.at[e]
+    code = entries.registers[e, entries.index_of[at, 0]]
+    lacks = code == EMPTY
+    for k in range(1, entries.index_of.shape[1]):
+        if entries.index_of[at, k] != NOBODY:
+            value = entries.registers[e, entries.index_of[at, k]]
+            lacks = lacks or value == EMPTY
+            code = mixed(code, value)
+    return EMPTY if lacks else code if code != EMPTY else np.int64(0)
+
+
+@inlined
+def sought(automaton, edge, symbols, row, words):
+    """The same for the terms of an event that an edge wants them to be equal to; EMPTY if one of them is NULL."""
+    code = symbols[row, words + automaton.wanted[edge, 0]]
+    lacks = code == NULL_CODE
+    for k in range(1, automaton.wanted.shape[1]):
+        if automaton.wanted[edge, k] != NOBODY:
+            value = symbols[row, words + automaton.wanted[edge, k]]
+            lacks = lacks or value == NULL_CODE
+            code = mixed(code, value)
+    return EMPTY if lacks else code if code != EMPTY else np.int64(0)
+
+
+@inlined
+def found_so(entries, e, p, automaton, edge, symbols, row, words, empty):
+    """Is it an entry at place p that the index was asked for: with the event's values, or `empty`, lacking one?"""
+    if entries.at[e] != p:
+        return False
+    equal, lacks = True, False
+    for k in range(entries.index_of.shape[1]):
+        if entries.index_of[p, k] != NOBODY:
+            value = entries.registers[e, entries.index_of[p, k]]
+            lacks = lacks or value == EMPTY
+            equal = equal and value == symbols[row, words + automaton.wanted[edge, k]]
+    return lacks if empty else equal
+
+
+@inlined
 def bucket_of(entries, at, value):
     code = (np.uint64(value) ^ np.uint64(at)) * np.uint64(0x9E3779B97F4A7C15)
     code ^= code >> np.uint64(32)
@@ -115,9 +165,8 @@ def bucket_of(entries, at, value):
 @kernel
 def place(entries, e):
     """Put an entry into the table, where there is room, and into the index."""
-    index = entries.index_of[entries.at[e]]
-    if index != NOBODY:
-        b = bucket_of(entries, entries.at[e], entries.registers[e, index])
+    if entries.index_of[entries.at[e], 0] != NOBODY:
+        b = bucket_of(entries, entries.at[e], code_of(entries, e))
         first = entries.bucket[b]
         entries.chain_next[e], entries.chain_previous[e] = first, NOBODY
         if first != NOBODY:
@@ -136,6 +185,8 @@ def place(entries, e):
 @kernel
 def release(entries, e):
     """Take an entry out of its list, the table and the index, and into the free list."""
+    if len(entries.leading.start) > 0:
+        joins(entries.leading, entries.registers[e, -1], -1)
     before, after = entries.previous[e], entries.next[e]
     if before == NOBODY:
         entries.head[entries.at[e]] = after
@@ -143,11 +194,10 @@ def release(entries, e):
         entries.next[before] = after
     if after != NOBODY:
         entries.previous[after] = before
-    index = entries.index_of[entries.at[e]]
-    if index != NOBODY:
+    if entries.index_of[entries.at[e], 0] != NOBODY:
         before, after = entries.chain_previous[e], entries.chain_next[e]
         if before == NOBODY:
-            entries.bucket[bucket_of(entries, entries.at[e], entries.registers[e, index])] = after
+            entries.bucket[bucket_of(entries, entries.at[e], code_of(entries, e))] = after
         else:
             entries.chain_next[before] = after
         if after != NOBODY:
@@ -184,9 +234,15 @@ def let_out(entries, roots, e):
 
 @kernel
 def sweep(automaton, entries, roots, now, width, strict):
-    """Drop the runs that have left the window (an index lets most of them lie), and let out what waited for that."""
+    """Drop the runs that have left the window (an index lets most of them lie), and let out what waited for that; and
+    those of starts that are sure to be skipped."""
+    skips = len(entries.leading.start) > 0
     for e in range(len(entries.at)):
-        if entries.at[e] != NOBODY and not inside(entries.start[e], now, width, strict):
+        if entries.at[e] == NOBODY:
+            continue
+        if skips and is_skipped(entries.leading, entries.registers[e, -1]):
+            release(entries, e)
+        elif not inside(entries.start[e], now, width, strict):
             if entries.at[e] == automaton.special[LATE]:
                 let_out(entries, roots, e)
             release(entries, e)
@@ -202,4 +258,3 @@ def end_key(automaton, entries, roots):
         let_out(entries, roots, e)
         release(entries, e)
         e = following
-    entries.counts[HAPPENED] = 0

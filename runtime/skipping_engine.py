@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import cea, run_table, select
+from runtime import cea, leading, run_table, select
 from runtime.arrays import AnyArray, IntArray
 from runtime.cea_engine import next_positions
 from runtime.ecs import BOTTOM, UNION
@@ -103,6 +103,7 @@ class SkippingEngine(RegistersEngine):
         self._begin_key()
         if self._entries is not None:
             run_table.forget_all(self._entries)
+            leading.forget_leading(self._entries.leading)
             self._entries.counts[run_table.KEY], self._entries.counts[run_table.LAST_POSITION] = key, -1
         self._live.counts[cea.KEY], self._live.counts[cea.LAST_POSITION] = key, -1
 

@@ -20,9 +20,10 @@ from runtime.arrays import AnyArray
 from runtime.cea import LIST_LENGTH, insert, merge, prune
 from runtime.ecs import BOTTOM, extend, inside
 from runtime.jit import inlined, kernel
+from runtime.leading import DROPPED, TAIL, begins, covered, forget_leading, is_kept, matched, settle_before
 
 # Results of step_kernel.
-DONE, NEEDS_ROW, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_STATE, KEY_ENDS, CONSUMED = range(8)
+DONE, NEEDS_ROW, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_STATE, KEY_ENDS, CONSUMED, NEEDS_RECORDS = range(9)
 
 # Places in Entries.counts.
 N_LIVE, LAST_POSITION, KEY, SERIAL, SIDE, WANTED_STATE, WANTED_CLASS, N_ROOTS, START_STATE, WANTED_CODE = range(10)
@@ -433,16 +434,77 @@ def nothing_closes(windows, live, now, position):
     return True
 
 
+@inlined
+def begin_of(rules, live, side, k):
+    """The position with which the runs of an entry began; -1 if it does not say so."""
+    register = rules.begin[live.state[side, k]]
+    return live.position[side, k, register] if register >= 0 else np.int64(-1)
+
+
+@inlined
+def least_begin(rules, live):
+    """The least position with which a live run began."""
+    least = np.int64(np.iinfo(np.int64).max)
+    for k in range(live.counts[N_LIVE]):
+        least = min(least, begin_of(rules, live, live.counts[SIDE], k))
+    return least
+
+
+@inlined
+def drop_runs(rules, live, least, last):
+    """Drop the entries that began up to `last`, but not those of `least`."""
+    side, kept = live.counts[SIDE], 0
+    for k in range(live.counts[N_LIVE]):
+        begin = begin_of(rules, live, side, k)
+        if begin <= last and begin != least:
+            continue
+        if kept < k:
+            live.state[side, kept], live.length[side, kept] = live.state[side, k], live.length[side, k]
+            for e in range(live.length[side, k]):
+                live.nodes[side, kept, e] = live.nodes[side, k, e]
+            for r in range(live.clock.shape[2]):
+                live.clock[side, kept, r] = live.clock[side, k, r]
+                live.position[side, kept, r] = live.position[side, k, r]
+        kept += 1
+    live.counts[N_LIVE] = kept
+
+
+@inlined
+def drop_skipped(rules, live, leading, roots, n_roots, position, now):
+    """Drop the runs, and of the roots from number n_roots on those, whose starts are sure to be skipped. O(entries)."""
+    counts = live.counts
+    begins(leading, position, now)
+    for n in range(n_roots, counts[N_ROOTS]):
+        matched(leading, roots.begin[n], roots.end[n])
+    while True:
+        least = least_begin(rules, live)
+        settle_before(leading, least)
+        if counts[N_LIVE] == 0 or least > leading.counts[DROPPED]:
+            break
+        drop_runs(rules, live, np.int64(-1), leading.counts[DROPPED])
+    last, kept = covered(leading, least), n_roots
+    if last > least:
+        drop_runs(rules, live, least, last)
+    for n in range(n_roots, counts[N_ROOTS]):
+        begin = roots.begin[n]
+        if is_kept(leading, begin, least, last):
+            roots.node[kept], roots.clock[kept], roots.key[kept] = roots.node[n], roots.clock[n], roots.key[n]
+            roots.begin[kept], roots.end[kept] = begin, roots.end[n]
+            kept += 1
+    counts[N_ROOTS] = kept
+
+
 @kernel
 def step_kernel(
-    arena, rules, windows, live, roots, begin, classes, positions, rows, clocks, times, keys, mute, width, strict,
-    borders, consume, log,
+    arena, rules, windows, live, leading, roots, begin, classes, positions, rows, clocks, times, keys, mute, width,
+    strict, borders, consume, log, skips,
 ):  # fmt: skip
     """Read events begin … until something is missing. Returns (result, event at which to go on).
 
     As runtime.cea.step_kernel; `clocks` is what `width` (the window of the whole match) is measured in, `times` what
     the windows inside are, unless by position. `borders`: stop (KEY_ENDS) before the first event of a new key.
-    `consume`: stop (CONSUMED) after an event that ends matches; its entries are dropped. `log`: see `fire`.
+    `consume`: stop (CONSUMED) after an event that ends matches; its entries are dropped. `log`: see `fire`. `skips`:
+    runs end whose start AFTER MATCH SKIP PAST LAST ROW is sure to skip (runtime.leading).
     O(entries) per event.
     """
     counts = live.counts
@@ -460,6 +522,7 @@ def step_kernel(
             counts[N_LIVE] = 0
             counts[LAST_POSITION] = -1
             counts[START_STATE] = 0
+            forget_leading(leading)
             if counts[N_ROOTS] == 0:
                 arena.size[0] = 1
             quiet = is_quiet(rules, live, 0)
@@ -483,11 +546,15 @@ def step_kernel(
         result = lacks(arena, rules, live, roots, step)
         if result != DONE:
             return result, i
+        if skips and leading.counts[TAIL] == len(leading.start):
+            return NEEDS_RECORDS, i
         report = not gap and (len(mute) == 0 or not mute[i])
         n_roots = counts[N_ROOTS]
         at = position - 1 if gap else position
         fire(arena, rules, live, roots, step, rows[i], clocks[i], times[i], at, width, strict, counts[KEY], report, log)
         counts[LAST_POSITION] = at
+        if skips:
+            drop_skipped(rules, live, leading, roots, n_roots, at, clocks[i])
         if not gap:
             i += 1
         if consume and counts[N_ROOTS] > n_roots:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import cea, ecs, select, timed
+from runtime import cea, ecs, leading, select, timed
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.cea_engine import ALL_REPORT, FIRST_ROOTS, NO_KEYS, CeaEngine, next_positions
 from runtime.composed import FRESH, Composed, ComposedRow, Target
@@ -26,6 +26,7 @@ from runtime.subsets import DEAD
 CODE_BITS = 62
 PIECE = 512  # events after which runs are looked through, where some make others superfluous …
 FEW_RUNS = 64  # … if there are so many
+FIRST_RECORDS = 1 << 10
 FEW_STARTS, MANY_STARTS = 16, 4096  # whose matches are listed at a time, where later ones may be dropped
 
 
@@ -162,15 +163,18 @@ class TimedEngine(CeaEngine):
         self._rules = RuleBuilder(self._composed, max(1, len(program.inner_windows)))
         self._entries: timed.Entries | None = None
         self._windows: timed.InnerWindows | None = None
+        self._time = np.dtype(np.int64)
         self._holds = program.skip is not None or program.choose != "ALL"
         self._borders = self._holds or program.ends_late
-        past = program.skip is not None and program.skip.to == "PAST LAST ROW"
-        self._absorbs = past and not program.inner_windows and not program.ends_late and program.window is None
+        past_last = program.skip is not None and program.skip.to == "PAST LAST ROW"
+        self._absorbs = past_last and not program.inner_windows and not program.ends_late and program.window is None
+        # A match that becomes known late has another end than the event that made it known.
+        self._skips = past_last and not program.ends_late
+        self._leading = leading.new_leading(0, self._time)
         self._logs = False  # does the kernel log every move (runtime.timeouts)?
         self._best: dict[int, list[tuple[int, int]]] = {}  # by start: (end, node) of its longest matches
         self._held = select.Held(program)
         self._numbers: list[tuple[IntArray, IntArray]] = []  # (positions, rows) of this key's events, where held
-        self._time = np.dtype(np.int64)
         self._timed_roots: timed.Roots = self._new_timed_roots(FIRST_ROOTS)
 
     # ------------------------------------------------------------ the contract
@@ -266,9 +270,9 @@ class TimedEngine(CeaEngine):
             self._rules.fit(len(self._classes.symbols))
             live = self._fit_entries()
             result, at = timed.step_kernel(
-                arena, self._rules.rules, self._windows, live, self._timed_roots, at,
+                arena, self._rules.rules, self._windows, live, self._leading, self._timed_roots, at,
                 classes, positions, numbers, clocks, times, keys, mute, self._width, self._strict,
-                self._borders, self._program.consume, self._logs,
+                self._borders, self._program.consume, self._logs, self._skips,
             )  # fmt: skip
             counts = live.counts
             if result == timed.NEEDS_ROW:
@@ -278,6 +282,8 @@ class TimedEngine(CeaEngine):
                 self._rules.add_code(int(counts[timed.WANTED_STATE]), int(counts[timed.WANTED_CODE]))
             elif result == timed.NEEDS_ENTRIES:
                 self._entries = timed.grown_entries(live, 2 * int(counts[timed.WANTED_CODE]), self._rules.width)
+            elif result == timed.NEEDS_RECORDS:
+                self._leading = leading.roomier(self._leading)
             elif result == timed.CONSUMED:
                 self.drop_runs()
             elif result == timed.KEY_ENDS:
@@ -356,6 +362,7 @@ class TimedEngine(CeaEngine):
             self._time = times.dtype
             self._entries = timed.new_entries(64, self._rules.width, len(self._program.inner_windows), self._time)
             self._windows = self._inner_windows()
+            self._leading = leading.new_leading(FIRST_RECORDS, self._time)
         return self._entries
 
     def _inner_windows(self) -> timed.InnerWindows:
@@ -443,6 +450,7 @@ class TimedEngine(CeaEngine):
         counts[timed.LAST_POSITION] = -1
         self._arena.size[0] = 1
         self._best, self._held, self._numbers = {}, select.Held(self._program), []
+        leading.forget_leading(self._leading)
 
     # ------------------------------------------------------------ output
 
@@ -594,6 +602,7 @@ class TimedEngine(CeaEngine):
                 "key": int(counts[timed.KEY]),
                 "clock": self._last_clock,
                 "held": (self._best, list(self._held.matches()), self._numbers),
+                "leading": self._leading,
             }
         )
 
@@ -623,5 +632,6 @@ class TimedEngine(CeaEngine):
         self._best, held, self._numbers = state["held"]
         for match in held:
             self._held.add(match)
+        self._leading = state["leading"]
         columns = state["arena"]
         self._restore_arena(columns)

@@ -129,19 +129,29 @@ def surrounded(draw: st.DrawFn, window: cel.Window) -> cel.Formula:
     made, number = draw(chains()), 99
     names = sorted(v for v in cel.variables(made) if v[0] == "v")
     if draw(st.integers(0, 2)) == 0:
-        made = cel.NotBefore(tuple(draw(st.lists(atoms("w"), min_size=1, max_size=2))), made, window)
+        earlier = tuple(draw(st.lists(atoms("w"), min_size=1, max_size=2)))
+        if draw(st.booleans()):
+            candidate = cel.Candidate(draw(events("w98")), 98)
+            made = compared_with(draw, cel.NotBefore((*earlier, candidate), made, window), candidate, names)
+        else:
+            made = cel.NotBefore(earlier, made, window)
         if draw(st.booleans()):
             return made
     vetoes: tuple[cel.Formula, ...] = tuple(draw(st.lists(atoms("w"), max_size=2)))
     if vetoes and draw(st.booleans()):
         return cel.NotAfter(made, vetoes, window)
     candidate = cel.Candidate(draw(events(f"w{number}")), number)
+    return compared_with(draw, cel.NotAfter(made, (*vetoes, candidate), window), candidate, names)
+
+
+def compared_with(draw: st.DrawFn, formula: cel.Formula, candidate: cel.Candidate, names: Sequence[str]) -> cel.Formula:
+    """The formula with one or two comparisons of the negated part with what is around it."""
     inside = sorted(cel.variables(candidate))
     clauses = tuple(
         (comparison(draw, draw(st.sampled_from(inside)), draw(st.sampled_from(names))),)
         for _ in range(draw(st.integers(1, 2)))
     )
-    return cel.Across(cel.NotAfter(made, (*vetoes, candidate), window), number, clauses)
+    return cel.Across(formula, candidate.number, clauses)
 
 
 @pytest.mark.slow
@@ -188,6 +198,9 @@ PATTERNS = {
     "an OR with a condition": "A a ; C+ c WHERE a.x = c[i].x OR c[i].y > 5",
     "an OR of conditions": "A a ; B b ; C c WHERE (a.x > 5 OR c.x > 5) AND a.y < b.y",
     "an absence before": "SEQ(!D, A a, C c) WHERE a.x < c.x",
+    "before, and compared with what comes first": "SEQ(!D d, A a, C c) WHERE a.x < c.x AND d.x > a.x",
+    "before, and compared with what comes last": "SEQ(!D d, A a, C c) WHERE d.x > c.x",
+    "the running maximum": "SEQ(!ANY x, ANY g) WHERE x.x >= g.x",
 }
 ALONE = {
     "an absence after": "SEQ(A a, C c, !D) WHERE a.x < c.x",
@@ -197,7 +210,7 @@ ALONE = {
 NOT_SO = {
     "several events": "SEQ(A a, !(B ; D), C c) WHERE a.x < c.x",
     "several events after": "SEQ(A a, C c, !(B ; D)) WHERE a.x < c.x",
-    "an event before that is compared": "SEQ(!D d, A a, C c) WHERE a.x < c.x AND d.x > a.x",
+    "several events before": "SEQ(!(D d ; B), A a, C c) WHERE a.x < c.x AND d.x > a.x",
     "an event that comes later": "SEQ(A a, !B b, C c, D d) WHERE b.x > d.x",
     "what several events were bound to before": "A+ a ; C c WHERE a[i].x = c.x OR a[i].y > c.y",
 }
