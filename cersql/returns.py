@@ -550,28 +550,30 @@ class Returns:
         for node in nodes:
             read: Column | None = None
             if isinstance(node, Ref) and node.column not in (None, "*"):
-                read = self.conditions.row_column(node.variable, *self.conditions.named_column(node))
-            elif isinstance(node, Bare) and (constant := self._constant_column(node)) is not None:
-                read = self.conditions.constant_type(constant)
+                read = self._row_column(node)
+            elif isinstance(node, Bare):
+                read = self._constant_column(node)
             if read is not None:
                 used[read.name] = read
 
         def column(node: Node) -> str | None:
             if isinstance(node, Ref) and node.column not in (None, "*"):
-                return name + quote(self.conditions.row_column(node.variable, *self.conditions.named_column(node)).name)
+                return name + quote(self._row_column(node).name)
             if isinstance(node, Bare):
+                constant = self._constant_column(node)
                 if self._is_of_match(node):
                     return "NULL"
-                constant = self._constant_column(node)
-                if constant is None:
-                    return None
-                return name + ".".join(map(quote, (self.conditions.constant_type(constant).name, *node.names[1:])))
+                return None if constant is None else name + ".".join(map(quote, (constant.name, *node.names[1:])))
             return "NULL" if isinstance(node, Call | Ref) else None
 
         return column, list(used.values())
 
-    def _constant_column(self, node: Bare) -> str | None:
-        return None if self._is_of_match(node) else self.conditions.constant_column(node)
+    def _row_column(self, ref: Ref) -> Column:
+        return self.conditions.row_column(ref.variable, *self.conditions.named_column(ref))
+
+    def _constant_column(self, node: Bare) -> Column | None:
+        name = None if self._is_of_match(node) else self.conditions.constant_column(node)
+        return None if name is None else self.conditions.constant_type(name)
 
     def _is_of_match(self, node: Bare) -> bool:
         return node.names[0] in Names(self.of_match, self.conditions.scope.case_sensitive)

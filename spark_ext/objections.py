@@ -20,24 +20,20 @@ from spark_ext.quiet import quiet_captures
 
 @contextmanager
 def explained(
-    text: str,
-    frame: DataFrame,
-    expressions: Sequence[Sql],
-    condition: bool = False,
+    text: str, frame: DataFrame, expressions: Sequence[Sql], condition: bool = False, columns: Sequence[str] = (),
     beside: bool = True,
-    columns: Sequence[str] = (),
-) -> Iterator[None]:
+) -> Iterator[None]:  # fmt: skip
     """Turn an error of Spark's that one of the expressions over `frame` causes into one with a place in `text`.
 
-    `beside`: they stand beside columns, so that an aggregate is a mistake. `columns`: names that can be meant by one
-    that nobody knows.
+    `columns`: names that can be meant by one that nobody knows. `beside`: the expressions stand beside columns, so that
+    an aggregate is a mistake.
     """
     try:
         with quiet_captures():
             yield
     except (AnalysisException, ParseException):
         for sql in expressions:
-            found = _objection(text, frame, sql, condition, beside, columns)
+            found = _objection(text, frame, sql, condition, columns, beside)
             if found is not None:
                 raise found.at(text) from None  # it says all of it, in fewer words
         raise
@@ -115,7 +111,7 @@ def evaluated(spark: SparkSession, expression: str) -> str | None:
 
 
 def _objection(
-    text: str, frame: DataFrame, sql: Sql, condition: bool, beside: bool, columns: Sequence[str]
+    text: str, frame: DataFrame, sql: Sql, condition: bool, columns: Sequence[str], beside: bool
 ) -> CersqlError | None:
     """The error of one expression on its own, or None if Spark takes it."""
     before, after = ("IF(", ", 1, 0)") if condition else ("", "")
@@ -140,7 +136,7 @@ def _objection(
             hint = _if_text(name, columns) if "." not in name else _IN_SUBQUERY
             return ExpressionError("UNRESOLVED_NAME", span=span, name=name, hint=hint)
         if spark_condition.startswith(_SEVERAL_ROWS):
-            return ExpressionError("ONE_ROW", span=span, hint=AROUND)
+            return ExpressionError("ONE_ROW", span=span, hint=AROUND, spark=spark_condition)
         type = _no_boolean(error)
         if type is not None:
             detail = f"a condition is a BOOLEAN, and this is {type}."

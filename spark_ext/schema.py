@@ -20,6 +20,7 @@ _NOT_IN_LAMBDAS = (
     "UNSUPPORTED_FEATURE.LAMBDA_FUNCTION_WITH_",
     "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.HIGHER_ORDER_FUNCTION",
 )
+_NO_AGGREGATE = "an aggregate function, where one row is spoken of."
 
 
 class SparkCatalog:
@@ -128,10 +129,11 @@ class SparkCatalog:
             with explained(text, empty, [one]):
                 frame = analyzed(empty.selectExpr("*", one.text))
         except ExpressionError as error:
-            if error.condition != "ONE_ROW":
-                raise
-            detail = "an aggregate, a window function or a generator, where one row is spoken of."
-            raise ExpressionError("INVALID_EXPRESSION", span=error.span, text=error.text, detail=detail) from None
+            if error.condition == "ONE_ROW":
+                several = error.parameters["spark"].startswith("UNSUPPORTED_GENERATOR")
+                detail = "it makes many rows of one." if several else _NO_AGGREGATE
+                raise ExpressionError("INVALID_EXPRESSION", span=error.span, detail=detail).at(text) from None
+            raise
         (column,) = self._columns(empty.selectExpr(sql.text))
         steady = True
         if hasattr(frame, "_jdf"):  # over Connect nothing shows it
@@ -172,7 +174,7 @@ class SparkCatalog:
     def aggregate_type(self, text: str, sql: Sql, columns: Sequence[Column]) -> str:
         """The type of an aggregate; what Spark has against it comes at its place in the user's text."""
         empty = self.empty(columns or (_ANY_COLUMN,))
-        with explained(text, empty, [sql], beside=False):
+        with explained(text, empty, [sql], columns=[column.name for column in columns], beside=False):
             return str(empty.selectExpr(sql.text).schema.fields[0].dataType.simpleString())
 
     def in_lambda(self, expressions: Sequence[str], columns: Sequence[Column]) -> bool:
