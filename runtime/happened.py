@@ -20,7 +20,7 @@ import numpy as np
 from runtime.arrays import AnyArray
 from runtime.ecs import inside
 from runtime.jit import inlined, kernel
-from runtime.nodes import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOBODY
+from runtime.nodes import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOBODY, Early
 from runtime.program import NULL_CODE
 from runtime.register_ops import BAD, EMPTY, apply, holds, passes
 
@@ -56,7 +56,7 @@ def new_happened(kinds: int, checks: int, capacity: int, clock: np.dtype) -> Hap
     )
 
 
-def with_room(early: AnyArray, old: Happened, least: int) -> Happened:
+def with_room(early: Early, old: Happened, least: int) -> Happened:
     """What is inside the window, with room for as much again, and for `least`."""
     n = int((old.ends[:, END] - old.ends[:, BEGIN]).max(initial=0))
     capacity = 1 << (max(least, 2 * n + 1) - 1).bit_length()
