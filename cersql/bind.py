@@ -22,7 +22,7 @@ from cersql.to_cel import Translator
 from planner import cel
 from planner.keys import always_bound
 from planner.query import Column, Order, Query, Variable, Window
-from runtime.errors import CersqlError
+from runtime.errors import CersqlError, Span
 
 
 def bind(
@@ -67,6 +67,7 @@ class _Binder:
             _refuse_on_match(translator.on_match)
         if chosen.strategy == "NEXT_MATCH":
             _refuse_undecided(translator.on_match)
+            _refuse_either(translator.eithers)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
         agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in self.partition_by))
@@ -109,7 +110,7 @@ class _Binder:
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
         )
         warnings = [
-            *self.types.warnings, *translator.warnings,
+            *self.types.warnings, *translator.warnings, *self.conditions.warnings,
             *advice.warnings(query, bound, self.names, self._used_names(returns)),
         ]  # fmt: skip
         return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
@@ -200,6 +201,15 @@ def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
                 construct="Under SKIP TILL NEXT MATCH a condition on two events that is no comparison of their values",
                 hint="Write it as one (b.y > a.y + 1), or in HAVING, where it acts on the matches that are found.",
             )  # fmt: skip
+
+
+def _refuse_either(places: Iterable[Span]) -> None:
+    """A run of a loop under (φ FILTER P) OR (φ FILTER Q) takes what P lets it take, or what Q does: not what either does."""
+    for span in places:
+        raise BindError(
+            "NOT_SUPPORTED_YET", span=span, construct="[attribute] under OR beside SKIP TILL NEXT MATCH",
+            hint="Write it in HAVING, where it acts on the matches that are found, or SEMANTICS NXT.",
+        )  # fmt: skip
 
 
 def _refuse_on_match(conditions: Iterable[OrOf]) -> None:

@@ -9,6 +9,7 @@ is never taken apart: it is one predicate, and Spark's three-valued logic inside
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -27,10 +28,11 @@ from cersql.comparisons import (
     unwrapped,
 )
 from cersql.errors import BindError
-from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Word, read, rendered, walk
+from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Together, Word, read, rendered, walk
 from cersql.projection import Limits
 from cersql.scope import ExpressionTypes, Names, Scope, display, find_column, unknown_column, unknown_variable
 from cersql.syntax import Text
+from cersql.together import gathered, together_of
 from planner.query import Column
 from planner.sql import Sql, quote
 from runtime.errors import Span
@@ -47,13 +49,39 @@ class Literal:
 
 @dataclass(frozen=True)
 class Agreement:
-    """[k]: every event of the match has the same value of a column."""
+    """[k], x[k]: every event of the match, or of a variable, has the same value of a column."""
 
     column: str
+    type: str
+    span: Span
+    variable: str | None = None
+
+
+@dataclass(frozen=True)
+class Either:
+    """An OR of what is said of several events together: each side is an AND of clauses.
+
+    φ FILTER (P OR Q) = (φ FILTER P) OR (φ FILTER Q).
+    """
+
+    sides: tuple[tuple[Clause, ...], ...]
     span: Span
 
 
-Clause = tuple[Literal | Compared | Related, ...] | Agreement
+@dataclass(frozen=True)
+class Differ:
+    """NOT [k], NOT x[k]: two events of the match, or of x, have two values, neither of them NULL; or one of `rest` holds.
+
+    `clause` is the same for the whole match, where it stands around the whole pattern.
+    """
+
+    agreements: tuple[Agreement, ...]
+    rest: tuple[Literal | Compared | Related, ...]
+    clause: OrOf | None
+    span: Span
+
+
+Clause = tuple[Literal | Compared | Related, ...] | Agreement | Either | Differ
 Negated = Mapping[str, frozenset[int]]
 """For each variable that only negated parts bind: which of them."""
 
@@ -82,6 +110,7 @@ class Conditions:
     dropped: set[str] = field(default_factory=set)  # the marks that some PROJECT so far did not keep
     reads: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
+    warnings: list[str] = field(default_factory=list)
     types: ExpressionTypes | None = None  # what Spark says of expressions; set once the columns are known
 
     def columns_of(self, mark: str) -> tuple[str, ...]:
@@ -105,13 +134,10 @@ class Conditions:
         tree = _spelled_out(structure(nodes))
         found = [clause for part in tree.conjuncts() for clause in conjunctive(part, _about_one)]
         check_size(tree, len(found))
-        clauses: list[tuple[int | None, Clause]] = []
+        clauses, on_match = self._all_together(found, in_scope, negated, whole)
         across: list[tuple[int, Clause]] = []
-        on_match: list[OrOf] = []
         for clause in found:
-            agreements = self._agreements(clause)
-            if agreements:
-                clauses += [(None, agreement) for agreement in agreements]
+            if any(together_of(part) for part, _ in clause):
                 continue
             owner, mixed = self._owner(clause, negated)
             call = next((n for side, _ in clause for n in walk(side.nodes) if needs_match(n)), None)
@@ -154,36 +180,150 @@ class Conditions:
                 hint="Join them with AND, if both are to hold.",
             )  # fmt: skip
 
-    def _agreements(self, clause: OrOf) -> list[Agreement]:
-        """`[a, b]`, every event agrees on a and on b; it stands for itself, not under OR or NOT."""
-        found = []
-        for part, positive in clause:
-            if not _is_agreement(part):
+    def _all_together(
+        self, found: Sequence[OrOf], in_scope: frozenset[str], negated: Negated, whole: bool
+    ) -> tuple[list[tuple[int | None, Clause]], list[OrOf]]:
+        """The ORs with sides that speak of several events together; and those that only the whole match can answer."""
+        clauses: list[tuple[int | None, Clause]] = []
+        on_match: list[OrOf] = []
+        spoken = [clause for clause in found if any(together_of(part) for part, _ in clause)]
+        alternatives: dict[int | None, list[OrOf]] = {}
+        for clause in spoken:
+            owner = self._owner_together(clause, negated)
+            if len(clause) == 1 and clause[0][1]:
+                (part,) = (together_of(part) for part, _ in clause)
+                assert part is not None
+                clauses += [(owner, own) for own in self._said(part, in_scope)]
                 continue
-            if len(clause) > 1 or not positive:
+            about = self._about_whole(clause, in_scope, whole and owner is None)
+            if isinstance(about, Differ):
+                clauses.append((owner, about))
+            elif about:
+                on_match.append(clause)
+            else:
+                alternatives.setdefault(owner, []).append(clause)
+        for owner, ors in alternatives.items():
+            clauses += [(owner, made) for made in self._either(ors, in_scope)]
+        return clauses, on_match
+
+    def _owner_together(self, clause: OrOf, negated: Negated) -> int | None:
+        """The negated part that it belongs to; what is said of the match stands for itself."""
+        owner, mixed = self._owner(clause, negated)
+        for part, positive in clause:
+            node = together_of(part)
+            if node is not None and (mixed or (owner is not None and (node.of is None or not positive))):
                 raise BindError(
-                    "NOT_SUPPORTED_YET", span=unwrapped(part.nodes)[0].span, construct="[attribute] under OR or NOT",
-                    hint="Join it to the rest with AND.",
+                    "NOT_SUPPORTED_YET", span=node.span, construct=f"{self._shown(node)} beside what must not happen",
+                    hint="Join the two with AND.",
                 )  # fmt: skip
-            for node in unwrapped(part.nodes)[1:-1]:
-                if isinstance(node, Bare) and len(node.names) == 1:
-                    found.append(Agreement(self._shared_column(node), node.span))
-                elif not isinstance(node, Word) or node.upper != ",":
-                    hint = "Write column names with commas between them: [driver, rider]."
-                    raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="This in [ ]", hint=hint)
+        return owner
+
+    def _about_whole(self, clause: OrOf, in_scope: frozenset[str], whole: bool) -> Differ | bool:
+        """Can only the whole match answer it? Or does it say that events differ, which may be asked of two."""
+        nodes = [(node, positive) for part, positive in clause if (node := together_of(part)) is not None]
+        for node, positive in nodes:
+            if not positive and node.kind != "AGREE":
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=node.span, construct=f"NOT {self._shown(node)}",
+                    hint=f"NOT {node.kind}(x.a) says it of every two neighbours.",
+                )  # fmt: skip
+        rest = tuple(side for side in clause if together_of(side[0]) is None)
+        call = next((n for part, _ in rest for n in walk(part.nodes) if needs_match(n)), None)
+        grouped = None if call else self._grouped(rest) if rest else ()
+        if isinstance(grouped, tuple) and all(not positive for _, positive in nodes):
+            agreements = tuple(own for node, _ in nodes for own in self._agreements(node, in_scope))
+            rest_of = tuple(side for side in grouped if isinstance(side, Literal | Compared | Related))
+            return Differ(agreements, rest_of, clause if whole else None, nodes[0][0].span)
+        if isinstance(grouped, tuple) and all(positive for _, positive in nodes):
+            return False
+        self._refuse_neighbours(rest, self._shown(call or nodes[0][0]))
+        if not whole or any(node.kind != "AGREE" for node, _ in nodes):
+            at = call or nodes[0][0]
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=at.span, construct=f"{self._shown(at)} in this OR",
+                hint="Join the two with AND, or move it to HAVING.",
+            )  # fmt: skip
+        for node, _ in nodes:
+            self._agreements(node, in_scope)  # its names are right
+        return True
+
+    def _either(self, ors: Sequence[OrOf], in_scope: frozenset[str]) -> list[Clause]:
+        """An AND of ORs as few ORs of ANDs: (P OR Q) AND (P OR R) as P OR (Q AND R), where P speaks of several events."""
+        if not all(ors):
+            return []
+        sides = Counter(id(part) for clause in ors for part, _ in clause if together_of(part))
+        if not sides:
+            grouped = [self._grouped(clause) for clause in ors]
+            return [clause for clause in grouped if not isinstance(clause, Bool)]
+        most = sides.most_common(1)[0][0]
+        part = next(part for clause in ors for part, _ in clause if id(part) == most)
+        node = together_of(part)
+        assert node is not None
+        inside = [tuple(s for s in clause if s[0] is not part) for clause in ors if any(s[0] is part for s in clause)]
+        others = [clause for clause in ors if all(s[0] is not part for s in clause)]
+        said = self._said(node, in_scope)
+        if not all(inside):  # it stands alone in one of them, which says it of them all
+            return [*said, *self._either(others, in_scope)] if others else [*said]
+        made: list[Clause] = [Either((said, tuple(self._either(inside, in_scope))), node.span)]
+        return [*made, *self._either(others, in_scope)] if others else made
+
+    def _said(self, node: Together, in_scope: frozenset[str]) -> tuple[Clause, ...]:
+        """`[a, b]`, `x[a]` or `x[increasing(a)]` as an AND of clauses."""
+        if node.kind == "AGREE":
+            return tuple(self._agreements(node, in_scope))
+        (call,) = node.items
+        compared = self._compared(Bool("atom", (), call), True, modes_of([call]))
+        assert compared is not None
+        return ((compared,),)
+
+    def _agreements(self, node: Together | None, in_scope: frozenset[str]) -> list[Agreement]:
+        """What agrees in `[a, b]` and `x[a, b]`: `in_scope` are the variables that the columns must be of."""
+        marks = in_scope if node is None or node.of is None else frozenset({node.of.variable})
+        variable = None if node is None or node.of is None else node.of.variable
+        found = []
+        for item in node.items if node is not None and node.kind == "AGREE" else ():
+            name = item[0] if len(item) == 1 else None
+            if isinstance(name, Ref) and name.column is None and name.index is None:  # a variable of the column's name
+                name = Bare((name.written,), name.span, name.span)
+            if not isinstance(name, Bare) or len(name.names) != 1:
+                assert node is not None
+                wrong = item[1] if len(item) > 1 and isinstance(item[0], Bare) else (*item, node)[0]
+                hint = "Write column names with commas between them: [driver, rider]."
+                raise BindError("NOT_SUPPORTED_YET", span=wrong.span, construct="This in [ ]", hint=hint)
+            column = self._shared_column(name, marks, variable)
+            type = next(c.type for c in self.columns if c.name == column)
+            found.append(Agreement(column, type, name.span, variable))
         return found
 
-    def _shared_column(self, node: Bare) -> str:
+    def agreed_columns(self, node: Together) -> list[str]:
+        """The columns of `[a, b]` and `x[a, b]`."""
+        every = frozenset(self.scope.names.order)
+        return [agreement.column for agreement in self._agreements(node, every)]
+
+    def _shared_column(self, node: Bare, marks: Iterable[str], variable: str | None = None) -> str:
+        """A column that all events of some variables have."""
         column = find_column(node.names[0], self.columns, self.scope.case_sensitive)
         if column is None:
             raise unknown_column(node.names[0], node.first, "the sources", (c.name for c in self.columns))
-        for mark in self.scope.names.order:
-            if column.name not in self.all_columns_of(mark):
-                error = unknown_column(node.names[0], node.first, display(mark), self.all_columns_of(mark))
-                error.hint = f"[{column.name}] asks of every event, also of {display(mark)}. {error.hint}"
+        every = [*self.scope.names.order, *self.scope.names.negated]
+        for mark in sorted(marks, key=lambda mark: (mark not in every, every.index(mark) if mark in every else 0)):
+            if column.name not in self.columns_of(mark):
+                error = unknown_column(node.names[0], node.first, display(mark), self.columns_of(mark))
+                if variable is None:
+                    error.hint = f"[{column.name}] asks of every event, also of {display(mark)}. {error.hint}"
                 raise error
         self.reads.add(column.name)
         return column.name
+
+    def keys(self, keys: Text, in_scope: frozenset[str]) -> list[Agreement] | None:
+        """`a, b` of PART BY (a, b): what all events agree on; None if it is `x.a, y.b`, an attribute of each variable."""
+        nodes = read(self.text, keys.span, lambda name: None, self.scope.fold)
+        names = [node for node in nodes if isinstance(node, Bare)]
+        of_variables = [len(node.names) > 1 and self.scope.variable(node.names[0]) is not None for node in names]
+        if not names or any(of_variables) or len(names) * 2 - 1 != len(nodes):
+            return None
+        together = Together("AGREE", tuple((name,) for name in names), None, keys.span)
+        return self._agreements(together, in_scope)
 
     def attributes(
         self, keys: Text, in_scope: frozenset[str]
@@ -242,11 +382,41 @@ class Conditions:
             nodes = tuple(self._owned(node, own) for node in nodes)
         if not nodes:
             raise BindError("EMPTY_CONDITION", span=condition.span, hint="Write for example a.x > 1.")
-        nodes = plain(nodes)
+        nodes = self.one_variable(plain(self.gathered(nodes)))
         refuse_windows(nodes)
         for node in walk(nodes):
             self._check(node, in_scope)
         return nodes
+
+    def gathered(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+        """The nodes, with what is said of several events together."""
+        return gathered(nodes, self._inside, self._is_flag)
+
+    def _inside(self, ref: Ref) -> tuple[Node, ...]:
+        """The nodes of the condition in `x[condition]`, whose columns stand bare."""
+        assert ref.condition is not None
+        return read(self.text, ref.condition.span, lambda name: None, self.scope.fold)
+
+    def _is_flag(self, ref: Ref, name: Bare) -> bool:
+        """Is it a BOOLEAN column of x? Then `x[flag]` is a condition on each x."""
+        column = find_column(name.names[0], self.columns, self.scope.case_sensitive)
+        if column is None or column.type != "boolean" or len(name.names) > 1:
+            return False
+        self.warnings.append(
+            f"{self._shown(ref)} asks that {column.name} is TRUE for each {ref.written}, which can be written "
+            f"{ref.written}[{column.name} = TRUE]. If all are to have one value: "
+            f"MIN({ref.written}.{column.name}) = MAX({ref.written}.{column.name})."
+        )
+        return True
+
+    def one_variable(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """`m.rate < NEXT(M).rate` in a pattern where every M is called m: both speak of m."""
+        if not any(isinstance(node, Ref) and node.index in ("previous", "next") for node in nodes):
+            return nodes
+        return tuple(
+            replace(node, variable=self.scope.sole_alias(node.variable)) if isinstance(node, Ref) else node
+            for node in nodes
+        )
 
     def speaks_of_others(self, condition: Text, own: str) -> bool:
         """Does a condition on one event, `B(price > a.price)`, name other variables?"""
@@ -471,7 +641,9 @@ class Conditions:
 
 
 def needs_match(node: Node) -> bool:
-    """Aggregates, FIRST, LAST and x[1] speak of the match as a whole."""
+    """Aggregates, FIRST, LAST, x[1] and [k] speak of the match as a whole."""
+    if isinstance(node, Together):
+        return True
     return (isinstance(node, Call) and node.function not in NEIGHBOURS) or (
         isinstance(node, Ref) and isinstance(node.index, int)
     )
@@ -505,15 +677,9 @@ def _about_one(condition: Bool) -> bool:
     """Do all comparisons speak of the same variable, or all of none? `a.x > 1 AND 1 = 0` does not: the second holds or
     fails also where there is no a."""
     about = {tuple(free_variables(leaf.nodes)) for leaf in condition.leaves()}
-    if any(_is_agreement(leaf) or any(map(_is_neighbour, leaf.nodes)) for leaf in condition.leaves()):
+    if any(together_of(leaf) or any(map(_is_neighbour, leaf.nodes)) for leaf in condition.leaves()):
         return False
     return len(about) == 1 and len(next(iter(about))) <= 1
-
-
-def _is_agreement(part: Bool) -> bool:
-    """`[a, b]`: no expression of SQL begins with a bracket."""
-    first = unwrapped(part.nodes)[0]
-    return not part.parts and isinstance(first, Word) and first.upper == "["
 
 
 def _neighbours(clause: OrOf) -> list[Node]:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from cersql.booleans import OrOf
 from cersql.conditions import Conditions, any_of, free_variables
 from cersql.errors import BindError
-from cersql.expressions import AGGREGATES, PICKS, Bare, Call, Node, Ref, Word, read, rendered, walk
+from cersql.expressions import AGGREGATES, PICKS, Bare, Call, Node, Ref, Together, Word, read, rendered, walk
 from cersql.lexer import CLOSING, OPENING
 from cersql.scope import Names, display, unknown_variable
 from cersql.syntax import ReturnItem, Text
@@ -111,7 +111,7 @@ class Returns:
         return holds
 
     def having(self, condition: Text) -> Sql:
-        return self.lower(self._nodes(condition), condition.span)
+        return self.lower(self.conditions.gathered(self._nodes(condition)), condition.span)
 
     def _nodes(self, text: Text) -> tuple[Node, ...]:
         scope = self.conditions.scope
@@ -214,7 +214,28 @@ class Returns:
             return self._call(node)
         if isinstance(node, Bare):
             return self._bare(node)
+        if isinstance(node, Together):
+            return self._together(node)
         return None
+
+    def _together(self, node: Together) -> str:
+        """`[a, b]`, `x[a]` as a condition of Spark's: FALSE where two values differ, else NULL where one is NULL."""
+        if node.kind != "AGREE":
+            construct = f"{self.text[node.span.start : node.span.end]} in an expression on the match"
+            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct, hint="It can stand in WHERE.")
+        variables = [v for v in self.variables if node.of is None or v.mark == node.of.variable]
+        held = []
+        for column in self.conditions.agreed_columns(node):
+            lists = []
+            for variable in variables:
+                self._use(variable, column)
+                lists.append(f"transform({self._list(variable)}, __e -> __e.{quote(column)})")
+            values = lists[0] if len(lists) == 1 else f"concat({', '.join(lists)})"
+            held.append(
+                f"get(transform(array({values}), __g -> CASE WHEN array_min(__g) < array_max(__g) THEN FALSE "
+                "WHEN exists(__g, __n -> __n IS NULL) THEN NULL ELSE TRUE END), 0)"
+            )
+        return f"({' AND '.join(held)})"
 
     def _variable(self, ref: Ref) -> Variable:
         for variable in self.variables:

@@ -15,7 +15,7 @@ from cersql import absence, formulas, projection, syntax
 from cersql.arithmetic import Related
 from cersql.booleans import OrOf
 from cersql.comparisons import EACH, Compared
-from cersql.conditions import Agreement, Clause, Conditions, Literal
+from cersql.conditions import Agreement, Clause, Conditions, Differ, Either, Literal
 from cersql.errors import BindError
 from cersql.formulas import MANY as MANY
 from cersql.formulas import comes_last
@@ -49,6 +49,7 @@ class Translator:
         self.vetoes: list[cel.Formula] = []
         self.across: set[int] = set()  # the negated parts that are compared with what is around them
         self.agreed: list[str] = []
+        self.eithers: list[Span] = []  # where an OR of conditions on several events together became an OR of formulas
         self.lifted: list[tuple[syntax.Text, str]] = []  # conditions of single events that speak of others, and whose
         self.projects: list[cel.Project] = []  # kept, so that their identities stay theirs
         self.narrowed: dict[int, projection.Limits] = {}
@@ -97,7 +98,7 @@ class Translator:
             case syntax.Windowed(inner, window):
                 return self._windowed(inner, window)
             case syntax.PartBy(inner, keys):
-                return self._part_by(part, self.pattern(inner, whole, edge), keys)
+                return self._part_by(part, self.pattern(inner, whole, edge), keys, whole)
             case syntax.Project():
                 return self._project(part, edge)
             case syntax.Negation():
@@ -215,7 +216,7 @@ class Translator:
         split = self.conditions.split(condition, variables, negated, whole, own, self._holds_many(formula, whole))
         self.on_match += split.on_match
         for owner, clause in split.clauses:
-            if whole and isinstance(clause, Agreement):
+            if whole and isinstance(clause, Agreement) and clause.variable is None:
                 self.agreed.append(clause.column)
             if owner is None:
                 formula = self._clause(formula, clause, condition.span)
@@ -275,9 +276,14 @@ class Translator:
         return cel.Agree(formula, tuple(term for term in terms if term[0] is None or term[0] in bound), type)
 
     def _clause(self, formula: cel.Formula, clause: Clause, at: Span) -> cel.Formula:
+        if isinstance(clause, Either):
+            return self._either(formula, clause, at)
+        if isinstance(clause, Differ):
+            return self._differing(formula, clause)
         if isinstance(clause, Agreement):
-            type = next(c.type for c in self.conditions.columns if c.name == clause.column)
-            return self._agreeing(formula, ((None, quote(clause.column)),), type, at)
+            if clause.variable is not None:  # what must not happen has nothing to do with it
+                return cel.Agree(formula, ((clause.variable, quote(clause.column)),), clause.type)
+            return self._agreeing(formula, ((None, quote(clause.column)),), clause.type, at)
         if any(not isinstance(side, Literal) or side.of != EACH for side in clause):
             for side in clause:
                 if not isinstance(side, Literal):
@@ -290,9 +296,68 @@ class Translator:
         sides = tuple((side.variable, cel.Predicate(side.sql.text)) for side in literals)
         return cel.Filter(formula, *sides[0]) if len(sides) == 1 else cel.FilterAny(formula, sides)
 
+    def _either(self, formula: cel.Formula, clause: Either, at: Span) -> cel.Formula:
+        """φ FILTER (P OR Q) as (φ FILTER P) OR (φ FILTER Q)."""
+        self.eithers.append(clause.span)
+        made = [formula, *(self._copied(formula, {}) for _ in clause.sides[1:])]
+        for k, side in enumerate(clause.sides):
+            for part in side:
+                made[k] = self._clause(made[k], part, at)
+        return _joined(cel.Or, made)
+
+    def _differing(self, formula: cel.Formula, clause: Differ) -> cel.Formula:
+        """NOT [k]. Of variables that are one event each, and always there, two are compared; else on the whole match."""
+        variables = {own.variable for own in clause.agreements}
+        marks = [mark for mark in sorted(cel.variables(formula)) if not mark.startswith("@")]
+        if None not in variables:
+            marks = sorted(mark for mark in variables if mark is not None)
+        counts, present = occurrences(formula), always_bound(formula)
+        if None in variables and all(counts[mark] == 1 and mark in present for mark in marks) and len(marks) > 1:
+            sides: list[cel.Side] = [
+                cel.Comparison(cel.Term(one, quote(own.column)), "<>", cel.Term(other, quote(own.column)), own.type)
+                for own in clause.agreements
+                for one, other in combinations(marks, 2)
+            ]
+            # What holds of no event in particular can be asked of any.
+            rest = tuple(
+                replace(side, variable=marks[0]) if isinstance(side, Literal) and side.variable is None else side
+                for side in clause.rest
+            )
+            return cel.Compare(formula, (*sides, *self._sides(rest)))
+        if clause.clause is None:
+            shown = self.conditions.text[clause.span.start : clause.span.end]
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=clause.span, construct=f"NOT {shown} in a FILTER inside the pattern",
+                hint="Move it to WHERE or HAVING.",
+            )  # fmt: skip
+        self.on_match.append(clause.clause)
+        return formula
+
+    def _copied(self, formula: cel.Formula, numbers: dict[int, int]) -> cel.Formula:
+        """The formula with negated parts of its own, which can be filtered apart from those that it was made of.
+
+        `numbers`: the new ones by the old ones.
+        """
+        if not any(self._parts_in(formula)) and not any(_number(node) is not None for node in formulas.walk(formula)):
+            return formula
+        number = _number(formula)
+        if number is not None:
+            self.vetoes.append(self._copied(self.vetoes[number], numbers))
+            numbers[number] = len(self.vetoes) - 1
+            if number in self.across:
+                self.across.add(numbers[number])
+            return cel.Event(None, frozenset({f"{_VETO}{numbers[number]}"}))
+        made = formulas.changed(formula, lambda inner: self._copied(inner, numbers))
+        if isinstance(made, cel.Across):
+            made = replace(made, number=numbers[made.number])
+        if isinstance(made, cel.Project):
+            self.projects.append(made)
+            self.narrowed[id(made)] = self.narrowed[id(formula)]
+        return made
+
     def _sides(self, clause: Clause) -> tuple[cel.Side, ...]:
         """The sides of an OR that compares events."""
-        assert not isinstance(clause, Agreement)
+        assert isinstance(clause, tuple)
         sides: list[cel.Side] = []
         for side in clause:
             if isinstance(side, Related):
@@ -330,8 +395,15 @@ class Translator:
                     f"An OR of conditions on {names} is always true, since no match has events of both: write AND."
                 )
 
-    def _part_by(self, part: syntax.PartBy, formula: cel.Formula, keys: syntax.Text) -> cel.Formula:
-        """φ PART BY (x.a, y.b): the variables that are listed must reach every event."""
+    def _part_by(self, part: syntax.PartBy, formula: cel.Formula, keys: syntax.Text, whole: bool) -> cel.Formula:
+        """φ PART BY (x.a, y.b): the variables that are listed must reach every event. φ PART BY (a, b): [a, b]."""
+        self._narrow(formula, {})
+        agreements = self.conditions.keys(keys, cel.variables(formula))
+        if agreements is not None:
+            for agreement in agreements:
+                formula = self._clause(formula, agreement, keys.span)
+            self.agreed += [agreement.column for agreement in agreements if whole]
+            return formula
         terms, shown = self.conditions.attributes(keys, cel.variables(formula) | self._negated(formula).keys())
         listed = {variable for variable, _ in terms}
         for marks in atoms(formula):  # what must not happen may be left out, and is then there whatever its values
