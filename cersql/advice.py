@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cersql import syntax
+from cersql import skip_points, syntax
 from cersql.formulas import always, own_types, shown_marks, size, walk
 from cersql.scope import PatternNames, fold_case
 from planner import cel
@@ -20,6 +20,7 @@ def warnings(query: syntax.Query, bound: Query, names: PatternNames, used: froze
         yield from _never(node)
     yield from _alias_as_type(query, bound)
     yield from _unused(names, used)
+    yield from skip_points.warnings(bound)
 
 
 def _filter_of_the_last_part(query: syntax.Query) -> Iterator[str]:

@@ -171,11 +171,11 @@ class Returns:
         nested = next((node for node in walk([call]) if isinstance(node, Call) and node is not call), None)
         if nested is not None:
             return _inside_another(nested)
-        variable = self.variables[0]
-        column = next(iter(variable.columns), "x")
+        variable = next(iter(self.variables), None)
+        column = f"{variable.name}.{next(iter(variable.columns), 'x')}" if variable is not None else "x.a"
         return BindError(
             "NOT_SUPPORTED_YET", span=call.span, construct=f"{name} of no variable",
-            hint=f"Say of which events: {name}({variable.name}.{column}), for example.",
+            hint=f"Say of which events: {name}({column}), for example.",
         )  # fmt: skip
 
     def _simple_name(self, node: Node | None) -> str | None:

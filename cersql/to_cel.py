@@ -21,7 +21,7 @@ from cersql.formulas import MANY as MANY
 from cersql.formulas import comes_last
 from cersql.formulas import occurrences as occurrences
 from cersql.formulas import together as together
-from cersql.scope import Scope, display, own_alias
+from cersql.scope import Scope, children, display, own_alias
 from planner import cel
 from planner.keys import always_bound, atoms
 from planner.sql import Sql, quote
@@ -56,7 +56,12 @@ class Translator:
 
     def query(self, pattern: syntax.Pattern, where: Sequence[syntax.Text]) -> cel.Formula:
         """The whole pattern with the conditions of WHERE; from here on PROJECT's columns are what is left of it."""
-        formula = self._full(pattern, self.pattern(pattern, whole=True, edge=True), "a match")
+        try:
+            formula = self._full(pattern, self.pattern(pattern, whole=True, edge=True), "a match")
+        except BindError as error:
+            if error.condition == "UNKNOWN_VARIABLE" and error.span is not None:
+                error.hint = _filter_of_all(self.conditions.text, pattern, error) or error.hint
+            raise
         for condition, own in self.lifted:
             formula = self.filtered(formula, condition, whole=True, own=own)
         for condition in where:
@@ -508,6 +513,32 @@ def _representatives(
             own.append(cel.Term(variable, sql))
     present = always_bound(formula)
     return next(([term] for term in own if term.variable in present), own)
+
+
+def _filter_of_all(text: str, part: syntax.Pattern, error: BindError) -> str | None:
+    """A hint for `A a ; B b FILTER a.x > 1`, where FILTER binds B b alone and does not know a, which stands before it."""
+    place, name = error.span, str(error.parameters.get("name")).casefold()
+    assert place is not None
+
+    def shown(item: syntax.Pattern) -> str:
+        return " ".join(text[item.span.start : item.span.end].split())
+
+    for k, item in enumerate(part.items if isinstance(part, syntax.Chain) else ()):
+        if isinstance(item, syntax.FilterPart) and item.condition.span.start <= place.start < item.condition.span.end:
+            assert isinstance(part, syntax.Chain)
+            before = part.items[:k]
+            if name in {word.casefold() for other in before for word in _names_in(other)}:
+                whole = (" : " if part.contiguous else " ; ").join(map(shown, (*before, item.inner)))
+                return f"FILTER binds {shown(item.inner)} alone. Write ({whole}) FILTER …, or WHERE."
+    return next((hint for child in children(part) if (hint := _filter_of_all(text, child, error))), None)
+
+
+def _names_in(part: syntax.Pattern) -> Iterator[str]:
+    """The types and variables that a part speaks of."""
+    if isinstance(part, syntax.Alias | syntax.TypeRef) and part.name is not None:
+        yield part.name.value
+    for child in children(part):
+        yield from _names_in(child)
 
 
 def _with_clauses(formula: cel.Formula, number: int, clauses: Clauses) -> cel.Formula | None:
