@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cersql import skip_points, syntax
-from cersql.formulas import always, own_types, shown_marks, size, walk
+from cersql.formulas import always, is_instant, own_types, shown_marks, walk
 from cersql.scope import PatternNames, fold_case
 from planner import cel
 from planner.query import SOURCE_COLUMN, Query
@@ -60,7 +60,7 @@ def _loops_freely(formula: cel.Formula) -> bool:
 
 def _window_over_one_event(bound: Query) -> Iterator[str]:
     absent = any(isinstance(node, cel.NotBefore | cel.NotAfter) for node in walk(bound.formula))
-    if bound.window is not None and not absent and size(bound.formula) == 1:
+    if bound.window is not None and not absent and is_instant(bound.formula):
         yield "A WITHIN over a single event always holds."
 
 

@@ -204,7 +204,7 @@ def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
 
 
 def _refuse_either(places: Iterable[Span]) -> None:
-    """A run of a loop under (φ FILTER P) OR (φ FILTER Q) takes what P lets it take, or what Q does: not what either does."""
+    """A run under (φ FILTER P) OR (φ FILTER Q) must take what P lets it take, or what Q does; not what either does."""
     for span in places:
         raise BindError(
             "NOT_SUPPORTED_YET", span=span, construct="[attribute] under OR beside SKIP TILL NEXT MATCH",

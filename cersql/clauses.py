@@ -219,6 +219,7 @@ _OTHER_CLAUSES = {
     "MEASURES": "Write RETURN.",
     "ONE": "ONE ROW PER MATCH is what RETURN gives anyway; leave it out.",
     "SUBSET": "Name a part of the pattern: (A OR B) AS x.",
+    **{first + second: f"Write {first} {second}." for first, second in TWO_WORDS.items()},
 }
 
 

@@ -25,7 +25,6 @@ from cersql.comparisons import (
     modes_of,
     plain,
     spelled_out,
-    unwrapped,
 )
 from cersql.errors import BindError
 from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Together, Word, read, rendered, walk
@@ -70,7 +69,7 @@ class Either:
 
 @dataclass(frozen=True)
 class Differ:
-    """NOT [k], NOT x[k]: two events of the match, or of x, have two values, neither of them NULL; or one of `rest` holds.
+    """NOT [k], NOT x[k]: two events of the match, or of x, have two values, neither of them NULL. Or `rest` holds.
 
     `clause` is the same for the whole match, where it stands around the whole pattern.
     """
@@ -183,7 +182,7 @@ class Conditions:
     def _all_together(
         self, found: Sequence[OrOf], in_scope: frozenset[str], negated: Negated, whole: bool
     ) -> tuple[list[tuple[int | None, Clause]], list[OrOf]]:
-        """The ORs with sides that speak of several events together; and those that only the whole match can answer."""
+        """The ORs with sides that speak of several events together; those that only the whole match can answer."""
         clauses: list[tuple[int | None, Clause]] = []
         on_match: list[OrOf] = []
         spoken = [clause for clause in found if any(together_of(part) for part, _ in clause)]
@@ -316,7 +315,7 @@ class Conditions:
         return column.name
 
     def keys(self, keys: Text, in_scope: frozenset[str]) -> list[Agreement] | None:
-        """`a, b` of PART BY (a, b): what all events agree on; None if it is `x.a, y.b`, an attribute of each variable."""
+        """`a, b` of PART BY (a, b): what all events agree on; None if it is `x.a, y.b`, one for each variable."""
         nodes = read(self.text, keys.span, lambda name: None, self.scope.fold)
         names = [node for node in nodes if isinstance(node, Bare)]
         of_variables = [len(node.names) > 1 and self.scope.variable(node.names[0]) is not None for node in names]

@@ -277,6 +277,10 @@ class _Reader:
         if sign is not None:
             self.at += 1
             return Said(Token("word" if sign.isalpha() else "op", sign, token.start, token.end))
+        if token.text == "&" and self.peek(1) == "&" and self.toks[self.at + 1].start == token.end:
+            raise ParseError(
+                "UNEXPECTED_TOKEN", span=token.span, found="'&&'", expected="AND or OR", hint="Write AND."
+            )  # fmt: skip
         if not inert and token.upper == "IN":
             _check_in(self.text, self.toks, self.at)
         self.at += 1
@@ -374,7 +378,11 @@ def _check_in(text: str, toks: Sequence[Token], at: int) -> None:
     elif ".." in "".join(token.text for token in inside):
         hint = "Of a range write BETWEEN 1 AND 5, <= 5 or >= 1."
     raise ParseError(
-        "UNEXPECTED_TOKEN", span=opening.span, found=shown(opening), expected="values in parentheses after IN", hint=hint
+        "UNEXPECTED_TOKEN",
+        span=opening.span,
+        found=shown(opening),
+        expected="values in parentheses after IN",
+        hint=hint,
     )
 
 

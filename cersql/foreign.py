@@ -20,6 +20,7 @@ _INSTEAD = {
     ">": "Write A -> B, or SEQ(A, B). Of CORE's S>H write H, and FROM S.",
     ".": "A type is one name: write FROM db.t AS T and use T, or put the type into back-ticks.",
     "::": "Write A : B, with one colon.",
+    "~": "What does not happen is written !A, or NOT A.",
     "PERMUTE": "Write ALL(A a, B b): the parts in any order.",
 }
 
@@ -52,7 +53,20 @@ def _bracket(token: Token, before: Token | None, after: Token | None) -> ParseEr
     return _error(token, "[", hint)
 
 
-def next_of(text: str, name: Token, inside: Sequence[Token]) -> ParseError:
+def every(token: Token, following: Sequence[Token]) -> ParseError | None:
+    """For Esper's `every (A a -> B b)`, `every A a`, `every a=A`; EVERY may be the name of a type."""
+    words = [after.upper for after in following[:2]]
+    names = [after.is_name for after in following[:2]]
+    if words[:1] != ["("] and names != [True, True] and not (names[:1] == [True] and words[1:] == ["="]):
+        return None
+    hint = (
+        "Leave it out: every match is given. Each A with the first B after it: SEMANTICS SKIP TILL NEXT MATCH. After a "
+        "match anew: SEMANTICS NXT CONSUME BY PARTITION."
+    )
+    return _error(token, token.text, hint)
+
+
+def next_of(name: Token, inside: Sequence[Token]) -> ParseError:
     """For `NEXT(R)` in a pattern: ACEL's first R from here on, or the strategy NXT."""
     hint = "Did you mean NXT(…)?"
     if len(inside) == 1:
@@ -81,20 +95,43 @@ _RECOGNIZE = (
 )
 
 
+# SASE+'s strategies around the conditions of WHERE, and the functions of row pattern recognition: what to write.
+_SASE = {
+    "SKIP_TILL_NEXT_MATCH": "SKIP TILL NEXT MATCH", "SKIP_TILL_ANY_MATCH": "SKIP TILL ANY MATCH",
+    "STRICT_CONTIGUITY": "STRICT CONTIGUITY", "PARTITION_CONTIGUITY": "STRICT CONTIGUITY, and PARTITION BY",
+}  # fmt: skip
+_OF_ROWS = {
+    "CLASSIFIER": "Each variable is a column of RETURN *; an event is of the one that has it.",
+    "MATCH_NUMBER": "Number them around: SELECT row_number() OVER (ORDER BY match_start), m.* FROM (PATTERN …) AS m.",
+    "MATCH_ROWTIME": "The time of a match's last event is match_end.",
+}
+
+
 def check_foreign_query(toks: Sequence[Token]) -> None:
-    """Raises for whole queries of other languages that are not read here: MATCH_RECOGNIZE; and for a PDF's quotes."""
+    """Raises for what only queries of other languages have, in whatever clause: MATCH_RECOGNIZE, SASE+'s
+    skip_till_next_match(a, b), CLASSIFIER(); and for a PDF's quotes."""
     for index, token in enumerate(toks):
         if token.kind == "op" and token.text in _QUOTES:
             hint = "Write quotes as a keyboard does: 'text', or \"text\"."
             raise ParseError("UNEXPECTED_TOKEN", span=token.span, found=shown(token), expected="a quote", hint=hint)
-        after = toks[index + 1].upper if index + 1 < len(toks) else ""
+        after = [after.upper for after in toks[index + 1 : index + 3]]
         before = toks[index - 1].upper if index else ""
-        if token.upper == "MATCH_RECOGNIZE" and after == "(" and before != ".":
+        if token.kind != "word" or after[:1] != ["("] or before == ".":
+            continue
+        if token.upper == "MATCH_RECOGNIZE":
             raise ParseError("MATCH_RECOGNIZE_TEXT", span=token.span, hint=_RECOGNIZE)
+        if token.upper in _SASE and before == "WHERE":
+            hint = f"Write SEMANTICS {_SASE[token.upper]}, and after WHERE the conditions alone, without braces."
+            raise _error(token, token.text, hint)
+        if token.upper in _OF_ROWS and after == ["(", ")"]:
+            construct = f"{token.text}()"
+            raise ParseError("NOT_SUPPORTED_YET", span=token.span, construct=construct, hint=_OF_ROWS[token.upper])
 
 
 def check_first_word(toks: Sequence[Token]) -> None:
-    """Raises for a query that begins with SELECT, or has MEASURES."""
+    """Raises for a query that begins with SELECT, or with SASE's EVENT."""
+    if toks and toks[0].upper == "EVENT":
+        raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause=toks[0].text, hint="Write PATTERN.")
     if toks and toks[0].upper == "SELECT":
         hint = "Write RETURN, or put the pattern query into parentheses: SELECT … FROM (PATTERN … RETURN …) AS m."
         raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause="SELECT", hint=hint)

@@ -76,6 +76,15 @@ def comes_last(formula: cel.Formula, variable: str, others: frozenset[str]) -> b
     return False
 
 
+def is_instant(formula: cel.Formula) -> bool:
+    """Does every match end with the event that it begins with? What PROJECT drops counts: start and end stay."""
+    return size(_unprojected(formula)) == 1
+
+
+def _unprojected(formula: cel.Formula) -> cel.Formula:
+    return _unprojected(formula.inner) if isinstance(formula, cel.Project) else changed(formula, _unprojected)
+
+
 def together(formula: cel.Formula) -> Pairs:
     """The pairs of variables that some match can bind both of (each with itself too), by the shape of the formula."""
     match formula:

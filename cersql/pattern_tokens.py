@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cersql.clause_bodies import name_of, text_of
 from cersql.clauses import ONE_WORD, check_misspelt, key_at, letters_apart, reserved, words_at
 from cersql.errors import ParseError
-from cersql.foreign import foreign, next_of
+from cersql.foreign import every, foreign, next_of
 from cersql.lexer import CLOSING, OPENING, Token, shown
 from cersql.syntax import Name, Text, Window
 from cersql.windows import parse_window
@@ -42,6 +43,14 @@ _PUNCTUATION = {
 }  # fmt: skip
 _ENDS_OPERAND = frozenset(["TYPE", "NAME", "QUANT", "CONDITION", "KEYS", "WINDOW", "RPAR"])
 _MOST = 1_000_000
+_LISTED = {
+    "AND": "Both, in any order: ALL(A a, B b). The same events: A x AND B x.",
+    "OR": "One of several: ANY(A a, B b), or A a OR B b.",
+}
+_ROWS = (
+    "RETURN gives one row a match, with its events in arrays. A row for each event: "
+    "SELECT inline(m) FROM (PATTERN (…) AS m … RETURN m)."
+)
 
 
 @dataclass(frozen=True)
@@ -135,7 +144,10 @@ class PatternLexer:
         self.at += 1
         inside = self._slice(self._stretch(lambda i: False))
         self.at -= 1
-        if self.wants_operand or not inside or any(_of_condition(token) for token in inside):
+        adjacent = any(one.is_name and other.is_name for one, other in pairwise(inside))
+        if before is not None and before.upper in FUNCTIONS and adjacent:
+            raise self.unexpected(opening, "'('", f"Write {before.text}(…).")
+        if self.wants_operand or not inside or adjacent or any(_of_condition(token) for token in inside):
             found = foreign(opening, before, self.peek())
             raise found or self.unexpected(opening, OPERAND if self.wants_operand else _AFTER)
         self.found.append(Terminal("_PART_BY", Span(opening.start, opening.start)))
@@ -145,7 +157,7 @@ class PatternLexer:
         """For `name(`: a misspelt operator, or a condition in parentheses as Esper writes it."""
         name = self.toks[self.at - 1]
         if name.upper == "NEXT" and self.found[-1].kind == "TYPE":
-            return next_of(self.text, name, self._inside_call())
+            return next_of(name, self._inside_call())
         if name.upper == "PERMUTE":
             error = foreign(name, None, opening)
             assert error is not None
@@ -223,6 +235,9 @@ class PatternLexer:
         if self.wants_operand:
             self._operand_word(token)
         elif word in INFIX:
+            if word == "ALL" and [self.next_is(w, k) for k, w in enumerate(("ROWS", "PER", "MATCH"), 1)] == [True] * 3:
+                span = token.span | self.toks[self.at + 3].span
+                raise ParseError("UNKNOWN_CLAUSE", span=span, clause="ALL ROWS PER MATCH", hint=_ROWS)
             self.emit(INFIX[word], 1, word)
         elif word == "AS" or (word == "IN" and self._names_after()):
             self._as()
@@ -252,12 +267,17 @@ class PatternLexer:
         elif word == "ANY":
             self.emit("TYPE", 1, None)
         elif word in RESERVED:
+            if word in _LISTED and after is not None and after.upper == "(":
+                raise self.unexpected(token, OPERAND, _LISTED[word])
             starts = after is not None and (after.kind in ("word", "quoted") or after.upper in ("(", "!"))
             if starts and after is not None and after.upper not in RESERVED:
                 hint = f"If {token.text} is meant as a name, it needs back-ticks: `{token.text}`."
                 raise self.unexpected(token, OPERAND, hint)
             raise reserved(token)
         else:
+            wrong = every(token, self.toks[self.at + 1 : self.at + 3]) if word == "EVERY" else None
+            if wrong is not None:
+                raise wrong
             self._name(token)
 
     def _heading(self, word: str) -> None:
@@ -367,7 +387,9 @@ class PatternLexer:
 
 
 # What is no attribute in `A[price > 10]`.
-_OF_CONDITION = frozenset("= == <> != < <= > >= <=> ≤ ≥ ≠ ∧ ∨ ¬ AND OR NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN".split())
+_OF_CONDITION = frozenset(
+    "= == <> != < <= > >= <=> ≤ ≥ ≠ ∧ ∨ ¬ AND OR NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN".split()
+)
 
 
 def _of_condition(token: Token) -> bool:

@@ -263,7 +263,8 @@ class Returns:
     def _reference(self, ref: Ref) -> str:
         variable = self._variable(ref)
         if ref.condition is not None:
-            raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct="x[condition] in RETURN")
+            hint = f"A column is written {ref.written}.x; a condition on events stands in WHERE, or FILTER."
+            raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct="x[condition] in RETURN", hint=hint)
         if ref.column == "*":
             hint = "It is an item of its own."
             raise BindError("EVENT_NOT_VALUE", span=ref.span, name=f"{variable.name}.*", hint=hint)

@@ -60,7 +60,8 @@ class Translator:
             formula = self._full(pattern, self.pattern(pattern, whole=True, edge=True), "a match")
         except BindError as error:
             if error.condition == "UNKNOWN_VARIABLE" and error.span is not None:
-                error.hint = _filter_of_all(self.conditions.text, pattern, error) or error.hint
+                all_of = _filter_of_all(self.conditions.text, pattern, error)
+                error.hint = f"{all_of} {error.hint}" if all_of else error.hint
             raise
         for condition, own in self.lifted:
             formula = self.filtered(formula, condition, whole=True, own=own)
@@ -134,7 +135,7 @@ class Translator:
         formula = self._full(inner, self.pattern(inner), "WITHIN")
         bound = self.windows(window)
         assert bound is not None
-        if formulas.size(formula) == 1:
+        if formulas.is_instant(formula):
             self.warnings.append("A WITHIN over a single event always holds.")
         return cel.Within(formula, bound)
 
@@ -311,7 +312,7 @@ class Translator:
         return _joined(cel.Or, made)
 
     def _differing(self, formula: cel.Formula, clause: Differ) -> cel.Formula:
-        """NOT [k]. Of variables that are one event each, and always there, two are compared; else on the whole match."""
+        """NOT [k]. Of variables that are one event each, and always there, every two are compared."""
         variables = {own.variable for own in clause.agreements}
         marks = [mark for mark in sorted(cel.variables(formula)) if not mark.startswith("@")]
         if None not in variables:
@@ -516,7 +517,7 @@ def _representatives(
 
 
 def _filter_of_all(text: str, part: syntax.Pattern, error: BindError) -> str | None:
-    """A hint for `A a ; B b FILTER a.x > 1`, where FILTER binds B b alone and does not know a, which stands before it."""
+    """A hint for `A a ; B b FILTER a.x > 1`, where FILTER binds B b alone and does not know a."""
     place, name = error.span, str(error.parameters.get("name")).casefold()
     assert place is not None
 

@@ -1,4 +1,4 @@
-"""What a condition says of several events together: `[a, b]`, `x[a]`, `x[increasing(a)]`; and `[ … ]` around a condition.
+"""What a condition says of several events together: `[a, b]`, `x[a]`, `x[increasing(a)]`; and brackets around one.
 
     [a, b]                  every event of the match agrees on a, and on b
     x[a], x[a, b]           every event of x does
@@ -79,7 +79,9 @@ def _bracketed(
     """`[a, b]`, or a condition in brackets."""
     inner = nodes[1:-1]
     if any(_text(node) in _COMPARE or (isinstance(node, Ref) and node.condition) for node in inner):
-        opening, closing = (Said(Token("op", m, n.span.start, n.span.end)) for m, n in (("(", nodes[0]), (")", nodes[-1])))
+        opening, closing = (
+            Said(Token("op", m, n.span.start, n.span.end)) for m, n in (("(", nodes[0]), (")", nodes[-1]))
+        )
         return [opening, *gathered(inner, inside, is_flag), closing]
     return [Together("AGREE", _items(inner), None, nodes[0].span | nodes[-1].span)]
 
@@ -101,9 +103,7 @@ def _items(nodes: Sequence[Node]) -> tuple[tuple[Node, ...], ...]:
 # ---------------------------------------------------------------- x[ … ]
 
 
-def _of_variable(
-    ref: Ref, inside: Callable[[Ref], Sequence[Node]], is_flag: Callable[[Ref, Bare], bool]
-) -> list[Node]:
+def _of_variable(ref: Ref, inside: Callable[[Ref], Sequence[Node]], is_flag: Callable[[Ref, Bare], bool]) -> list[Node]:
     """`x[condition]` with what it says of the events together apart from what it says of each."""
     nodes = tuple(inside(ref))
     if not nodes:
@@ -161,7 +161,9 @@ def _bare(item: tuple[Node, ...]) -> Bare:
 def _owned(ref: Ref, node: Node) -> Node:
     """A column in `x[increasing(column)]` as x.column."""
     if isinstance(node, Call):
-        raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=f"{node.function} inside INCREASING or DECREASING")
+        raise BindError(
+            "NOT_SUPPORTED_YET", span=node.span, construct=f"{node.function} inside INCREASING or DECREASING"
+        )
     if not isinstance(node, Bare):
         return node
     return Ref(ref.variable, None, node.names[0], node.first, node.first, None, ref.written)

@@ -75,7 +75,9 @@ def parse_window(text: str, body: Sequence[Token], ended: Token | None, end: int
         )
     amount, unit = _amount(reader)
     if reader.token is not None:
-        raise _slide(reader) if reader.word == "SLIDE" else reader.wrong("nothing more after it", _column(reader) or hint)
+        raise (
+            _slide(reader) if reader.word == "SLIDE" else reader.wrong("nothing more after it", _column(reader) or hint)
+        )
     return Window(amount, unit, strict, reader.since(0))
 
 
@@ -127,7 +129,7 @@ def _column(reader: _Reader) -> str | None:
 
 
 def _slide(reader: _Reader) -> ParseError:
-    """For the SLIDE of HAMLET and COGRA: their windows begin at multiples of it, and aggregates are one row a window."""
+    """For the SLIDE of HAMLET and COGRA: their windows begin at multiples of it, and give one row each."""
     assert reader.token is not None
     return ParseError(
         "NOT_SUPPORTED_YET", span=reader.token.span, construct="SLIDE",
