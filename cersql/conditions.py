@@ -46,6 +46,10 @@ class Literal:
     of: str = EACH  # which of two consecutive events, in an OR that compares them
 
 
+Sides = tuple[Literal | Compared | Related, ...]
+"""An OR of conditions on events, each chosen apart."""
+
+
 @dataclass(frozen=True)
 class Agreement:
     """[k], x[k]: every event of the match, or of a variable, has the same value of a column."""
@@ -75,12 +79,12 @@ class Differ:
     """
 
     agreements: tuple[Agreement, ...]
-    rest: tuple[Literal | Compared | Related, ...]
+    rest: Sides
     clause: OrOf | None
     span: Span
 
 
-Clause = tuple[Literal | Compared | Related, ...] | Agreement | Either | Differ
+Clause = Sides | Agreement | Either | Differ
 Negated = Mapping[str, frozenset[int]]
 """For each variable that only negated parts bind: which of them."""
 
@@ -150,7 +154,7 @@ class Conditions:
                 named = frozenset(n.variable for side, _ in clause for n in walk(side.nodes) if isinstance(n, Ref))
                 listed = owner is None and whole and not _neighbours(clause) and holds_many(named)
                 compared = self._grouped(clause, listed)
-                if isinstance(compared, tuple | Agreement):
+                if isinstance(compared, tuple):
                     clauses.append((owner, compared))
                 elif owner is None and whole and not _neighbours(clause):
                     on_match.append(clause)  # Spark computes it on whole matches
@@ -231,8 +235,7 @@ class Conditions:
         grouped = None if call else self._grouped(rest) if rest else ()
         if isinstance(grouped, tuple) and all(not positive for _, positive in nodes):
             agreements = tuple(own for node, _ in nodes for own in self._agreements(node, in_scope))
-            rest_of = tuple(side for side in grouped if isinstance(side, Literal | Compared | Related))
-            return Differ(agreements, rest_of, clause if whole else None, nodes[0][0].span)
+            return Differ(agreements, grouped, clause if whole else None, nodes[0][0].span)
         if isinstance(grouped, tuple) and all(positive for _, positive in nodes):
             return False
         self._refuse_neighbours(rest, self._shown(call or nodes[0][0]))
@@ -247,24 +250,35 @@ class Conditions:
         return True
 
     def _either(self, ors: Sequence[OrOf], in_scope: frozenset[str]) -> list[Clause]:
-        """An AND of ORs as few ORs of ANDs: (P OR Q) AND (P OR R) as P OR (Q AND R), where P speaks of several events."""
+        """An AND of ORs as few ORs of ANDs: (P OR Q) AND (P OR R) as P OR (Q AND R), where P is a Together."""
         if not all(ors):
             return []
-        sides = Counter(id(part) for clause in ors for part, _ in clause if together_of(part))
+        sides = Counter(self._key(node) for clause in ors for part, _ in clause if (node := together_of(part)))
         if not sides:
             grouped = [self._grouped(clause) for clause in ors]
             return [clause for clause in grouped if not isinstance(clause, Bool)]
         most = sides.most_common(1)[0][0]
-        part = next(part for clause in ors for part, _ in clause if id(part) == most)
-        node = together_of(part)
+        inside: list[OrOf] = []
+        others: list[OrOf] = []
+        node: Together | None = None
+        for clause in ors:
+            same = [own for part, _ in clause if (own := together_of(part)) is not None and self._key(own) == most]
+            if not same:
+                others.append(clause)
+                continue
+            node = node or same[0]
+            inside.append(tuple(side for side in clause if together_of(side[0]) not in same))
         assert node is not None
-        inside = [tuple(s for s in clause if s[0] is not part) for clause in ors if any(s[0] is part for s in clause)]
-        others = [clause for clause in ors if all(s[0] is not part for s in clause)]
         said = self._said(node, in_scope)
         if not all(inside):  # it stands alone in one of them, which says it of them all
             return [*said, *self._either(others, in_scope)] if others else [*said]
         made: list[Clause] = [Either((said, tuple(self._either(inside, in_scope))), node.span)]
         return [*made, *self._either(others, in_scope)] if others else made
+
+    def _key(self, node: Together) -> tuple[str, str | None, tuple[str, ...]]:
+        """The same for two that say the same."""
+        written = ("".join(map(self._shown, item)) for item in node.items)
+        return node.kind, node.of.variable if node.of else None, tuple(map(self.scope.fold, written))
 
     def _said(self, node: Together, in_scope: frozenset[str]) -> tuple[Clause, ...]:
         """`[a, b]`, `x[a]` or `x[increasing(a)]` as an AND of clauses."""
@@ -474,7 +488,7 @@ class Conditions:
 
     # ------------------------------------------------------------ clauses
 
-    def _grouped(self, clause: OrOf, listed: bool = False) -> Clause | Bool:
+    def _grouped(self, clause: OrOf, listed: bool = False) -> Sides | Bool:
         """The sides of an OR, those about one event put together; sides without a variable join each of the others.
 
         A side about several events that is neither a comparison of two nor arithmetic is given back instead. `listed`:

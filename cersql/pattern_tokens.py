@@ -275,7 +275,8 @@ class PatternLexer:
                 raise self.unexpected(token, OPERAND, hint)
             raise reserved(token)
         else:
-            wrong = every(token, self.toks[self.at + 1 : self.at + 3]) if word == "EVERY" else None
+            named = after is None or after.upper in RESERVED or after.upper == "IN"
+            wrong = every(token, self.toks[self.at + 1 : self.at + 3]) if word == "EVERY" and not named else None
             if wrong is not None:
                 raise wrong
             self._name(token)

@@ -13,7 +13,7 @@ from itertools import combinations, product
 
 from cersql import absence, formulas, projection, syntax
 from cersql.arithmetic import Related
-from cersql.booleans import OrOf
+from cersql.booleans import MAX_CLAUSES, OrOf
 from cersql.comparisons import EACH, Compared
 from cersql.conditions import Agreement, Clause, Conditions, Differ, Either, Literal
 from cersql.errors import BindError
@@ -49,6 +49,7 @@ class Translator:
         self.vetoes: list[cel.Formula] = []
         self.across: set[int] = set()  # the negated parts that are compared with what is around them
         self.agreed: list[str] = []
+        self.copies = 1  # how many ways to match these make of a pattern
         self.eithers: list[Span] = []  # where an OR of conditions on several events together became an OR of formulas
         self.lifted: list[tuple[syntax.Text, str]] = []  # conditions of single events that speak of others, and whose
         self.projects: list[cel.Project] = []  # kept, so that their identities stay theirs
@@ -221,18 +222,29 @@ class Translator:
         self._narrow(formula, negated)
         split = self.conditions.split(condition, variables, negated, whole, own, self._holds_many(formula, whole))
         self.on_match += split.on_match
+        alternatives = [part for part in split.clauses if isinstance(part[1], Either)]
         for owner, clause in split.clauses:
             if whole and isinstance(clause, Agreement) and clause.variable is None:
                 self.agreed.append(clause.column)
-            if owner is None:
-                formula = self._clause(formula, clause, condition.span)
-            else:
-                self.vetoes[owner] = self._clause(self.vetoes[owner], clause, condition.span)
+            if not isinstance(clause, Either):
+                formula = self._owned(formula, owner, clause, condition.span)
         across: dict[int, list[tuple[cel.Side, ...]]] = {}
         for owner, clause in split.across:
             across.setdefault(owner, []).append(self._sides(clause))
         for owner, clauses in across.items():
             formula = self._compared_across(formula, owner, tuple(clauses), condition.span)
+        for (
+            part,
+            clause,
+        ) in alternatives:  # last: each side has negated parts of its own, with all that is asked of them
+            formula = self._owned(formula, part, clause, condition.span)
+        return formula
+
+    def _owned(self, formula: cel.Formula, owner: int | None, clause: Clause, at: Span) -> cel.Formula:
+        """The formula with a clause that belongs to a negated part, or to itself."""
+        if owner is None:
+            return self._clause(formula, clause, at)
+        self.vetoes[owner] = self._clause(self.vetoes[owner], clause, at)
         return formula
 
     def _holds_many(self, formula: cel.Formula, whole: bool) -> Callable[[frozenset[str]], bool]:
@@ -305,6 +317,12 @@ class Translator:
     def _either(self, formula: cel.Formula, clause: Either, at: Span) -> cel.Formula:
         """φ FILTER (P OR Q) as (φ FILTER P) OR (φ FILTER Q)."""
         self.eithers.append(clause.span)
+        self.copies *= len(clause.sides)
+        if self.copies > MAX_CLAUSES:
+            raise BindError(
+                "CONDITION_TOO_LARGE", span=at, found=self.copies, limit=MAX_CLAUSES,
+                hint="Each OR beside a [column] or x[column] is two ways to match; move some of them to HAVING.",
+            )  # fmt: skip
         made = [formula, *(self._copied(formula, {}) for _ in clause.sides[1:])]
         for k, side in enumerate(clause.sides):
             for part in side:

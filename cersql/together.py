@@ -112,6 +112,8 @@ def _of_variable(ref: Ref, inside: Callable[[Ref], Sequence[Node]], is_flag: Cal
     parts = {id(leaf): _parts(ref, leaf, is_flag) for leaf in tree.leaves()}
     if not any(parts.values()):
         return [ref]
+    if not tree.parts and len(parts[id(tree)]) == 1:
+        return [replace(parts[id(tree)][0], span=ref.span)]
 
     def spread(part: Bool) -> list[Node]:
         if part.parts and part.kind == "not":
@@ -131,11 +133,11 @@ def _of_variable(ref: Ref, inside: Callable[[Ref], Sequence[Node]], is_flag: Cal
     return spread(tree)
 
 
-def _parts(ref: Ref, leaf: Bool, is_flag: Callable[[Ref, Bare], bool]) -> list[Node]:
+def _parts(ref: Ref, leaf: Bool, is_flag: Callable[[Ref, Bare], bool]) -> list[Together]:
     """What a comparison in `x[ … ]` says of the events together; nothing, if it is about each."""
     items = _items(unwrapped(leaf.nodes))
     names: list[tuple[Node, ...]] = []
-    found: list[Node] = []
+    found: list[Together] = []
     for item in items:
         only = item[0] if len(item) == 1 else None
         if isinstance(only, Bare):
