@@ -276,7 +276,8 @@ def test_a_type_may_be_called_every() -> None:
 CORE = [
     (
         "SELECT * FROM S WHERE (SELL AS m; SELL AS i) FILTER m[k=1] PARTITION BY [name] WITHIN 10 [t] CONSUME BY ANY",
-        "FROM S PATTERN (SELL AS m; SELL AS i) FILTER m[k=1] PARTITION BY name ORDER BY t WITHIN 10 CONSUME BY ANY RETURN *",
+        "FROM S PATTERN (SELL AS m; SELL AS i) FILTER m[k=1] PARTITION BY name ORDER BY t WITHIN 10 CONSUME BY ANY "
+        "RETURN *",
     ),
     (
         "SELECT MAX a, b FROM S, T WHERE A AS a ; B AS b WITHIN 3 EVENTS LIMIT 10",
