@@ -223,7 +223,11 @@ class Returns:
         if node.kind != "AGREE":
             construct = f"{self.text[node.span.start : node.span.end]} in an expression on the match"
             raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct, hint="It can stand in WHERE.")
-        variables = [v for v in self.variables if node.of is None or v.mark == node.of.variable]
+        if node.of is not None:
+            variables = [v for v in self.variables if v.mark == node.of.variable]
+        else:  # a type's events are those of its aliases, unless a PROJECT kept the type alone
+            dropped = self.conditions.dropped
+            variables = [v for v in self.variables if not v.mark.startswith("@") or dropped]
         held = []
         for column in self.conditions.agreed_columns(node):
             lists = []
