@@ -267,7 +267,7 @@ def _after_dot(toks: Sequence[Token], index: int) -> bool:
 
 
 def _is_operator(token: Token) -> bool:
-    return (token.kind == "op" and token.text not in ("(", "[", "*", "-", "+", "!", "<")) or (
+    return (token.kind == "op" and token.text not in ("(", "[", "*", "-", "+", "!", "¬", "<")) or (
         token.upper in EXPRESSION_WORDS
         and token.upper not in ("BY", "NOT", "CASE", "INTERVAL", "NULL", "TRUE", "FALSE", "ALL", "ANY")
     )
@@ -301,4 +301,6 @@ def misspelt_as(key: str, toks: Sequence[Token]) -> Token | None:
 
 def _may_precede(token: Token) -> bool:
     """Whether a clause can end with this token."""
-    return token.upper not in EXPRESSION_WORDS and (token.kind != "op" or token.text in (")", "]", "*", "+", "?", "}"))
+    return token.upper not in EXPRESSION_WORDS and (
+        token.kind != "op" or token.text in (")", "]", "*", "+", "⊕", "?", "}")
+    )

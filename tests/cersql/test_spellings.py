@@ -8,6 +8,7 @@ from queries import bound, check_error, check_place, filters
 import cersql
 from cersql.parse import parse
 from cersql.skip_points import shapes_of
+from cersql.statements import is_ours
 from planner import cel
 from planner.physical import plan
 from planner.query import Query
@@ -351,3 +352,8 @@ def test_shapes_of_a_part_that_keeps_nothing() -> None:
     )
     assert shapes_of(formula, "a") == {(False, False, True)}
     assert shapes_of(cel.Repeat(formula, 0, 2), "b") == {None, (False, True, True)}
+
+
+def test_signs_at_the_ends_of_a_pattern() -> None:
+    assert is_ours("FROM t PATTERN ¬B ; A WITHIN 5 MINUTES ORDER BY ts RETURN *")
+    check_error("FROM t PATTERN A⊕ ‸RETRUN *", "MISSPELT_CLAUSE", "RETURN")
