@@ -397,6 +397,7 @@ class Conditions:
             raise BindError("EMPTY_CONDITION", span=condition.span, hint="Write for example a.x > 1.")
         nodes = self.one_variable(plain(self.gathered(nodes)))
         refuse_windows(nodes)
+        self._refuse_unknown(nodes, in_scope)
         for node in walk(nodes):
             self._check(node, in_scope)
         return nodes
@@ -430,6 +431,15 @@ class Conditions:
             replace(node, variable=self.scope.sole_alias(node.variable)) if isinstance(node, Ref) else node
             for node in nodes
         )
+
+    def _refuse_unknown(self, nodes: Sequence[Node], in_scope: Iterable[str]) -> None:
+        """Raises for `mstf[price > 1]`, where no variable and no column is called so."""
+        for name, bracket, inside in zip(nodes, nodes[1:], nodes[2:], strict=False):
+            opens = isinstance(bracket, Word) and bracket.upper == "["
+            index = isinstance(inside, Word) and inside.token.kind in ("number", "string")
+            if isinstance(name, Bare) and len(name.names) == 1 and opens and not index:
+                if find_column(name.names[0], self.columns, self.scope.case_sensitive) is None:
+                    raise unknown_variable(name.names[0], name.first, self.scope.shown(in_scope))
 
     def speaks_of_others(self, condition: Text, own: str) -> bool:
         """Does a condition on one event, `B(price > a.price)`, name other variables?"""

@@ -172,6 +172,8 @@ def test_a_boolean_column_of_a_variable_is_a_condition() -> None:
         ("A+ a ; B b WHERE a[increasing(v)] OR ‸SUM(a.v) > 1", "NOT_SUPPORTED_YET", "this OR"),
         ("SEQ(A a, !B b, C c) WHERE ‸[k] OR b.v > 1", "NOT_SUPPORTED_YET", "beside what must not happen"),
         ("SEQ(A a, !B b, C c) WHERE NOT ‸b[k]", "NOT_SUPPORTED_YET", "beside what must not happen"),
+        ("A msft ; B b WHERE ‸mstf[k = 1] AND b[v > 1]", "UNKNOWN_VARIABLE", "Did you mean msft?"),
+        ("A a ; B b WHERE ‸c[k]", "UNKNOWN_VARIABLE", "In scope are"),
         ("A a ; B b WHERE a[‸foo]", "UNKNOWN_COLUMN", "It has"),
         ("A a ; B b WHERE [‸foo] OR [k]", "UNKNOWN_COLUMN", "It has"),
         ("(A a ; B b) PART BY (‸foo)", "UNKNOWN_COLUMN", "It has"),
