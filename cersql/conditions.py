@@ -437,9 +437,10 @@ class Conditions:
         for name, bracket, inside in zip(nodes, nodes[1:], nodes[2:], strict=False):
             opens = isinstance(bracket, Word) and bracket.upper == "["
             index = isinstance(inside, Word) and inside.token.kind in ("number", "string")
-            if isinstance(name, Bare) and len(name.names) == 1 and opens and not index:
-                if find_column(name.names[0], self.columns, self.scope.case_sensitive) is None:
-                    raise unknown_variable(name.names[0], name.first, self.scope.shown(in_scope))
+            if not isinstance(name, Bare) or len(name.names) > 1 or not opens or index:
+                continue
+            if find_column(name.names[0], self.columns, self.scope.case_sensitive) is None:
+                raise unknown_variable(name.names[0], name.first, self.scope.shown(in_scope))
 
     def speaks_of_others(self, condition: Text, own: str) -> bool:
         """Does a condition on one event, `B(price > a.price)`, name other variables?"""
