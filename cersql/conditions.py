@@ -253,27 +253,27 @@ class Conditions:
         """An AND of ORs as few ORs of ANDs: (P OR Q) AND (P OR R) as P OR (Q AND R), where P is a Together."""
         if not all(ors):
             return []
-        sides = Counter(self._key(node) for clause in ors for part, _ in clause if (node := together_of(part)))
+        spoken = [one for clause in ors for part, _ in clause if (one := together_of(part)) is not None]
+        sides = Counter(map(self._key, spoken))
         if not sides:
             grouped = [self._grouped(clause) for clause in ors]
             return [clause for clause in grouped if not isinstance(clause, Bool)]
         most = sides.most_common(1)[0][0]
+        node = next(one for one in spoken if self._key(one) == most)
         inside: list[OrOf] = []
         others: list[OrOf] = []
-        node: Together | None = None
         for clause in ors:
-            same = [own for part, _ in clause if (own := together_of(part)) is not None and self._key(own) == most]
-            if not same:
-                others.append(clause)
-                continue
-            node = node or same[0]
-            inside.append(tuple(side for side in clause if together_of(side[0]) not in same))
-        assert node is not None
+            rest = tuple(side for side in clause if not self._says(side[0], most))
+            (others if len(rest) == len(clause) else inside).append(rest)
         said = self._said(node, in_scope)
         if not all(inside):  # it stands alone in one of them, which says it of them all
             return [*said, *self._either(others, in_scope)] if others else [*said]
         made: list[Clause] = [Either((said, tuple(self._either(inside, in_scope))), node.span)]
         return [*made, *self._either(others, in_scope)] if others else made
+
+    def _says(self, part: Bool, key: tuple[str, str | None, tuple[str, ...]]) -> bool:
+        node = together_of(part)
+        return node is not None and self._key(node) == key
 
     def _key(self, node: Together) -> tuple[str, str | None, tuple[str, ...]]:
         """The same for two that say the same."""
