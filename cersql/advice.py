@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cersql import formulas, syntax
+from cersql import formulas, skip_points, syntax
 from cersql.expressions import Call, Node, Ref, read
 from cersql.expressions import walk as nodes_of
 from cersql.formulas import always, own_types, shown_marks, walk
@@ -30,6 +30,7 @@ def warnings(query: syntax.Query, bound: Query, scope: Scope, used: frozenset[st
     yield from _type_column_beside_define(query, bound)
     yield from _alias_as_type(query, bound)
     yield from _unused(scope.names, used)
+    yield from skip_points.warnings(bound)
 
 
 def _filter_of_the_last_part(query: syntax.Query) -> Iterator[str]:

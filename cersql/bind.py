@@ -24,7 +24,7 @@ from planner import cel
 from planner.errors import too_complex
 from planner.keys import always_bound
 from planner.query import Column, Order, Query, Variable, Window
-from runtime.errors import CersqlError
+from runtime.errors import CersqlError, Span
 
 
 def bind(
@@ -75,6 +75,7 @@ class _Binder:
             _refuse_on_match(translator.on_match)
         if chosen.strategy == "NEXT_MATCH":
             _refuse_undecided(translator.on_match)
+            _refuse_either(translator.eithers)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
         by = tuple(key.name for key in self.conditions.partition_by)
@@ -126,7 +127,7 @@ class _Binder:
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
         )
         warnings = [
-            *self.types.warnings, *self.rows.warnings, *translator.warnings,
+            *self.types.warnings, *self.rows.warnings, *translator.warnings, *self.conditions.warnings,
             *advice.warnings(query, bound, self.scope, self._used_names(returns)),
         ]  # fmt: skip
         return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
@@ -231,6 +232,15 @@ def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
                 hint="Write it as one, b.y > a.y + 1. (HAVING would ask something else: which matches stay, and not "
                 "which events a match takes.)",
             )  # fmt: skip
+
+
+def _refuse_either(places: Iterable[Span]) -> None:
+    """A run under (φ FILTER P) OR (φ FILTER Q) must take what P lets it take, or what Q does; not what either does."""
+    for span in places:
+        raise BindError(
+            "NOT_SUPPORTED_YET", span=span, construct="[attribute] under OR beside SKIP TILL NEXT MATCH",
+            hint="Write it in HAVING, where it acts on the matches that are found, or SEMANTICS NXT.",
+        )  # fmt: skip
 
 
 def _refuse_on_match(conditions: Iterable[OrOf]) -> None:

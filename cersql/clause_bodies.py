@@ -63,7 +63,7 @@ class Body:
 def _empty(body: Body) -> ParseError:
     condition = "EMPTY_PATTERN" if body.kind == "PATTERN" else "EMPTY_CLAUSE"
     written = body.text[body.key.start : body.key.end]
-    following = [written] if " " not in written else []
+    following = [written] if " " not in body.kind else []
     if body.next is not None and " " not in body.next.text:
         following.append(body.text[body.next.start : body.next.end])
     names = " or ".join(f"`{word}`" for word in following)
@@ -150,6 +150,7 @@ def columns(body: Body) -> tuple[RowKey, ...]:
     """PARTITION BY."""
     found: list[RowKey] = []
     for part, after in body.items():
+        _check_brackets(body, part)
         key, at = _row_key(body, part, after)
         if at < len(part) and part[at].upper == "AS":
             text = key.expression if isinstance(key, Computed) else text_of(body.text, part[:at])
@@ -163,10 +164,19 @@ def columns(body: Body) -> tuple[RowKey, ...]:
     return tuple(found)
 
 
+def _check_brackets(body: Body, part: list[Token]) -> None:
+    """Raises for CORE's PARTITION BY [a]."""
+    if part[0].upper == "[":
+        inside = part[1:-1] if part[-1].upper == "]" else part[1:]
+        written = body.text[inside[0].start : inside[-1].end] if inside else "a, b"
+        raise body.unexpected(part[0], "a column", f"Without brackets: {body.kind} {written}.")
+
+
 def order_items(body: Body) -> tuple[OrderItem, ...]:
     """ORDER BY. DESC is read; whether it may stand is decided later."""
     found = []
     for part, after in body.items():
+        _check_brackets(body, part)
         key, at = _row_key(body, part, after)
         descending, nulls = False, None
         if at < len(part) and part[at].upper in ("ASC", "DESC"):

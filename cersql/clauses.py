@@ -86,7 +86,10 @@ class Layout:
 
 
 def key_at(toks: Sequence[Token], index: int) -> tuple[str, int] | None:
-    """The clause whose key stands at `index` and its number of words; the depth is the caller's business."""
+    """The clause whose key stands at `index` and its number of tokens; the depth is the caller's business.
+
+    The papers write GROUP-BY for GROUP BY.
+    """
     word = toks[index].upper
     if word not in KEYS or toks[index].kind != "word":
         return None
@@ -95,8 +98,18 @@ def key_at(toks: Sequence[Token], index: int) -> tuple[str, int] | None:
     if before == "." or (word == "FROM" and before == "DISTINCT") or (word == "WITHIN" and after == "GROUP"):
         return None
     if word in TWO_WORDS:
-        return (KEYS[word], 2) if after == TWO_WORDS[word] else None
+        count = words_at(toks, index, word, TWO_WORDS[word])
+        return (KEYS[word], count) if count else None
     return word, 1
+
+
+def words_at(toks: Sequence[Token], index: int, first: str, second: str) -> int:
+    """How many tokens `first second` or `first-second` are at `index`; 0 if it does not stand there."""
+    words = [token.upper for token in toks[index : index + 3]]
+    if words[:2] == [first, second]:
+        return 2
+    together = words == [first, "-", second] and toks[index].end + len(second) + 1 == toks[index + 2].end
+    return 3 if together else 0
 
 
 def lay_out(toks: list[Token], start: int) -> Layout:
@@ -148,7 +161,7 @@ def _duplicate(kind: str, span: Span) -> ParseError:
 
 def _check_key(toks: Sequence[Token], index: int, key: tuple[str, int], clause: str) -> None:
     """Raises RESERVED_NAME where a one-word key can only be meant as a name."""
-    if key[1] == 2:
+    if key[1] > 1:
         return
     before = toks[index - 1].upper if index else ""
     after = toks[index + 1].upper if index + 1 < len(toks) else ""
@@ -212,6 +225,7 @@ _OTHER_CLAUSES = {
     "MEASURES": "Write RETURN.",
     "ONE": "ONE ROW PER MATCH is what RETURN gives anyway; leave it out.",
     "SUBSET": "Name a part of the pattern: (A OR B) AS x.",
+    **{first + second: f"Write {first} {second}." for first, second in TWO_WORDS.items()},
 }
 
 
@@ -259,7 +273,7 @@ def _after_dot(toks: Sequence[Token], index: int) -> bool:
 
 
 def _is_operator(token: Token) -> bool:
-    return (token.kind == "op" and token.text not in ("(", "[", "*", "-", "+", "!", "<")) or (
+    return (token.kind == "op" and token.text not in ("(", "[", "*", "-", "+", "!", "¬", "<")) or (
         token.upper in EXPRESSION_WORDS
         and token.upper not in ("BY", "NOT", "CASE", "INTERVAL", "NULL", "TRUE", "FALSE", "ALL", "ANY")
     )
@@ -293,4 +307,6 @@ def misspelt_as(key: str, toks: Sequence[Token]) -> Token | None:
 
 def _may_precede(token: Token) -> bool:
     """Whether a clause can end with this token."""
-    return token.upper not in EXPRESSION_WORDS and (token.kind != "op" or token.text in (")", "]", "*", "+", "?", "}"))
+    return token.upper not in EXPRESSION_WORDS and (
+        token.kind != "op" or token.text in (")", "]", "*", "+", "⊕", "?", "}")
+    )

@@ -78,7 +78,7 @@ def _lacks_return(toks: Sequence[Token]) -> bool:
     patterns = [i for key, i in keys if key == "PATTERN" and _text(toks, i + 1) not in ("VIEW", "FUNCTION")]
     if not patterns or any(key == "RETURN" for key, _ in keys):
         return False
-    esper = _text(toks, patterns[0] + 1) == "["  # SELECT … FROM PATTERN […]
+    esper = (_text(toks, patterns[0] - 1), _text(toks, patterns[0] + 1)) == ("FROM", "[")  # SELECT … FROM PATTERN […]
     return not esper and misspelt_as("RETURN", list(toks)) is None
 
 

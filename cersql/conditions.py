@@ -9,7 +9,8 @@ is never taken apart: it is one predicate, and Spark's three-valued logic inside
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cersql.arithmetic import Arithmetic, Related
@@ -25,15 +26,15 @@ from cersql.comparisons import (
     modes_of,
     plain,
     spelled_out,
-    unwrapped,
 )
 from cersql.errors import BindError
-from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Word, read, rendered, walk
-from cersql.lexer import split, strip_quotes, tokens
+from cersql.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Together, Word, read, rendered, walk
+from cersql.lexer import strip_quotes, tokens
 from cersql.projection import Limits
 from cersql.row_keys import Key, RowKeys
 from cersql.scope import ExpressionTypes, Names, Scope, display, unknown_column, unknown_variable
 from cersql.syntax import Definition, Text
+from cersql.together import gathered, together_of
 from planner.query import SOURCE_COLUMN, Column, Source
 from planner.sql import Sql, quote
 from runtime.errors import Span
@@ -48,17 +49,46 @@ class Literal:
     of: str = EACH  # which of two consecutive events, in an OR that compares them
 
 
+Sides = tuple[Literal | Compared | Related, ...]
+"""An OR of conditions on events, each chosen apart."""
+
+
 @dataclass(frozen=True)
 class Agreement:
-    """[k]: every event of the match has the same value of a column of the stream. `name`: what its events call it, None
-    for an expression."""
+    """[k], x[k]: every event of the match, or of a variable, has the same value of a column of the stream. `name`: what
+    its events call it, None for an expression."""
 
     column: Column
     name: str | None
     span: Span
+    variable: str | None = None
 
 
-Clause = tuple[Literal | Compared | Related, ...] | Agreement
+@dataclass(frozen=True)
+class Either:
+    """An OR of what is said of several events together: each side is an AND of clauses.
+
+    φ FILTER (P OR Q) = (φ FILTER P) OR (φ FILTER Q).
+    """
+
+    sides: tuple[tuple[Clause, ...], ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Differ:
+    """NOT [k], NOT x[k]: two events of the match, or of x, have two values, neither of them NULL. Or `rest` holds.
+
+    `clause` is the same for the whole match, where it stands around the whole pattern.
+    """
+
+    agreements: tuple[Agreement, ...]
+    rest: Sides
+    clause: OrOf | None
+    span: Span
+
+
+Clause = Sides | Agreement | Either | Differ
 Negated = Mapping[str, frozenset[int]]
 """For each variable that only negated parts bind: which of them."""
 
@@ -89,6 +119,7 @@ class Conditions:
     dropped: set[str] = field(default_factory=set)  # the marks that some PROJECT so far did not keep
     reads: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
+    warnings: list[str] = field(default_factory=list)
     types: ExpressionTypes | None = None  # what Spark says of expressions; set once the columns are known
 
     @property
@@ -123,13 +154,10 @@ class Conditions:
         tree = _spelled_out(structure(nodes))
         found = [clause for part in tree.conjuncts() for clause in conjunctive(part, _about_one)]
         check_length(condition.span, len(found), MAX_JOINED)
-        clauses: list[tuple[int | None, Clause]] = []
+        clauses, on_match = self._all_together(found, in_scope, negated, whole)
         across: list[tuple[int, Clause]] = []
-        on_match: list[OrOf] = []
         for clause in found:
-            agreements = self._agreements(clause)
-            if agreements:
-                clauses += [(None, agreement) for agreement in agreements]
+            if any(together_of(part) for part, _ in clause):
                 continue
             owner, mixed = self._owner(clause, negated)
             call = next((n for side, _ in clause for n in walk(side.nodes) if needs_match(n)), None)
@@ -143,7 +171,7 @@ class Conditions:
                 named = frozenset(n.variable for side, _ in clause for n in walk(side.nodes) if isinstance(n, Ref))
                 listed = owner is None and whole and not _neighbours(clause) and holds_many(named)
                 compared = self._grouped(clause, listed)
-                if isinstance(compared, tuple | Agreement):
+                if isinstance(compared, tuple):
                     clauses.append((owner, compared))
                 elif owner is None and whole and not _neighbours(clause):
                     on_match.append(clause)  # Spark computes it on whole matches
@@ -175,56 +203,178 @@ class Conditions:
                 hint="Join them with AND, if both are to hold.",
             )  # fmt: skip
 
-    def _agreements(self, clause: OrOf) -> list[Agreement]:
-        """`[a, b]`, every event agrees on a and on b; it stands for itself, not under OR or NOT."""
-        found: list[Agreement] = []
-        for part, positive in clause:
-            if not _is_agreement(part):
+    def _all_together(
+        self, found: Sequence[OrOf], in_scope: frozenset[str], negated: Negated, whole: bool
+    ) -> tuple[list[tuple[int | None, Clause]], list[OrOf]]:
+        """The ORs with sides that speak of several events together; those that only the whole match can answer."""
+        clauses: list[tuple[int | None, Clause]] = []
+        on_match: list[OrOf] = []
+        spoken = [clause for clause in found if any(together_of(part) for part, _ in clause)]
+        alternatives: dict[int | None, list[OrOf]] = {}
+        for clause in spoken:
+            owner = self._owner_together(clause, negated)
+            if len(clause) == 1 and clause[0][1]:
+                (part,) = (together_of(part) for part, _ in clause)
+                assert part is not None
+                clauses += [(owner, own) for own in self._said(part, in_scope)]
                 continue
-            if len(clause) > 1 or not positive:
+            about = self._about_whole(clause, in_scope, whole and owner is None)
+            if isinstance(about, Differ):
+                clauses.append((owner, about))
+            elif about:
+                on_match.append(clause)
+            else:
+                alternatives.setdefault(owner, []).append(clause)
+        for owner, ors in alternatives.items():
+            clauses += [(owner, made) for made in self._either(ors, in_scope)]
+        return clauses, on_match
+
+    def _owner_together(self, clause: OrOf, negated: Negated) -> int | None:
+        """The negated part that it belongs to; what is said of the match stands for itself."""
+        owner, mixed = self._owner(clause, negated)
+        for part, positive in clause:
+            node = together_of(part)
+            if node is not None and (mixed or (owner is not None and (node.of is None or not positive))):
                 raise BindError(
-                    "NOT_SUPPORTED_YET", span=unwrapped(part.nodes)[0].span, construct="[attribute] under OR or NOT",
-                    hint="Join it to the rest with AND.",
+                    "NOT_SUPPORTED_YET", span=node.span, construct=f"{self._shown(node)} beside what must not happen",
+                    hint="Join the two with AND.",
                 )  # fmt: skip
-            brackets = unwrapped(part.nodes)
-            for node in brackets[1:-1]:
-                of_event = isinstance(node, Ref) and node.column is not None and self.stream.find(node.written) is None
-                if of_event or (isinstance(node, Word) and node.upper in ("AND", "OR")):
-                    raise BindError("NOT_SUPPORTED_YET", span=node.span, construct="This in [ ]", hint=_IN_BRACKETS)
-            found += self._agreed_on(Span(brackets[0].span.end, brackets[-1].span.start))
+        return owner
+
+    def _about_whole(self, clause: OrOf, in_scope: frozenset[str], whole: bool) -> Differ | bool:
+        """Can only the whole match answer it? Or does it say that events differ, which may be asked of two."""
+        nodes = [(node, positive) for part, positive in clause if (node := together_of(part)) is not None]
+        for node, positive in nodes:
+            if not positive and node.kind != "AGREE":
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=node.span, construct=f"NOT {self._shown(node)}",
+                    hint=f"NOT {node.kind}(x.a) says it of every two neighbours.",
+                )  # fmt: skip
+        rest = tuple(side for side in clause if together_of(side[0]) is None)
+        call = next((n for part, _ in rest for n in walk(part.nodes) if needs_match(n)), None)
+        grouped = None if call else self._grouped(rest) if rest else ()
+        if isinstance(grouped, tuple) and all(not positive for _, positive in nodes):
+            agreements = tuple(own for node, _ in nodes for own in self._agreements(node, in_scope))
+            return Differ(agreements, grouped, clause if whole else None, nodes[0][0].span)
+        if isinstance(grouped, tuple) and all(positive for _, positive in nodes):
+            return False
+        self._refuse_neighbours(rest, self._shown(call or nodes[0][0]))
+        if not whole or any(node.kind != "AGREE" for node, _ in nodes):
+            at = call or nodes[0][0]
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=at.span, construct=f"{self._shown(at)} in this OR",
+                hint="Join the two with AND, or move it to HAVING.",
+            )  # fmt: skip
+        for node, _ in nodes:
+            self._agreements(node, in_scope)  # its names are right
+        return True
+
+    def _either(self, ors: Sequence[OrOf], in_scope: frozenset[str]) -> list[Clause]:
+        """An AND of ORs as few ORs of ANDs: (P OR Q) AND (P OR R) as P OR (Q AND R), where P is a Together."""
+        if not all(ors):
+            return []
+        spoken = [one for clause in ors for part, _ in clause if (one := together_of(part)) is not None]
+        sides = Counter(map(self._key, spoken))
+        if not sides:
+            grouped = [self._grouped(clause) for clause in ors]
+            return [clause for clause in grouped if not isinstance(clause, Bool)]
+        most = sides.most_common(1)[0][0]
+        node = next(one for one in spoken if self._key(one) == most)
+        inside: list[OrOf] = []
+        others: list[OrOf] = []
+        for clause in ors:
+            rest = tuple(side for side in clause if not self._says(side[0], most))
+            (others if len(rest) == len(clause) else inside).append(rest)
+        said = self._said(node, in_scope)
+        if not all(inside):  # it stands alone in one of them, which says it of them all
+            return [*said, *self._either(others, in_scope)] if others else [*said]
+        made: list[Clause] = [Either((said, tuple(self._either(inside, in_scope))), node.span)]
+        return [*made, *self._either(others, in_scope)] if others else made
+
+    def _says(self, part: Bool, key: tuple[str, str | None, tuple[str, ...]]) -> bool:
+        node = together_of(part)
+        return node is not None and self._key(node) == key
+
+    def _key(self, node: Together) -> tuple[str, str | None, tuple[str, ...]]:
+        """The same for two that say the same."""
+        written = ("".join(map(self._shown, item)) for item in node.items)
+        return node.kind, node.of.variable if node.of else None, tuple(map(self.scope.fold, written))
+
+    def _said(self, node: Together, in_scope: frozenset[str]) -> tuple[Clause, ...]:
+        """`[a, b]`, `x[a]` or `x[increasing(a)]` as an AND of clauses."""
+        if node.kind == "AGREE":
+            return tuple(self._agreements(node, in_scope))
+        (call,) = node.items
+        compared = self._compared(Bool("atom", (), call), True, modes_of([call]))
+        assert compared is not None
+        return ((compared,),)
+
+    def _agreements(self, node: Together, in_scope: frozenset[str]) -> list[Agreement]:
+        """What agrees in `[a, b]` and `x[a, b]`: columns, and expressions over one row; no name there is a variable's.
+        `in_scope` are the variables that they must be of, with what must not happen among them."""
+        variable = None if node.of is None else node.of.variable
+        marks = [variable] if variable is not None else [*in_scope, *self.scope.names.negated]
+        every = [*self.scope.names.order, *self.scope.names.negated]
+        marks = sorted(set(marks), key=lambda mark: (mark not in every, every.index(mark) if mark in every else 0))
+        return [self._agreement(item, node, marks) for item in node.items if node.kind == "AGREE"]
+
+    def _agreement(self, item: tuple[Node, ...], node: Together, marks: Sequence[str]) -> Agreement:
+        variable = None if node.of is None else node.of.variable
+        if not item or (isinstance(item[0], Word) and item[0].upper == "["):
+            at = item[0].span if item else node.span
+            raise BindError("NOT_SUPPORTED_YET", span=at, construct="This in [ ]", hint=_IN_BRACKETS)
+        for part in item:
+            of_event = isinstance(part, Ref) and part.column is not None and self.stream.find(part.written) is None
+            if of_event or (isinstance(part, Word) and part.upper in ("AND", "OR")):
+                raise BindError("NOT_SUPPORTED_YET", span=part.span, construct="This in [ ]", hint=_IN_BRACKETS)
+        sources = sorted({i for mark in marks for i in self.sources_of(mark)})
+        span = item[0].span | item[-1].span
+        toks = list(tokens(self.text, span.start, span.end))
+        if len(toks) == 1 and toks[0].is_name:
+            name = self._shared_name(strip_quotes(toks[0].text), span, marks, variable)
+            found = Agreement(self.keys.named(name, span, span, "[ ]", sources), name, span, variable)
+        else:
+            written = Text(self.text[span.start : span.end], span)
+            found = Agreement(self.keys.expression(written, "[ ]", sources)[0], None, span, variable)
+        self.reads.add(found.column.name)
         return found
 
-    def _agreed_on(self, inside: Span) -> Iterator[Agreement]:
-        """The columns, and expressions over one row, between `[` and `]`; no name there is a variable's."""
-        marks = [*self.scope.names.order, *self.scope.names.negated]
-        sources = sorted({i for mark in marks for i in self.sources_of(mark)})
-        for part in split(tokens(self.text, inside.start, inside.end)):
-            if not part or part[0].upper == "[":
-                span = part[0].span if part else inside
-                raise BindError("NOT_SUPPORTED_YET", span=span, construct="This in [ ]", hint=_IN_BRACKETS)
-            span = part[0].span | part[-1].span
-            if len(part) == 1 and part[0].is_name:
-                name = self._shared_name(strip_quotes(part[0].text), span)
-                column = self.keys.named(name, span, span, "[ ]", sources)
-                found = Agreement(column, name, span)
-            else:
-                written = Text(self.text[span.start : span.end], span)
-                found = Agreement(self.keys.expression(written, "[ ]", sources)[0], None, span)
-            self.reads.add(found.column.name)
-            yield found
+    def agreed_columns(self, node: Together) -> list[str]:
+        """The columns of `[a, b]` and `x[a, b]`."""
+        found = []
+        for agreement in self._agreements(node, frozenset(self.scope.names.order)):
+            if agreement.name is None:
+                raise BindError(
+                    "NOT_SUPPORTED_YET", span=agreement.span,
+                    construct="An expression in [ ] beside what is asked of the match",
+                    hint="Make it a column of the source: FROM (SELECT *, f(x) AS y FROM t) AS t.",
+                )  # fmt: skip
+            found.append(agreement.name)
+        return found
 
-    def _shared_name(self, name: str, span: Span) -> str:
-        """A column that every event has."""
+    def _shared_name(self, name: str, span: Span, marks: Iterable[str], variable: str | None) -> str:
+        """A column that all events of some variables have."""
         if self.stream.find(name) is None:
             raise unknown_column(name, span, "the sources", self.stream.names)
-        for mark in [*self.scope.names.order, *self.scope.names.negated]:
-            if self.stream.find(name, self.sources_of(mark)) is None or any(
-                self.stream.own(name, i) is None for i in self.sources_of(mark)
-            ):
-                error = unknown_column(name, span, display(mark), self.all_columns_of(mark))
-                error.hint = f"[{name}] asks of every event, also of {display(mark)}. {error.hint}"
+        for mark in marks:
+            known = self.all_columns_of(mark) if variable is None else self.columns_of(mark)
+            own = Names(known, self.scope.case_sensitive).get(name)
+            if own is None or any(self.stream.own(name, i) is None for i in self.sources_of(mark)):
+                error = unknown_column(name, span, display(mark), known)
+                if variable is None:
+                    error.hint = f"[{name}] asks of every event, also of {display(mark)}. {error.hint}"
                 raise error
         return name
+
+    def part_by_keys(self, keys: Text, in_scope: frozenset[str]) -> list[Agreement] | None:
+        """`a, b` of PART BY (a, b): what all events agree on; None if it is `x.a, y.b`, one for each variable."""
+        nodes = read(self.text, keys.span, lambda name: None, self.scope.fold)
+        names = [node for node in nodes if isinstance(node, Bare)]
+        of_variables = [len(node.names) > 1 and self.scope.variable(node.names[0]) is not None for node in names]
+        if not names or any(of_variables) or len(names) * 2 - 1 != len(nodes):
+            return None
+        together = Together("AGREE", tuple((name,) for name in names), None, keys.span)
+        return self._agreements(together, in_scope)
 
     def attributes(
         self, keys: Text, in_scope: frozenset[str]
@@ -284,11 +434,52 @@ class Conditions:
             nodes = tuple(self._owned(node, own) for node in nodes)
         if not nodes:
             raise BindError("EMPTY_CONDITION", span=condition.span, hint="Write for example a.x > 1.")
-        nodes = self.keys.recognized(plain(nodes), self.partition_by)
+        nodes = self.keys.recognized(self.one_variable(plain(self.gathered(nodes))), self.partition_by)
         refuse_windows(nodes)
+        self._refuse_unknown(nodes, in_scope)
         for node in walk(nodes):
             self._check(node, in_scope)
         return nodes
+
+    def gathered(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+        """The nodes, with what is said of several events together."""
+        return gathered(nodes, self._inside, self._is_flag)
+
+    def _inside(self, ref: Ref) -> tuple[Node, ...]:
+        """The nodes of the condition in `x[condition]`, whose columns stand bare."""
+        assert ref.condition is not None
+        return read(self.text, ref.condition.span, lambda name: None, self.scope.fold)
+
+    def _is_flag(self, ref: Ref, name: Bare) -> bool:
+        """Is it a BOOLEAN column of x? Then `x[flag]` is a condition on each x."""
+        own = self.view(ref.variable).find(name.names[0])
+        if own is None or len(name.names) > 1 or self.row_column(ref.variable, own, name.span).type != "boolean":
+            return False
+        self.warnings.append(
+            f"{self._shown(ref)} asks that {own} is TRUE for each {ref.written}, which can be written "
+            f"{ref.written}[{own} = TRUE]. If all are to have one value: "
+            f"MIN({ref.written}.{own}) = MAX({ref.written}.{own})."
+        )
+        return True
+
+    def one_variable(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """`m.rate < NEXT(M).rate` in a pattern where every M is called m: both speak of m."""
+        if not any(isinstance(node, Ref) and node.index in ("previous", "next") for node in nodes):
+            return nodes
+        return tuple(
+            replace(node, variable=self.scope.sole_alias(node.variable)) if isinstance(node, Ref) else node
+            for node in nodes
+        )
+
+    def _refuse_unknown(self, nodes: Sequence[Node], in_scope: Iterable[str]) -> None:
+        """Raises for `mstf[price > 1]`, where no variable and no column is called so."""
+        for name, bracket, inside in zip(nodes, nodes[1:], nodes[2:], strict=False):
+            opens = isinstance(bracket, Word) and bracket.upper == "["
+            index = isinstance(inside, Word) and inside.token.kind in ("number", "string")
+            if not isinstance(name, Bare) or len(name.names) > 1 or not opens or index:
+                continue
+            if self.stream.find(name.names[0]) is None:
+                raise unknown_variable(name.names[0], name.first, self.scope.shown(in_scope))
 
     def speaks_of_others(self, condition: Text, own: str) -> bool:
         """Does a condition on one event, `B(price > a.price)`, name other variables?"""
@@ -351,7 +542,7 @@ class Conditions:
 
     # ------------------------------------------------------------ clauses
 
-    def _grouped(self, clause: OrOf, listed: bool = False) -> Clause | Bool:
+    def _grouped(self, clause: OrOf, listed: bool = False) -> Sides | Bool:
         """The sides of an OR, those about one event put together; sides without a variable join each of the others.
 
         A side about several events that is neither a comparison of two nor arithmetic is given back instead. `listed`:
@@ -549,7 +740,9 @@ _IN_BRACKETS = "Write columns, or expressions over them, with commas between the
 
 
 def needs_match(node: Node) -> bool:
-    """Aggregates, FIRST, LAST and x[1] speak of the match as a whole."""
+    """Aggregates, FIRST, LAST, x[1] and [k] speak of the match as a whole."""
+    if isinstance(node, Together):
+        return True
     return (isinstance(node, Call) and node.function not in NEIGHBOURS) or (
         isinstance(node, Ref) and isinstance(node.index, int)
     )
@@ -600,15 +793,9 @@ def _about_one(condition: Bool) -> bool:
     """Do all comparisons speak of the same variable, or all of none? `a.x > 1 AND 1 = 0` does not: the second holds or
     fails also where there is no a."""
     about = {tuple(free_variables(leaf.nodes)) for leaf in condition.leaves()}
-    if any(_is_agreement(leaf) or any(map(_is_neighbour, leaf.nodes)) for leaf in condition.leaves()):
+    if any(together_of(leaf) or any(map(_is_neighbour, leaf.nodes)) for leaf in condition.leaves()):
         return False
     return len(about) == 1 and len(next(iter(about))) <= 1
-
-
-def _is_agreement(part: Bool) -> bool:
-    """`[a, b]`: no expression of SQL begins with a bracket."""
-    first = unwrapped(part.nodes)[0]
-    return not part.parts and isinstance(first, Word) and first.upper == "["
 
 
 def _neighbours(clause: OrOf) -> list[Node]:

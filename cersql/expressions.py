@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from cersql.aggregates import REFUSED, TABLE
 from cersql.errors import ParseError
-from cersql.lexer import CLOSING, OPENING, Token, split, strip_quotes, tokens
+from cersql.lexer import CLOSING, OPENING, Token, shown, split, strip_quotes, tokens
 from cersql.syntax import Text
 from cersql.windows import UNITS
 from planner.sql import Sql
@@ -117,7 +117,29 @@ class Made(Word):
     neighbours in the text."""
 
 
-Node = Ref | Bare | Call | Word
+@dataclass(frozen=True)
+class Said(Word):
+    """A token that a paper writes otherwise: `∧` for AND, `[` around a condition for `(`. `token` is what SQL says."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """What is said of all events of the match, or of one variable (`of`), together.
+
+    `kind` is AGREE for `[a, b]` and `x[a]`, of which `items` are the nodes between the commas; INCREASING or DECREASING
+    for `x[increasing(a)]`, of which the one item is the call INCREASING(x.a).
+    """
+
+    kind: str
+    items: tuple[tuple[Node, ...], ...]
+    of: Ref | None
+    span: Span
+
+
+Node = Ref | Bare | Call | Word | Together
+
+SIGNS = {"∧": "AND", "∨": "OR", "¬": "NOT", "≤": "<=", "≥": ">=", "≠": "<>"}
+"""The papers' signs in conditions, and what SQL says."""
 
 
 def read(
@@ -275,8 +297,19 @@ class _Reader:
         )
 
     def word(self, inert: bool = False) -> Word:
+        token = self.toks[self.at]
+        sign = SIGNS.get(token.text) if token.kind == "op" else None
+        if sign is not None:
+            self.at += 1
+            return Said(Token("word" if sign.isalpha() else "op", sign, token.start, token.end))
+        if token.text == "&" and self.peek(1) == "&" and self.toks[self.at + 1].start == token.end:
+            raise ParseError(
+                "UNEXPECTED_TOKEN", span=token.span, found="'&&'", expected="AND or OR", hint="Write AND."
+            )  # fmt: skip
+        if not inert and token.upper == "IN":
+            _check_in(self.text, self.toks, self.at)
         self.at += 1
-        return Word(self.toks[self.at - 1], inert)
+        return Word(token, inert)
 
     def call(self, token: Token) -> Node:
         inner = self.inside(1)
@@ -387,12 +420,47 @@ def _index(inside: Sequence[Token], span: Span) -> int | str | None:
     )  # fmt: skip
 
 
+def _check_in(text: str, toks: Sequence[Token], at: int) -> None:
+    """Raises for CORE's `x IN {1, 2}` and `x IN RANGE (1, 2)`; `at` is the place of IN."""
+    opening = toks[at + 1] if at + 1 < len(toks) else None
+    bracket = toks[at + 2] if at + 2 < len(toks) else None
+    ranged = opening is not None and opening.upper == "RANGE" and bracket is not None and bracket.upper == "("
+    if opening is None or (opening.text != "{" and not ranged):
+        return
+    start = at + 2 if ranged else at + 1
+    end = closing(toks, start)
+    inside = toks[start + 1 : end]
+    written = text[inside[0].start : inside[-1].end] if inside else "…"
+    commas = [k for k, token in enumerate(inside) if token.text == ","]
+    hint = f"Write IN ({written})."
+    if ranged and len(commas) == 1 and 0 < commas[0] < len(inside) - 1:
+        low, high = text[inside[0].start : inside[commas[0]].start], text[inside[commas[0]].end : inside[-1].end]
+        hint = f"Write BETWEEN {low.strip()} AND {high.strip()}."
+    elif ".." in "".join(token.text for token in inside):
+        hint = "Of a range write BETWEEN 1 AND 5, <= 5 or >= 1."
+    raise ParseError(
+        "UNEXPECTED_TOKEN",
+        span=opening.span,
+        found=shown(opening),
+        expected="values in parentheses after IN",
+        hint=hint,
+    )
+
+
 def walk(nodes: Sequence[Node]) -> Iterator[Node]:
-    """All nodes, those inside calls too."""
+    """All nodes, those inside calls too, and the variable of which something is said together."""
     for node in nodes:
         yield node
         if isinstance(node, Call):
             yield from walk(node.nodes)
+        elif isinstance(node, Together) and node.of is not None:
+            yield node.of
+
+
+def _padded(text: str, said: Said) -> str:
+    """What SQL says, apart from what stands beside it."""
+    before, after = text[max(0, said.span.start - 1) : said.span.start], text[said.span.end : said.span.end + 1]
+    return f"{'' if before.isspace() else ' '}{said.token.text}{'' if after.isspace() else ' '}"
 
 
 def rendered(
@@ -409,7 +477,7 @@ def rendered(
     end = span.end if span else nodes[-1].span.end
     pieces: list[tuple[str, int, bool]] = []
     for node in nodes:
-        new = replace(node)
+        new = _padded(text, node) if isinstance(node, Said) else replace(node)
         if new is None:
             continue
         if node.span.start > at:

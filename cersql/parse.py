@@ -18,8 +18,8 @@ from cersql import clause_bodies, esper, syntax
 from cersql.clause_bodies import Body
 from cersql.clauses import Layout, Section, lay_out, letters_apart, misspelt, misspelt_as, misspelt_near, nearest_key
 from cersql.errors import ParseError
-from cersql.foreign import check_first_word, check_foreign_query, juxtaposition
-from cersql.lexer import Token, check_brackets, shown, tokens
+from cersql.foreign import check_core, check_first_word, check_foreign_query, juxtaposition
+from cersql.lexer import CLOSING, OPENING, Token, check_brackets, shown, tokens
 from cersql.pattern_tokens import OPERAND, PatternLexer, Terminal
 from cersql.pattern_tree import Build, Part
 from cersql.windows import parse_duration, parse_window
@@ -40,6 +40,8 @@ def _query(text: str, toks: list[Token], start: int) -> syntax.Query:
     check_foreign_query(toks)
     _check_brackets(toks)
     foreign = esper.find(toks, start)
+    if foreign is None:
+        check_core(text, toks)
     layout = foreign or lay_out(toks, start)
     ctes = _leading(text, layout)
     fields: dict[str, Any] = {}
@@ -269,11 +271,26 @@ def _misspelt_operator(body: Body, token: Token) -> ParseError | None:
     return None
 
 
+def _in_brackets(body: Body, offset: int) -> bool:
+    """Is the innermost parenthesis around a place a `[`?"""
+    opened: list[str] = []
+    for token in body.tokens:
+        if token.start >= offset:
+            break
+        if token.kind == "op" and token.text in OPENING:
+            opened.append(token.text)
+        elif token.kind == "op" and token.text in CLOSING:
+            opened.pop()
+    return opened[-1:] == ["["]
+
+
 def _taught(body: Body, error: lark.UnexpectedToken) -> ParseError:
     """lark's error in words: what was found, what can stand there, and what was probably meant."""
     accepts = error.accepts or error.expected
     # Where an operand can stand, its words name the parenthesis already.
     listed = [words for kind, words in _WORDS.items() if kind in accepts and not (kind == "LPAR" and "TYPE" in accepts)]
+    if error.token.type != "$END" and _in_brackets(body, error.token.value.span.start):
+        listed = [words.replace("')'", "']'") for words in listed]
     expected = ", ".join(listed[:-1]) + " or " + listed[-1] if len(listed) > 1 else "".join(listed) or "something else"
     if error.token.type == "$END":
         return body.unexpected(None, expected)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cersql.clause_bodies import name_of, text_of
-from cersql.clauses import ONE_WORD, check_misspelt, key_at, letters_apart, reserved
+from cersql.clauses import ONE_WORD, check_misspelt, key_at, letters_apart, reserved, words_at
 from cersql.errors import ParseError
-from cersql.foreign import foreign
+from cersql.foreign import every, foreign, next_of
 from cersql.lexer import CLOSING, OPENING, Token, shown
 from cersql.syntax import Name, Text, Window
 from cersql.windows import parse_window
@@ -36,9 +37,20 @@ FUNCTIONS = {
 }
 INFIX = {"OR": "_OR", "AND": "AND", "ALL": "_ALL", "UNLESS": "_UNLESS"}
 RESERVED = frozenset(["OR", "AND", "ALL", "UNLESS", "AS", "FILTER", "PART", *ONE_WORD])
-_PUNCTUATION = {"(": "LPAR", ")": "RPAR", ",": "_COMMA", ";": "_THEN", "->": "_THEN", ":": "_COLON", "!": "NOT"}
+_PUNCTUATION = {
+    "(": "LPAR", ")": "RPAR", "[": "LPAR", "]": "RPAR", ",": "_COMMA", ";": "_THEN", "->": "_THEN", "→": "_THEN",
+    ":": "_COLON", "!": "NOT", "¬": "NOT", "∨": "_OR", "∧": "AND",
+}  # fmt: skip
 _ENDS_OPERAND = frozenset(["TYPE", "NAME", "QUANT", "CONDITION", "KEYS", "WINDOW", "RPAR"])
 _MOST = 1_000_000
+_LISTED = {
+    "AND": "Both, in any order: ALL(A a, B b). The same events: A x AND B x.",
+    "OR": "One of several: ANY(A a, B b), or A a OR B b.",
+}
+_ROWS = (
+    "RETURN gives one row a match, with its events in arrays. A row for each event: "
+    "SELECT inline(m) FROM (PATTERN (…) AS m … RETURN m)."
+)
 
 
 @dataclass(frozen=True)
@@ -112,8 +124,12 @@ class PatternLexer:
         if mark == ":" and after is not None and after.start == token.end and after.text in ("+", "*", "{"):
             self.at += 1
             self._quantifier(after, token)
+        elif mark == "⊕":
+            self._quantifier(token, token)
         elif mark in ("+", "*", "?") or (mark == "{" and not self.next_is("-")):
             self._quantifier(token, None)
+        elif mark == "[" and not (self.wants_operand and not self.next_is("EVERY")):
+            self._agreement(token)
         elif mark == "(" and not self.wants_operand and self.found[-1].kind in ("TYPE", "NAME"):
             raise self._call(token)
         elif mark in _PUNCTUATION:
@@ -122,9 +138,26 @@ class PatternLexer:
             previous = self.toks[self.at - 1] if self.at else None
             raise foreign(token, previous, after) or self.unexpected(token, OPERAND if self.wants_operand else _AFTER)
 
+    def _agreement(self, opening: Token) -> None:
+        """`[a, b]` after a part: PART BY (a, b). Where there is no part, Esper's brackets are an error."""
+        before = self.toks[self.at - 1] if self.at else None
+        self.at += 1
+        inside = self._slice(self._stretch(lambda i: False))
+        self.at -= 1
+        adjacent = any(one.is_name and other.is_name for one, other in pairwise(inside))
+        if before is not None and before.upper in FUNCTIONS and adjacent:
+            raise self.unexpected(opening, "'('", f"Write {before.text}(…).")
+        if self.wants_operand or not inside or adjacent or any(_of_condition(token) for token in inside):
+            found = foreign(opening, before, self.peek())
+            raise found or self.unexpected(opening, OPERAND if self.wants_operand else _AFTER)
+        self.found.append(Terminal("_PART_BY", Span(opening.start, opening.start)))
+        self.emit("KEYS", len(inside) + 2, text_of(self.text, inside))
+
     def _call(self, opening: Token) -> ParseError:
         """For `name(`: a misspelt operator, or a condition in parentheses as Esper writes it."""
         name = self.toks[self.at - 1]
+        if name.upper == "NEXT" and self.found[-1].kind == "TYPE":
+            return next_of(name, self._inside_call())
         if name.upper == "PERMUTE":
             error = foreign(name, None, opening)
             assert error is not None
@@ -136,11 +169,16 @@ class PatternLexer:
         hint = f"A condition on an event: {name.text} FILTER condition; parts one after the other: SEQ(…) or '->'."
         return self.unexpected(opening, _AFTER, hint)
 
+    def _inside_call(self) -> Sequence[Token]:
+        """What stands in the parentheses that open here."""
+        self.at += 1
+        return self._slice(self._stretch(lambda i: False))
+
     def _quantifier(self, token: Token, colon: Token | None) -> None:
         if token.text == "{":
             low, high, count = self._counts(token)
         else:
-            low, high = {"+": (1, None), "*": (0, None), "?": (0, 1)}[token.text]
+            low, high = {"+": (1, None), "⊕": (1, None), "*": (0, None), "?": (0, 1)}[token.text]
             count = 1
         kind = "QUANT"
         span = (colon or token).span | self.toks[self.at + count - 1].span
@@ -197,12 +235,15 @@ class PatternLexer:
         if self.wants_operand:
             self._operand_word(token)
         elif word in INFIX:
+            if word == "ALL" and [self.next_is(w, k) for k, w in enumerate(("ROWS", "PER", "MATCH"), 1)] == [True] * 3:
+                span = token.span | self.toks[self.at + 3].span
+                raise ParseError("UNKNOWN_CLAUSE", span=span, clause="ALL ROWS PER MATCH", hint=_ROWS)
             self.emit(INFIX[word], 1, word)
-        elif word == "AS":
+        elif word == "AS" or (word == "IN" and self._names_after()):
             self._as()
         elif word == "FILTER":
             self._filter()
-        elif word == "PART" and self.next_is("BY"):
+        elif word == "PART" and words_at(self.toks, self.at, "PART", "BY"):
             self._part_by()
         elif word == "WITHIN":
             self._within()
@@ -226,12 +267,18 @@ class PatternLexer:
         elif word == "ANY":
             self.emit("TYPE", 1, None)
         elif word in RESERVED:
+            if word in _LISTED and after is not None and after.upper == "(":
+                raise self.unexpected(token, OPERAND, _LISTED[word])
             starts = after is not None and (after.kind in ("word", "quoted") or after.upper in ("(", "!"))
             if starts and after is not None and after.upper not in RESERVED:
                 hint = f"If {token.text} is meant as a name, it needs back-ticks: `{token.text}`."
                 raise self.unexpected(token, OPERAND, hint)
             raise reserved(token)
         else:
+            named = after is None or after.upper in RESERVED or after.upper == "IN"
+            wrong = every(token, self.toks[self.at + 1 : self.at + 3]) if word == "EVERY" and not named else None
+            if wrong is not None:
+                raise wrong
             self._name(token)
 
     def _heading(self, word: str) -> None:
@@ -242,8 +289,12 @@ class PatternLexer:
         if closing is None or closing.upper != mark:
             example = "PROJECT(x, y : pattern)" if word == "PROJECT" else "AGG(y : n = COUNT(x) ; pattern)"
             raise self.unexpected(closing, f"'{mark}' and a pattern", f"Write {example}.")
-        if not count:
-            raise self.unexpected(closing, "variables" if word == "PROJECT" else "y : name = aggregate, …")
+        if not count and word == "AGG":
+            raise self.unexpected(closing, "y : name = aggregate, …")
+        if not count:  # no variable remains
+            nothing = Span(closing.start, closing.start)
+            self.found.append(Terminal("TARGETS", nothing, Text("", nothing)))
+            return
         self.emit("TARGETS" if word == "PROJECT" else "ASSIGNMENTS", count, text_of(self.text, self._slice(count)))
 
     def _slice(self, count: int) -> Sequence[Token]:
@@ -258,6 +309,11 @@ class PatternLexer:
                 return index - self.at
             depth += 1 if mark in OPENING else -1 if mark in CLOSING else 0
         return len(self.toks) - self.at
+
+    def _names_after(self) -> bool:
+        """Is IN the papers' AS, `R IN x`? `R in ; …` has a variable called in."""
+        after = self.peek()
+        return after is not None and after.is_name and after.upper not in RESERVED
 
     def _as(self) -> None:
         after = self.peek()
@@ -292,17 +348,21 @@ class PatternLexer:
         if word == "ALL":
             return before not in ("LIKE", "ILIKE")
         if word == "PART":
-            return after == "BY"
+            return words_at(self.toks, index, "PART", "BY") > 0
+        if word == "IN":  # of SQL's IN it is never a name that follows
+            second = self.toks[index + 2].upper if index + 2 < len(self.toks) else ""
+            return index + 1 < len(self.toks) and self.toks[index + 1].is_name and second not in ("(", "[", "{", ".")
         if word == "FILTER":
             second = self.toks[index + 2].upper if index + 2 < len(self.toks) else ""
             return not (after == "(" and second == "WHERE")
         return word in ("AS", "UNLESS") or key_at(self.toks, index) is not None
 
     def _part_by(self) -> None:
-        opening = self.peek(2)
-        if opening is None or opening.upper != "(":
-            raise self.unexpected(opening, "'(' after PART BY", "Write: PART BY (x.a, y.b).")
-        self.emit("_PART_BY", 2, "PART BY")
+        words = words_at(self.toks, self.at, "PART", "BY")
+        opening = self.peek(words)
+        if opening is None or opening.upper not in ("(", "["):
+            raise self.unexpected(opening, "'(' after PART BY", "Write: PART BY (x.a, y.b), or PART BY (a).")
+        self.emit("_PART_BY", words, "PART BY")
         self.at += 1
         count = self._stretch(lambda i: False)
         if not count:
@@ -325,6 +385,17 @@ class PatternLexer:
         window = parse_window(self.text, self._slice(count), closing, self.end, hint)
         self.at = start
         self.emit("WINDOW", count + 1, window)
+
+
+# What is no attribute in `A[price > 10]`.
+_OF_CONDITION = frozenset(
+    "= == <> != < <= > >= <=> ≤ ≥ ≠ ∧ ∨ ¬ AND OR NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN".split()
+)
+
+
+def _of_condition(token: Token) -> bool:
+    """Whether what stands between brackets is a condition, or a number, rather than attributes."""
+    return token.kind == "number" or token.upper in _OF_CONDITION
 
 
 def _bad_number(token: Token, expected: str, hint: str | None = None) -> ParseError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cersql.errors import ParseError
@@ -24,9 +24,11 @@ class Target:
     columns: tuple[tuple[str, Span], ...] | None
 
 
-def targets(text: str, written: Text) -> list[Target]:
+def targets(text: str, written: Text) -> Sequence[Target]:
     """The targets of a PROJECT, by their names. Raises ParseError."""
     found, after = [], written.span.end
+    if written.span.start == written.span.end:  # PROJECT( : p): of the match its start and end remain
+        return ()
     for part in split(tokens(text, written.span.start, written.span.end)):
         if not part or not part[0].is_name:
             raise _expected(part[0] if part else None, "a variable", after)

@@ -18,7 +18,7 @@ from cersql.aggregates import REFUSED, TABLE, Aggregate, Parts
 from cersql.booleans import OrOf
 from cersql.conditions import Conditions, any_of, free_variables
 from cersql.errors import BindError
-from cersql.expressions import NEIGHBOURS, PICKS, Bare, Call, Node, Ref, Word, read, rendered, walk
+from cersql.expressions import NEIGHBOURS, PICKS, Bare, Call, Node, Ref, Together, Word, read, rendered, walk
 from cersql.lexer import CLOSING, OPENING
 from cersql.scope import ExpressionTypes, Names, display, unknown_variable
 from cersql.syntax import ReturnItem, Text
@@ -153,7 +153,7 @@ class Returns:
 
     def having(self, condition: Text) -> Sql:
         """A condition on a match. It knows the names that RETURN gives, too, where they mean nothing else."""
-        nodes = self._nodes(condition)
+        nodes = self.conditions.gathered(self._nodes(condition))
         _refuse_several_rows(nodes)
 
         def replace(node: Node) -> str | None:
@@ -247,11 +247,11 @@ class Returns:
         nested = next((node for node in walk([call]) if isinstance(node, Call) and node is not call), None)
         if nested is not None:
             return _inside_another(nested)
-        variable = self.variables[0]
-        column = next(iter(variable.columns), "x")
+        variable = next(iter(self.variables), None)
+        column = f"{variable.name}.{next(iter(variable.columns), 'x')}" if variable is not None else "x.a"
         return BindError(
             "NOT_SUPPORTED_YET", span=call.span, construct=f"{name} of no variable",
-            hint=f"Say of which events: {name}({variable.name}.{column}), for example.",
+            hint=f"Say of which events: {name}({column}), for example.",
         )  # fmt: skip
 
     def _simple_name(self, node: Node | None) -> str | None:
@@ -293,7 +293,32 @@ class Returns:
             return self._call(node)
         if isinstance(node, Bare):
             return self._bare(node)
+        if isinstance(node, Together):
+            return self._together(node)
         return None
+
+    def _together(self, node: Together) -> str:
+        """`[a, b]`, `x[a]` as a condition of Spark's: FALSE where two values differ, else NULL where one is NULL."""
+        if node.kind != "AGREE":
+            construct = f"{self.text[node.span.start : node.span.end]} in an expression on the match"
+            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct, hint="It can stand in WHERE.")
+        if node.of is not None:
+            variables = [v for v in self.variables if v.mark == node.of.variable]
+        else:  # a type's events are those of its aliases, unless a PROJECT kept the type alone
+            dropped = self.conditions.dropped
+            variables = [v for v in self.variables if not v.mark.startswith("@") or dropped]
+        held = []
+        for column in self.conditions.agreed_columns(node):
+            lists = []
+            for variable in variables:
+                own = self._field(variable, column, node.span)
+                lists.append(f"transform({self._list(variable)}, __e -> __e.{own})")
+            values = lists[0] if len(lists) == 1 else f"concat({', '.join(lists)})"
+            held.append(
+                f"get(transform(array({values}), __g -> CASE WHEN array_min(__g) < array_max(__g) THEN FALSE "
+                "WHEN exists(__g, __n -> __n IS NULL) THEN NULL ELSE TRUE END), 0)"
+            )
+        return f"({' AND '.join(held)})"
 
     def _variable(self, ref: Ref) -> Variable:
         for variable in self.variables:
@@ -321,7 +346,8 @@ class Returns:
     def _reference(self, ref: Ref) -> str:
         variable = self._variable(ref)
         if ref.condition is not None:
-            raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct="x[condition] in RETURN")
+            hint = f"A column is written {ref.written}.x; a condition on events stands in WHERE, or FILTER."
+            raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct="x[condition] in RETURN", hint=hint)
         if ref.column == "*":
             hint = "It is an item of its own."
             raise BindError("EVENT_NOT_VALUE", span=ref.span, name=f"{variable.name}.*", hint=hint)
@@ -564,7 +590,7 @@ class Returns:
                 if self._is_of_match(node):
                     return "NULL"
                 return None if constant is None else name + ".".join(map(quote, (constant.name, *node.names[1:])))
-            return "NULL" if isinstance(node, Call | Ref) else None
+            return "NULL" if isinstance(node, Call | Ref | Together) else None
 
         return column, list(used.values())
 

@@ -276,6 +276,15 @@ class Scope:
         """The variable that stands for all events of a type: the bare type's own, or a hidden one."""
         return "@" + type if type in self.aliased else type
 
+    def sole_alias(self, mark: str) -> str:
+        """The variable that has the same events as a type's name, in every match; else the mark itself."""
+        atoms = [atom for atom in self.names.atoms if mark.startswith("@") and atom.type == mark[1:]]
+        aliases = {atom.alias for atom in [atom for atom in atoms if not atom.negated] or atoms}
+        alias = next(iter(aliases)) if len(aliases) == 1 else None
+        if alias is None or self.fold(alias) in self.names.of_groups:
+            return mark
+        return alias if all(atom.type == mark[1:] for atom in self.names.atoms if atom.alias == alias) else mark
+
     def type_named(self, name: str) -> str | None:
         """The type of the pattern that is called so, exactly or else but for case."""
         if name in self.types:

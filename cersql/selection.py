@@ -16,7 +16,7 @@ from runtime.errors import Span
 
 # Each strategy by its names, the usual one first.
 _NAMES = {
-    "ALL": ("SKIP TILL ANY MATCH", "ALL", "ANY", "SKIP TILL ANY"),
+    "ALL": ("SKIP TILL ANY MATCH", "ALL", "SKIP TILL ANY"),
     "NEXT_MATCH": ("SKIP TILL NEXT MATCH", "SKIP TILL NEXT"),
     "STRICT": ("STRICT CONTIGUITY", "STRICT", "CONTIGUOUS"),
     "NXT": ("NXT", "NEXT"),
@@ -24,6 +24,10 @@ _NAMES = {
     "MAX": ("MAX",),
 }
 STRATEGIES = {name: strategy for strategy, names in _NAMES.items() for name in names}
+_ANY = (
+    "Elsewhere it means one match, of those that end together: write NXT (the earliest events) or LAST (the latest). "
+    "Every match: SKIP TILL ANY MATCH, as without the clause."
+)
 _CONSUMERS = ("NONE", "PARTITION", "ANY")
 _SKIPS = "SKIP PAST LAST ROW, SKIP TO NEXT ROW or SKIP TO FIRST | LAST and a variable"
 
@@ -70,7 +74,9 @@ def wants_all(query: syntax.Query) -> bool:
 def _strategy(clause: syntax.Text | None) -> str:
     if clause is None:
         return "ALL"
-    name = " ".join(clause.value.upper().replace("_", " ").split())
+    name = " ".join(clause.value.upper().replace("_", " ").replace("-", " ").split())
+    if name == "ANY":
+        raise BindError("UNKNOWN_STRATEGY", span=clause.span, name=clause.value, hint=_ANY)
     if name not in STRATEGIES:
         usual = [names[0] for names in _NAMES.values()]
         hint = suggestion(name, usual, "There are", STRATEGIES)

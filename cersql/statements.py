@@ -424,7 +424,7 @@ class _Finder:
         """PATTERN followed by what a pattern can begin with."""
         if self._upper(i) != word or i + 1 >= len(self.toks) or (i > 0 and self.toks[i - 1].text == "."):
             return False
-        return self.toks[i + 1].is_name or self._upper(i + 1) in ("(", "[", "!")
+        return self.toks[i + 1].is_name or self._upper(i + 1) in ("(", "[", "!", "¬")
 
     def _is_clause(self, i: int) -> bool:
         """By the token before it, a new clause can begin at `i`."""

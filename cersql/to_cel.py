@@ -13,15 +13,15 @@ from itertools import combinations, product
 
 from cersql import absence, formulas, projection, syntax
 from cersql.arithmetic import Related
-from cersql.booleans import OrOf
+from cersql.booleans import MAX_CLAUSES, OrOf
 from cersql.comparisons import EACH, Compared
-from cersql.conditions import Agreement, Clause, Conditions, Literal
+from cersql.conditions import Agreement, Clause, Conditions, Differ, Either, Literal
 from cersql.errors import BindError
 from cersql.formulas import MANY as MANY
 from cersql.formulas import comes_last
 from cersql.formulas import occurrences as occurrences
 from cersql.formulas import together as together
-from cersql.scope import Scope, display, own_alias
+from cersql.scope import Scope, children, display, own_alias
 from planner import cel
 from planner.keys import always_bound, atoms
 from planner.sql import Sql, quote
@@ -49,13 +49,21 @@ class Translator:
         self.vetoes: list[cel.Formula] = []
         self.across: set[int] = set()  # the negated parts that are compared with what is around them
         self.agreed: list[str] = []
+        self.copies = 1  # how many ways to match these make of a pattern
+        self.eithers: list[Span] = []  # where an OR of conditions on several events together became an OR of formulas
         self.lifted: list[tuple[syntax.Text, str]] = []  # conditions of single events that speak of others, and whose
         self.projects: list[cel.Project] = []  # kept, so that their identities stay theirs
         self.narrowed: dict[int, projection.Limits] = {}
 
     def query(self, pattern: syntax.Pattern, where: Sequence[syntax.Text]) -> cel.Formula:
         """The whole pattern with the conditions of WHERE; from here on PROJECT's columns are what is left of it."""
-        formula = self._full(pattern, self.pattern(pattern, whole=True, edge=True), "a match")
+        try:
+            formula = self._full(pattern, self.pattern(pattern, whole=True, edge=True), "a match")
+        except BindError as error:
+            if error.condition == "UNKNOWN_VARIABLE" and error.span is not None:
+                all_of = _filter_of_all(self.conditions.text, pattern, error)
+                error.hint = f"{all_of} {error.hint}" if all_of else error.hint
+            raise
         for condition, own in self.lifted:
             formula = self.filtered(formula, condition, whole=True, own=own)
         for condition in where:
@@ -97,7 +105,7 @@ class Translator:
             case syntax.Windowed(inner, window):
                 return self._windowed(inner, window)
             case syntax.PartBy(inner, keys):
-                return self._part_by(part, self.pattern(inner, whole, edge), keys)
+                return self._part_by(part, self.pattern(inner, whole, edge), keys, whole)
             case syntax.Project():
                 return self._project(part, edge)
             case syntax.Negation():
@@ -214,18 +222,27 @@ class Translator:
         self._narrow(formula, negated)
         split = self.conditions.split(condition, variables, negated, whole, own, self._holds_many(formula, whole))
         self.on_match += split.on_match
+        alternatives = [part for part in split.clauses if isinstance(part[1], Either)]
         for owner, clause in split.clauses:
-            if whole and isinstance(clause, Agreement) and clause.name is not None:
+            if whole and isinstance(clause, Agreement) and clause.variable is None and clause.name is not None:
                 self.agreed.append(clause.name)
-            if owner is None:
-                formula = self._clause(formula, clause, condition.span)
-            else:
-                self.vetoes[owner] = self._clause(self.vetoes[owner], clause, condition.span)
+            if not isinstance(clause, Either):
+                formula = self._owned(formula, owner, clause, condition.span)
         across: dict[int, list[tuple[cel.Side, ...]]] = {}
         for owner, clause in split.across:
             across.setdefault(owner, []).append(self._sides(clause))
         for owner, clauses in across.items():
             formula = self._compared_across(formula, owner, tuple(clauses), condition.span)
+        # Last: each side has negated parts of its own, with all that is asked of them.
+        for part, clause in alternatives:
+            formula = self._owned(formula, part, clause, condition.span)
+        return formula
+
+    def _owned(self, formula: cel.Formula, owner: int | None, clause: Clause, at: Span) -> cel.Formula:
+        """The formula with a clause that belongs to a negated part, or to itself."""
+        if owner is None:
+            return self._clause(formula, clause, at)
+        self.vetoes[owner] = self._clause(self.vetoes[owner], clause, at)
         return formula
 
     def _holds_many(self, formula: cel.Formula, whole: bool) -> Callable[[frozenset[str]], bool]:
@@ -275,7 +292,13 @@ class Translator:
         return cel.Agree(formula, tuple(term for term in terms if term[0] is None or term[0] in bound), type)
 
     def _clause(self, formula: cel.Formula, clause: Clause, at: Span) -> cel.Formula:
+        if isinstance(clause, Either):
+            return self._either(formula, clause, at)
+        if isinstance(clause, Differ):
+            return self._differing(formula, clause)
         if isinstance(clause, Agreement):
+            if clause.variable is not None:  # what must not happen has nothing to do with it
+                return cel.Agree(formula, ((clause.variable, quote(clause.column.name)),), clause.column.type)
             return self._agreeing(formula, ((None, quote(clause.column.name)),), clause.column.type, at)
         if any(not isinstance(side, Literal) or side.of != EACH for side in clause):
             for side in clause:
@@ -289,9 +312,75 @@ class Translator:
         sides = tuple((side.variable, cel.Predicate(side.sql.text)) for side in literals)
         return cel.Filter(formula, *sides[0]) if len(sides) == 1 else cel.FilterAny(formula, sides)
 
+    def _either(self, formula: cel.Formula, clause: Either, at: Span) -> cel.Formula:
+        """φ FILTER (P OR Q) as (φ FILTER P) OR (φ FILTER Q)."""
+        self.eithers.append(clause.span)
+        self.copies *= len(clause.sides)
+        if self.copies > MAX_CLAUSES:
+            raise BindError(
+                "CONDITION_TOO_LARGE", span=at, found=self.copies, limit=MAX_CLAUSES,
+                hint="Each OR beside a [column] or x[column] is two ways to match; move some of them to HAVING.",
+            )  # fmt: skip
+        made = [formula, *(self._copied(formula, {}) for _ in clause.sides[1:])]
+        for k, side in enumerate(clause.sides):
+            for part in side:
+                made[k] = self._clause(made[k], part, at)
+        return _joined(cel.Or, made)
+
+    def _differing(self, formula: cel.Formula, clause: Differ) -> cel.Formula:
+        """NOT [k]. Of variables that are one event each, and always there, every two are compared."""
+        variables = {own.variable for own in clause.agreements}
+        marks = [mark for mark in sorted(cel.variables(formula)) if not mark.startswith("@")]
+        if None not in variables:
+            marks = sorted(mark for mark in variables if mark is not None)
+        counts, present = occurrences(formula), always_bound(formula)
+        if None in variables and all(counts[mark] == 1 and mark in present for mark in marks) and len(marks) > 1:
+            sides: list[cel.Side] = [
+                cel.Comparison(cel.Term(one, sql), "<>", cel.Term(other, sql), own.column.type)
+                for own in clause.agreements
+                for sql in (quote(own.column.name),)
+                for one, other in combinations(marks, 2)
+            ]
+            # What holds of no event in particular can be asked of any.
+            rest = tuple(
+                replace(side, variable=marks[0]) if isinstance(side, Literal) and side.variable is None else side
+                for side in clause.rest
+            )
+            return cel.Compare(formula, (*sides, *self._sides(rest)))
+        if clause.clause is None:
+            shown = self.conditions.text[clause.span.start : clause.span.end]
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=clause.span, construct=f"NOT {shown} in a FILTER inside the pattern",
+                hint="Move it to WHERE or HAVING.",
+            )  # fmt: skip
+        self.on_match.append(clause.clause)
+        return formula
+
+    def _copied(self, formula: cel.Formula, numbers: dict[int, int]) -> cel.Formula:
+        """The formula with negated parts of its own, which can be filtered apart from those that it was made of.
+
+        `numbers`: the new ones by the old ones.
+        """
+        if not any(self._parts_in(formula)) and not any(_number(node) is not None for node in formulas.walk(formula)):
+            return formula
+        number = _number(formula)
+        if number is not None:
+            self.vetoes.append(self._copied(self.vetoes[number], numbers))
+            numbers[number] = len(self.vetoes) - 1
+            if number in self.across:
+                self.across.add(numbers[number])
+            return cel.Event(None, frozenset({f"{_VETO}{numbers[number]}"}))
+        made = formulas.changed(formula, lambda inner: self._copied(inner, numbers))
+        if isinstance(made, cel.Across):
+            made = replace(made, number=numbers[made.number])
+        if isinstance(made, cel.Project):
+            self.projects.append(made)
+            self.narrowed[id(made)] = self.narrowed[id(formula)]
+        return made
+
     def _sides(self, clause: Clause) -> tuple[cel.Side, ...]:
         """The sides of an OR that compares events."""
-        assert not isinstance(clause, Agreement)
+        assert isinstance(clause, tuple)
         sides: list[cel.Side] = []
         for side in clause:
             if isinstance(side, Related):
@@ -329,8 +418,15 @@ class Translator:
                     f"An OR of conditions on {names} is always true, since no match has events of both: write AND."
                 )
 
-    def _part_by(self, part: syntax.PartBy, formula: cel.Formula, keys: syntax.Text) -> cel.Formula:
-        """φ PART BY (x.a, y.b): the variables that are listed must reach every event."""
+    def _part_by(self, part: syntax.PartBy, formula: cel.Formula, keys: syntax.Text, whole: bool) -> cel.Formula:
+        """φ PART BY (x.a, y.b): the variables that are listed must reach every event. φ PART BY (a, b): [a, b]."""
+        self._narrow(formula, {})
+        agreements = self.conditions.part_by_keys(keys, cel.variables(formula))
+        if agreements is not None:
+            for agreement in agreements:
+                formula = self._clause(formula, agreement, keys.span)
+            self.agreed += [agreement.name for agreement in agreements if whole and agreement.name is not None]
+            return formula
         terms, shown = self.conditions.attributes(keys, cel.variables(formula) | self._negated(formula).keys())
         listed = {variable for variable, _ in terms}
         for marks in atoms(formula):  # what must not happen may be left out, and is then there whatever its values
@@ -435,6 +531,32 @@ def _representatives(
             own.append(cel.Term(variable, sql))
     present = always_bound(formula)
     return next(([term] for term in own if term.variable in present), own)
+
+
+def _filter_of_all(text: str, part: syntax.Pattern, error: BindError) -> str | None:
+    """A hint for `A a ; B b FILTER a.x > 1`, where FILTER binds B b alone and does not know a."""
+    place, name = error.span, str(error.parameters.get("name")).casefold()
+    assert place is not None
+
+    def shown(item: syntax.Pattern) -> str:
+        return " ".join(text[item.span.start : item.span.end].split())
+
+    for k, item in enumerate(part.items if isinstance(part, syntax.Chain) else ()):
+        if isinstance(item, syntax.FilterPart) and item.condition.span.start <= place.start < item.condition.span.end:
+            assert isinstance(part, syntax.Chain)
+            before = part.items[:k]
+            if name in {word.casefold() for other in before for word in _names_in(other)}:
+                whole = (" : " if part.contiguous else " ; ").join(map(shown, (*before, item.inner)))
+                return f"FILTER binds {shown(item.inner)} alone. Write ({whole}) FILTER …, or WHERE."
+    return next((hint for child in children(part) if (hint := _filter_of_all(text, child, error))), None)
+
+
+def _names_in(part: syntax.Pattern) -> Iterator[str]:
+    """The types and variables that a part speaks of."""
+    if isinstance(part, syntax.Alias | syntax.TypeRef) and part.name is not None:
+        yield part.name.value
+    for child in children(part):
+        yield from _names_in(child)
 
 
 def _with_clauses(formula: cel.Formula, number: int, clauses: Clauses) -> cel.Formula | None:

@@ -75,7 +75,9 @@ def parse_window(text: str, body: Sequence[Token], ended: Token | None, end: int
         )
     amount, unit = _amount(reader)
     if reader.token is not None:
-        raise reader.wrong("nothing more after it", hint)
+        raise (
+            _slide(reader) if reader.word == "SLIDE" else reader.wrong("nothing more after it", _column(reader) or hint)
+        )
     return Window(amount, unit, strict, reader.since(0))
 
 
@@ -112,9 +114,29 @@ def _amount(reader: _Reader, expected: str = _WINDOW) -> tuple[Text, str | None]
         start = reader.at - 1
         _units(reader)
         return reader.written(start, "INTERVAL "), "INTERVAL"
-    if reader.token is not None:
+    if reader.token is not None and reader.word not in ("[", "SLIDE"):
         raise _bad_unit(reader, token)
     return Text(token.text, token.span), None
+
+
+def _column(reader: _Reader) -> str | None:
+    """What to write for CORE's `WITHIN 10 [t]`."""
+    if reader.word != "[":
+        return None
+    inside = reader.body[reader.at + 1 : -1]
+    column = reader.text[inside[0].start : inside[-1].end] if inside else "ts"
+    return f"The column that holds the time stands in ORDER BY: write ORDER BY {column} WITHIN …"
+
+
+def _slide(reader: _Reader) -> ParseError:
+    """For the SLIDE of HAMLET and COGRA: their windows begin at multiples of it, and give one row each."""
+    assert reader.token is not None
+    return ParseError(
+        "NOT_SUPPORTED_YET", span=reader.token.span, construct="SLIDE",
+        hint="Each match has its own window here, and is one row: leave SLIDE out. For windows that slide:\n"
+        "  SELECT w, count(*) FROM (SELECT *, window(match_start, '10 minutes', '30 seconds') AS w\n"
+        "                           FROM (PATTERN … WITHIN 10 MINUTES RETURN *)) WHERE match_end < w.end GROUP BY w",
+    )  # fmt: skip
 
 
 def _check_number(reader: _Reader, token: Token) -> None:

@@ -158,8 +158,6 @@ def test_part_by() -> None:
         ("(A a FILTER a.v < ‸b.v) ; B b", "UNKNOWN_VARIABLE", "In scope are: a"),
         ("A a ; B b WHERE ‸a < b", "EVENT_NOT_VALUE", "a.ts"),
         ("A a ; B b WHERE [‸zip]", "UNKNOWN_COLUMN", "zip is not a column of the sources"),
-        ("A a ; B b WHERE a.v > 1 OR ‸[k]", "NOT_SUPPORTED_YET", "[attribute] under OR or NOT"),
-        ("A a ; B b WHERE NOT ‸[k]", "NOT_SUPPORTED_YET", "Join it to the rest with AND."),
         ("A a ; B b WHERE [‸a.k]", "NOT_SUPPORTED_YET", "[driver, rider]"),
         ("A a ; B b WHERE [k ‸OR v]", "NOT_SUPPORTED_YET", "[driver, rider]"),
         ("A+ a WHERE INCREASING(a.v) OR a.v > ‸a[i+1].v", "NOT_SUPPORTED_YET", "one condition with INCREASING"),

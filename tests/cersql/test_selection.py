@@ -18,7 +18,7 @@ def query(clauses: str, pattern: str = "A a ; B b") -> Query:
 @pytest.mark.parametrize(
     ("written", "strategy"),
     [
-        ("ALL", "ALL"), ("skip till  any match", "ALL"), ("SKIP_TILL_ANY_MATCH", "ALL"), ("any", "ALL"),
+        ("ALL", "ALL"), ("skip till  any match", "ALL"), ("SKIP_TILL_ANY_MATCH", "ALL"), ("skip-till-any-match", "ALL"),
         ("SKIP TILL NEXT MATCH", "NEXT_MATCH"), ("skip_till_next_match", "NEXT_MATCH"),
         ("STRICT CONTIGUITY", "STRICT"), ("strict", "STRICT"), ("contiguous", "STRICT"),
         ("NXT", "NXT"), ("next", "NXT"), ("LAST", "LAST"), ("Max", "MAX"),

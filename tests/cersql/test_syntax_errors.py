@@ -195,7 +195,7 @@ OTHERS = [
     ("PATTERN A RETURN * LIMIT 5 ‸10", "UNEXPECTED_TOKEN", "Found 10"),
     ("PATTERN A ORDER BY ts ‸tss RETURN *", "UNEXPECTED_TOKEN", "takes columns and expressions"),
     ("PATTERN A PARTITION BY (a‸, b) RETURN *", "UNEXPECTED_TOKEN", "a, b without parentheses"),
-    ("PATTERN A PARTITION BY ‸[a] RETURN *", "UNEXPECTED_TOKEN", "takes columns and expressions"),
+    ("PATTERN A PARTITION BY ‸[a] RETURN *", "UNEXPECTED_TOKEN", "Without brackets: PARTITION BY a"),
     ("PATTERN A ORDER BY ts, ‸1 RETURN *", "UNEXPECTED_TOKEN", "takes columns and expressions"),
     ("PATTERN A PARTITION BY hour(ts) AS ‸1 RETURN *", "UNEXPECTED_TOKEN", "a name after AS"),
     ("PATTERN A PARTITION BY hour(ts) AS h ‸i RETURN *", "UNEXPECTED_TOKEN", "a comma"),

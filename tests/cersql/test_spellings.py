@@ -1,0 +1,361 @@
+"""Spellings of the papers, read as what they mean; and what other languages write, with what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+from queries import bound, check_error, check_place, filters
+
+import cersql
+from cersql.parse import parse
+from cersql.skip_points import shapes_of
+from cersql.statements import is_ours
+from planner import cel
+from planner.physical import plan
+from planner.query import Query
+
+END = " ORDER BY ts RETURN *"
+
+# ---------------------------------------------------------------- two spellings, one meaning
+
+
+def query(text: str) -> Query:
+    return bound(f"FROM t {text}{END}")
+
+
+@pytest.mark.parametrize(
+    ("printed", "plain"),
+    [
+        ("A IN x ; (B+) IN y", "A AS x ; (B+) AS y"),
+        ("A+ IN x : B", "A+ AS x : B"),
+        ("[A ; B]", "(A ; B)"),
+        ("[[A ; B] OR C] AS x", "((A ; B) OR C) AS x"),
+        ("A → B", "A -> B"),
+        ("A ∨ B", "A OR B"),
+        ("A ∧ A", "A AND A"),
+        ("SEQ(A, ¬B, C)", "SEQ(A, !B, C)"),
+        ("A⊕ x ; (B ; C) ⊕", "A:+ x ; (B ; C):+"),
+        ("(A a ; B b) PART-BY (a.k, b.k)", "(A a ; B b) PART BY (a.k, b.k)"),
+        ("(A a ; B b) PART BY [a.k, b.k]", "(A a ; B b) PART BY (a.k, b.k)"),
+        ("(A ; B) PART BY [k]", "(A ; B) WHERE [k]"),
+        ("(A ; B) PART-BY (k, v)", "(A ; B) WHERE [k, v]"),
+        ("(A ; B)[k]", "(A ; B) WHERE [k]"),
+        ("A+ x[k, v]", "A+ x WHERE [k, v]"),
+        ("A k ; B[k]", "A k ; (B FILTER [k])"),
+        ("((A ; B)[k]) AS x ; C", "((A ; B) PART BY (k)) AS x ; C"),
+        ("A FILTER A.v > 1 IN x ; B", "(A FILTER A.v > 1) AS x ; B"),
+        ("A FILTER A.v IN (1, 2) IN x ; B", "(A FILTER A.v IN (1, 2)) AS x ; B"),
+        ("A+ x ; B PARTITION-BY k", "A+ x ; B PARTITION BY k"),
+        ("A+ x WHERE x[increasing(v)]", "A+ x WHERE INCREASING(x.v)"),
+        ("A+ x WHERE x[decreasing(v) AND k = 1]", "A+ x WHERE DECREASING(x.v) AND x[k = 1]"),
+        ("A+ x WHERE x[k, increasing(v)]", "A+ x WHERE INCREASING(x.v) AND x[k]"),
+        ("A+ x WHERE x[k AND v > 1]", "A+ x WHERE x[k] AND x[v > 1]"),
+        ("A+ x WHERE x.v < NEXT(A).v", "A+ x WHERE x.v < NEXT(x).v"),
+        ("A+ x WHERE A.v < NEXT(x).v", "A+ x WHERE x.v < NEXT(x).v"),
+        ("A a ; B b WHERE a.v ≤ 1 ∧ b.v≥1∨a.k≠b.k", "A a ; B b WHERE a.v <= 1 AND b.v >= 1 OR a.k <> b.k"),
+        ("A a ; B b WHERE ¬(a.v = 1)", "A a ; B b WHERE NOT (a.v = 1)"),
+        ("A a ; B b WHERE [a.v = 1 OR b.v = 1] AND [k]", "A a ; B b WHERE (a.v = 1 OR b.v = 1) AND [k]"),
+        ("A a ; B b WHERE [a[v = 1] ∧ b[v = 1]]", "A a ; B b WHERE a[v = 1] AND b[v = 1]"),
+        ("A+ x WHERE [k] ∨ ([v] ∧ x.w > 1)", "A+ x WHERE ([k] OR [v]) AND ([k] OR x.w > 1)"),
+        ("A ; B SEMANTICS skip-till-next-match", "A ; B SEMANTICS SKIP TILL NEXT MATCH"),
+    ],
+)
+def test_the_same_formula(printed: str, plain: str) -> None:
+    one, other = query(f"PATTERN {printed}"), query(f"PATTERN {plain}")
+    assert shown(one.formula) == shown(other.formula)
+    assert (one.strategy, one.partition_by, len(one.on_match)) == (
+        other.strategy, other.partition_by, len(other.on_match),
+    )  # fmt: skip
+
+
+def shown(formula: cel.Formula) -> object:
+    """A formula whose conditions are written alike; filters stand in the order of their text."""
+    around = []
+    while isinstance(formula, cel.Filter | cel.Compare | cel.Agree):
+        around.append(repr(formula).replace(repr(formula.inner), "").replace("(`", "`").replace(")'", "'"))
+        formula = formula.inner
+    return sorted(around), formula
+
+
+def test_a_variable_may_be_called_in() -> None:
+    assert [v.name for v in query("PATTERN A in ; B+ IN x").variables if not v.mark.startswith("@")] == ["in", "x"]
+
+
+def test_columns_in_brackets_may_be_called_like_variables() -> None:
+    assert shown(query("PATTERN A k ; B WHERE [k]").formula) == shown(query("PATTERN (A k ; B) PART BY (k)").formula)
+
+
+def test_a_part_asks_its_own_sources_for_the_column() -> None:
+    text = "FROM orders AS O, ticks AS T PATTERN {} ORDER BY {} RETURN *"
+    schemas = {"orders": {"at": "bigint", "id": "int"}, "ticks": {"at": "bigint", "x": "int"}}
+    for pattern in ("((O a ; O b)[id]) ; T", "((O a ; O b) FILTER [id]) ; T", "O+ a ; T t WHERE a[id]"):
+        assert bound(text.format(pattern, "at"), schemas)
+    marked = text.format("((O a ; T t)[‸id]) ; O", "at")
+    check_error(marked, "UNKNOWN_COLUMN", "not a column of t", "asks of every event", schemas=schemas)
+
+
+def test_return_knows_what_a_part_by_around_the_pattern_agrees_on() -> None:
+    assert bound("FROM t PATTERN (A ; B) PART BY (k) ORDER BY ts RETURN k").outputs[0].name == "k"
+    check_error("FROM t PATTERN ((A ; B) PART BY (k)) ; C ORDER BY ts RETURN ‸k", "UNQUALIFIED_COLUMN")
+
+
+# ---------------------------------------------------------------- what is said of several events together
+
+
+def test_or_is_an_or_of_formulas() -> None:
+    formula = query("PATTERN A+ x ; B b WHERE [k] OR x[v] OR b.v > 5").formula
+    assert isinstance(formula, cel.Or)
+    terms = [node.terms for node in walk(formula) if isinstance(node, cel.Agree)]
+    assert terms == [((None, "`k`"),), (("x", "`v`"),)]
+
+
+def test_what_stands_alone_is_not_asked_twice() -> None:
+    formula = query("PATTERN A+ x ; B b WHERE [k] AND ([k] OR [v]) AND ([v] OR b.v > 5)").formula
+    assert len([node for node in walk(formula) if isinstance(node, cel.Or)]) == 1
+    many = " AND ".join(f"([k] OR b.v > {n})" for n in range(8))
+    ors = [node for node in walk(query(f"PATTERN A+ x ; B b WHERE {many}").formula) if isinstance(node, cel.Or)]
+    assert len(ors) == 1
+
+
+def test_many_alternatives_have_a_limit() -> None:
+    ors = " AND ".join(f"([k] OR x.v > {n} OR [v])" for n in range(3))
+    assert query(f"PATTERN A+ x ; B WHERE {ors}")
+    ors = " AND ".join(f"(x{n}[k] OR x{n}[v])" for n in range(9))
+    pattern = " ; ".join(f"A x{n}" for n in range(9))
+    check_error(f"FROM t PATTERN {pattern} WHERE ‸{ors}{END}", "CONDITION_TOO_LARGE", "the limit is 256", "HAVING")
+
+
+def test_not_all_agree() -> None:
+    pairs = query("PATTERN A a ; B b ; C c WHERE NOT [k] OR a.v > 5").formula
+    assert isinstance(pairs, cel.Compare)
+    assert [str(side) for side in pairs.sides] == [
+        "a: `k` <> b: `k`",
+        "a: `k` <> c: `k`",
+        "b: `k` <> c: `k`",
+        "a: `v` > 5",
+    ]
+    for of_match in ("A+ a ; B b WHERE NOT [k]", "A a? ; B b WHERE NOT [k]", "A+ a WHERE NOT a[k]"):
+        assert len(query(f"PATTERN {of_match}").on_match) == 1
+    assert query("PATTERN A a ; B b WHERE NOT [k] OR 1 = 0 AFTER MATCH SKIP PAST LAST ROW").on_match == ()
+
+
+def test_each_side_has_negated_parts_of_its_own() -> None:
+    formula = query("PATTERN SEQ(A a, !B b, C c) WHERE b.v > 5 AND ([k] OR [v])").formula
+    numbers = [node.number for node in walk(formula) if isinstance(node, cel.Across)]
+    assert len(numbers) == len(set(numbers)) == 2
+    inside = [node.inner for node in walk(formula) if isinstance(node, cel.Candidate)]
+    assert [node.terms for node in inside if isinstance(node, cel.Agree)] == [((None, "`k`"),), ((None, "`v`"),)]
+    assert [filters(node.inner) for node in inside if isinstance(node, cel.Agree)] == ["b | b: v > 5"] * 2
+    marked = "FROM t PATTERN SEQ(A a, !B b, C c) FILTER ([k] OR [v]) WHERE ‸b.v > 5" + END
+    check_error(marked, "TWO_NEGATED_PARTS")
+
+
+def walk(formula: cel.Formula) -> list[cel.Formula]:
+    return [formula, *(node for child in cel.children(formula) for node in walk(child))]
+
+
+def test_a_boolean_column_of_a_variable_is_a_condition() -> None:
+    schemas = {"t": {"ts": "timestamp", "type": "string", "ok": "boolean"}}
+    flag = bound("FROM t PATTERN A a ; B b WHERE a[ok]" + END, schemas)
+    assert filters(flag.formula) == "(a ; b) | a: (ok)"
+    assert [text for text in flag.warnings if "a[ok = TRUE]" in text and "MIN(a.ok)" in text]
+    assert not bound("FROM t PATTERN A a ; B b WHERE a[ok = TRUE]" + END, schemas).warnings
+    assert isinstance(bound("FROM t PATTERN A a ; B b WHERE [ok]" + END, schemas).formula, cel.Agree)
+
+
+@pytest.mark.parametrize(
+    ("marked", "condition", "fragment"),
+    [
+        ("A a ; B b WHERE ‸[k] OR [v] SEMANTICS SKIP TILL NEXT MATCH", "NOT_SUPPORTED_YET", "HAVING"),
+        ("(A+ a ; B b FILTER NOT ‸[k]) ; C", "NOT_SUPPORTED_YET", "Move it to WHERE"),
+        ("((A a ; B b) FILTER [k] OR ‸SUM(a.v) > 1) ; C", "NOT_SUPPORTED_YET", "this OR"),
+        ("A+ a ; B b WHERE NOT ‸a[increasing(v)]", "NOT_SUPPORTED_YET", "every two neighbours"),
+        ("A+ a ; B b WHERE a[increasing(v)] OR ‸SUM(a.v) > 1", "NOT_SUPPORTED_YET", "this OR"),
+        ("SEQ(A a, !B b, C c) WHERE ‸[k] OR b.v > 1", "NOT_SUPPORTED_YET", "beside what must not happen"),
+        ("SEQ(A a, !B b, C c) WHERE NOT ‸b[k]", "NOT_SUPPORTED_YET", "beside what must not happen"),
+        ("A msft ; B b WHERE ‸mstf[k = 1] AND b[v > 1]", "UNKNOWN_VARIABLE", "Did you mean msft?"),
+        ("A a ; B b WHERE ‸c[k]", "UNKNOWN_VARIABLE", "In scope are"),
+        ("A a ; B b WHERE a[‸foo]", "UNKNOWN_COLUMN", "It has"),
+        ("A a ; B b WHERE [‸foo] OR [k]", "UNKNOWN_COLUMN", "It has"),
+        ("(A a ; B b) PART BY (‸foo)", "UNKNOWN_COLUMN", "It has"),
+        ("(A a ; B b)[‸foo]", "UNKNOWN_COLUMN", "It has"),
+        ("(A a ; B b) PART BY (a.k, ‸k)", "NOT_SUPPORTED_YET", "PART BY (x.a, y.b)"),
+        ("A a ; B b WHERE a[increasing(‸SUM(v))]", "NOT_SUPPORTED_YET", "inside INCREASING"),
+    ],
+)
+def test_errors_of_conditions(marked: str, condition: str, fragment: str) -> None:
+    check_error(f"FROM t PATTERN {marked}{END}", condition, fragment)
+
+
+def test_having_asks_the_whole_match() -> None:
+    having = bound("FROM t PATTERN A+ x ; B b ORDER BY ts HAVING NOT [k] AND x[v] RETURN *").having[0].text
+    assert having.count("array_min(__g) < array_max(__g)") == 2
+    marked = "FROM t PATTERN A+ x ORDER BY ts HAVING ‸x[increasing(v)] RETURN *"
+    check_error(marked, "NOT_SUPPORTED_YET", "It can stand in WHERE")
+
+
+# ---------------------------------------------------------------- PROJECT( : p)
+
+
+def test_project_that_keeps_nothing() -> None:
+    found = query("PATTERN PROJECT( : A+ a ; B)")
+    assert isinstance(found.formula, cel.Project)
+    assert (found.formula.keep, found.marks, found.variables) == (frozenset(), (), ())
+    assert [output.name for output in found.outputs] == ["match_start", "match_end"]
+    assert plan(found)
+    check_error("FROM t PATTERN PROJECT( : A a) WHERE ‸a.v > 1" + END, "UNKNOWN_VARIABLE", "PROJECT drops a")
+    check_error("FROM t PATTERN PROJECT( : A a ; B) ORDER BY ts RETURN ‸SUM(1)", "NOT_SUPPORTED_YET", "SUM(x.a)")
+
+
+def test_a_window_around_a_projection_is_over_all_its_events() -> None:
+    assert not query("PATTERN PROJECT( : A ; B) WITHIN 5 MINUTES").warnings
+    assert not query("PATTERN (PROJECT(B : A ; B) WITHIN 5 MINUTES) ; C").warnings
+    assert query("PATTERN PROJECT( : A) WITHIN 5 MINUTES").warnings
+
+
+# ---------------------------------------------------------------- what others write
+
+HINTS = [
+    ("FROM t PATTERN A a ; B b FILTER ‸a[v > 1] AND b[v > 1]", "UNKNOWN_VARIABLE", "Write (A a ; B b) FILTER"),
+    ("FROM t PATTERN A : B b FILTER ‸A.v > 1", "UNKNOWN_VARIABLE", "FILTER binds B b alone. Write (A : B b) FILTER"),
+    ("FROM t PATTERN SEQ(A a, B b FILTER b.v > ‸a.v, C)", "UNKNOWN_VARIABLE", "Write (A a ; B b) FILTER"),
+    ("FROM t PATTERN A a ; B b FILTER ‸c.v > 1", "UNKNOWN_VARIABLE", "In scope are"),
+    ("FROM t PATTERN A a WHERE a[v IN ‸RANGE (1, 2 + 1)]", "UNEXPECTED_TOKEN", "Write BETWEEN 1 AND 2 + 1."),
+    ("FROM t PATTERN A a WHERE a.v IN ‸RANGE(1, 2)", "UNEXPECTED_TOKEN", "Write BETWEEN 1 AND 2."),
+    ("FROM t PATTERN A a WHERE a.v NOT IN ‸{1, 2}", "UNEXPECTED_TOKEN", "Write IN (1, 2)."),
+    ("FROM t PATTERN A a WHERE a.v IN ‸{1..5}", "UNEXPECTED_TOKEN", "BETWEEN 1 AND 5"),
+    ("FROM t PATTERN A a WHERE a.v > 1 ‸&& a.k = 1", "UNEXPECTED_TOKEN", "Write AND."),
+    ("FROM t PATTERN A a ; B b PARTITION BY ‸[k]", "UNEXPECTED_TOKEN", "PARTITION BY k."),
+    ("FROM t PATTERN A a ; B b WITHIN 10 ‸[ts]", "BAD_WINDOW", "write ORDER BY ts WITHIN"),
+    ("FROM t PATTERN A a ; B b WITHIN 10 MINUTES ‸[ts]", "BAD_WINDOW", "write ORDER BY ts WITHIN"),
+    ("FROM t PATTERN A a ; B b WITHIN 10 ‸SLIDE 30", "NOT_SUPPORTED_YET", "leave SLIDE out"),
+    ("FROM t PATTERN A a ; B b WITHIN 10 MINUTES ‸SLIDE 30 SECONDS", "NOT_SUPPORTED_YET", "window(match_start"),
+    ("FROM t PATTERN A a GROUP-BY ‸k", "NOT_SUPPORTED_YET", "GROUP BY over matches"),
+    ("FROM t PATTERN A+ a ‸GROUPBY k", "UNKNOWN_CLAUSE", "Write GROUP BY."),
+    ("FROM t PATTERN A ‸> B", "FOREIGN_SYNTAX", "Write A -> B"),
+    ("FROM t PATTERN SEQ(A, ‸~B, C)", "FOREIGN_SYNTAX", "!A"),
+    ("FROM t PATTERN A ; B SEMANTICS ‸ANY", "UNKNOWN_STRATEGY", "SKIP TILL ANY MATCH"),
+    ("FROM t PATTERN A ; B SEMANTICS ‸any", "UNKNOWN_STRATEGY", "NXT (the earliest events)"),
+    ("FROM t PATTERN A : ‸NEXT(B)", "UNKNOWN_OPERATOR", "SEQ(…, !B, B)"),
+    ("FROM t PATTERN ‸NEXT(A ; B)", "UNKNOWN_OPERATOR", "NXT(…)"),
+    ("FROM t PATTERN ‸every (A a -> B b)", "FOREIGN_SYNTAX", "every match is given"),
+    ("FROM t PATTERN A -> ‸every b=B", "FOREIGN_SYNTAX", "every match is given"),
+    ("FROM t PATTERN ‸[every a=A -> b=B]", "FOREIGN_SYNTAX", "SELECT … FROM PATTERN"),
+    ("FROM t PATTERN A ; B ‸ALL ROWS PER MATCH", "UNKNOWN_CLAUSE", "SELECT inline(m)"),
+    ("FROM t PATTERN ‸AND(A a, B b)", "UNEXPECTED_TOKEN", "ALL(A a, B b)"),
+    ("FROM t PATTERN ‸OR(A a, B b)", "UNEXPECTED_TOKEN", "ANY(A a, B b)"),
+    ("FROM t PATTERN SEQ‸[A a, B b]", "UNEXPECTED_TOKEN", "Write SEQ(…)."),
+    ("FROM t PATTERN [A‸, B]", "UNEXPECTED_TOKEN", "expected ']'"),
+    ("FROM t PATTERN A a‸[v > 1] ; B", "FOREIGN_SYNTAX", "a FILTER condition"),
+    ("FROM t PATTERN (A ; B)‸[v > 1]", "FOREIGN_SYNTAX", "(p) FILTER condition"),
+    ("FROM t PATTERN A‸[]", "FOREIGN_SYNTAX", "A FILTER condition"),
+    ("FROM t PATTERN AGG( ‸; A)", "UNEXPECTED_TOKEN", "y : name = aggregate"),
+    ("FROM t PATTERN A PART-BY ‸k", "UNEXPECTED_TOKEN", "PART BY (a)"),
+    ("FROM t PATTERN A a WHERE a.name = ‸“x”", "UNEXPECTED_TOKEN", "as a keyboard does"),
+    ("FROM t PATTERN SEQ(A+ a, B b) WHERE ‸skip_till_next_match(a, b) { [k] }", "FOREIGN_SYNTAX", "SEMANTICS"),
+    ("‸EVENT SEQ(A a, B b) WHERE [k]", "UNKNOWN_CLAUSE", "Write PATTERN."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("marked", "condition", "fragment"), HINTS)
+def test_hints(marked: str, condition: str, fragment: str) -> None:
+    error = check_error(marked + END, condition)
+    assert fragment in str(error)
+
+
+@pytest.mark.parametrize(
+    ("marked", "fragment"),
+    [("‸CLASSIFIER()", "a column of RETURN *"), ("‸match_number()", "row_number()"), ("‸MATCH_ROWTIME()", "match_end"),
+     ("A.v, ‸A[v]", "A.x")],
+)  # fmt: skip
+def test_hints_of_return(marked: str, fragment: str) -> None:
+    check_error(f"FROM t PATTERN A ; B ORDER BY ts RETURN {marked}", "NOT_SUPPORTED_YET", fragment)
+
+
+def test_a_type_may_be_called_every() -> None:
+    assert parse("PATTERN every ; B RETURN *")
+    assert parse("PATTERN every AS x -> every+ RETURN *")
+
+
+CORE = [
+    (
+        "SELECT * FROM S WHERE (SELL AS m; SELL AS i) FILTER m[k=1] PARTITION BY [name] WITHIN 10 [t] CONSUME BY ANY",
+        "FROM S PATTERN (SELL AS m; SELL AS i) FILTER m[k=1] PARTITION BY name ORDER BY t WITHIN 10 CONSUME BY ANY "
+        "RETURN *",
+    ),
+    (
+        "SELECT MAX a, b FROM S, T WHERE A AS a ; B AS b WITHIN 3 EVENTS LIMIT 10",
+        "FROM S, T PATTERN A AS a ; B AS b ORDER BY ts WITHIN 3 EVENTS SEMANTICS MAX RETURN a, b LIMIT 10",
+    ),
+    (
+        "SELECT NEXT b FROM S WHERE S>A ; S>B AS b FILTER b[v > 2];",
+        "FROM S PATTERN (A ; B AS b) FILTER b[v > 2] ORDER BY ts SEMANTICS NXT RETURN b",
+    ),
+    ("SELECT ANY * FROM S WHERE A+", "FROM S PATTERN A+ ORDER BY ts SEMANTICS NXT RETURN *"),
+    ("SELECT NONE FROM S WHERE A:+ : B", "FROM S PATTERN A:+ : B ORDER BY ts RETURN match_start, match_end"),
+    ("SELECT * FROM S WHERE A", "FROM S PATTERN A ORDER BY ts RETURN *"),
+]
+
+
+@pytest.mark.parametrize(("theirs", "ours"), CORE)
+def test_a_query_of_cores_is_shown_in_our_clauses(theirs: str, ours: str) -> None:
+    with pytest.raises(cersql.CersqlError) as raised:
+        parse(theirs)
+    check_place(raised.value, theirs, 0, "UNKNOWN_CLAUSE", "In cersql's clauses")
+    assert raised.value.hint is not None
+    assert raised.value.hint.splitlines()[-1].strip() == ours
+    parse(ours)
+
+
+def test_other_sql_is_none_of_cores() -> None:
+    for text in ("SELECT * FROM S WHERE x > 3", "SELECT a FROM S PATTERN A a"):
+        with pytest.raises(cersql.CersqlError, match="SELECT … FROM \\(PATTERN"):
+            parse(text)
+
+
+# ---------------------------------------------------------------- skip points
+
+
+@pytest.mark.parametrize(
+    ("pattern", "skip", "fragments"),
+    [
+        ("A a ; B b", "TO FIRST b", []),
+        ("A a ; B b", "TO LAST b", []),
+        ("A a ; B b", "TO FIRST a", ["every match begins with that event"]),
+        ("A a ; B b", "TO a", ["every match begins with that event"]),
+        ("A a ; B* b ; C c", "TO FIRST b", ["after a match without b"]),
+        ("A a ; B{0,2} b ; C c", "TO LAST b", ["after a match without b"]),
+        ("A+ a ; B b", "TO LAST a", ["after a match that begins with that event"]),
+        ("A{2,} a ; B b", "TO LAST a", []),
+        ("A{2} a ; B b", "TO LAST a", []),
+        ("A? a ; B b", "TO LAST b", ["after a match that begins with that event"]),
+        ("(A a OR B b) ; C c", "TO LAST b", ["begins with that event", "after a match without b"]),
+        ("A a ALL B b", "TO LAST b", ["after a match that begins with that event"]),
+        ("(A a ; B b) AS m", "TO FIRST m", ["every match begins with that event"]),
+        ("(A a ; B b) AS m", "TO LAST m", []),
+        ("SEQ(A a, !B b, C c)", "TO LAST c", []),
+        ("PROJECT(b : A a ; B b)", "TO LAST b", []),
+        ("(A a ; B b) FILTER b.v > 1", "TO FIRST b", []),
+        ("A a ; B b", "PAST LAST ROW", []),
+    ],
+)
+def test_skip_points_that_stay_where_they_are(pattern: str, skip: str, fragments: list[str]) -> None:
+    found = [
+        text for text in query(f"PATTERN {pattern} AFTER MATCH SKIP {skip}").warnings if "AFTER MATCH SKIP" in text
+    ]
+    assert len(found) == len(fragments)
+    for text, fragment in zip(found, fragments, strict=True):
+        assert fragment in text
+        assert "PAST LAST ROW" in text
+
+
+def test_shapes_of_a_part_that_keeps_nothing() -> None:
+    formula = cel.Project(
+        cel.Sequence(cel.Event("A", frozenset({"a"})), cel.Event("B", frozenset({"b"}))), frozenset({"b"})
+    )
+    assert shapes_of(formula, "a") == {(False, False, True)}
+    assert shapes_of(cel.Repeat(formula, 0, 2), "b") == {None, (False, True, True)}
+
+
+def test_signs_at_the_ends_of_a_pattern() -> None:
+    assert is_ours("FROM t PATTERN ¬B ; A WITHIN 5 MINUTES ORDER BY ts RETURN *")
+    check_error("FROM t PATTERN A⊕ ‸RETRUN *", "MISSPELT_CLAUSE", "RETURN")
