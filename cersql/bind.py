@@ -71,8 +71,6 @@ class _Binder:
         self._bind_unused_definitions()
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
-        if not _can_choose_later(chosen):
-            _refuse_on_match(translator.on_match)
         if chosen.strategy == "NEXT_MATCH":
             _refuse_undecided(translator.on_match)
             _refuse_either(translator.eithers)
@@ -217,11 +215,6 @@ class _Binder:
         return tuple(c.name for c in self.stream.every if c.name in names)
 
 
-def _can_choose_later(chosen: selection.Selection) -> bool:
-    """Can the strategy act on matches that are listed? Not where they take events from each other's runs."""
-    return chosen.consume == "NONE" and chosen.skip is None and not chosen.timeouts
-
-
 def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
     """A run must take what it can, which the workers decide; aggregates, FIRST and LAST are decided at the end."""
     for clause in conditions:
@@ -239,17 +232,5 @@ def _refuse_either(places: Iterable[Span]) -> None:
     for span in places:
         raise BindError(
             "NOT_SUPPORTED_YET", span=span, construct="[attribute] under OR beside SKIP TILL NEXT MATCH",
-            hint="Write it in HAVING, where it acts on the matches that are found, or SEMANTICS NXT.",
+            hint="A run decides event by event there: of single events compare the values, a.v = b.v OR a.w = b.w.",
         )  # fmt: skip
-
-
-def _refuse_on_match(conditions: Iterable[OrOf]) -> None:
-    """WHERE acts before matches compete; what only the whole match can answer is computed after them."""
-    for clause in conditions:
-        for part, _ in clause:
-            raise BindError(
-                "NOT_SUPPORTED_YET", span=part.span,
-                construct="In WHERE a condition on the whole match beside CONSUME BY, AFTER MATCH SKIP or TIMEOUTS",
-                hint="Write it as conditions on single events and comparisons of two. (HAVING would ask something "
-                "else: it acts on the matches that are left, when others have been consumed or skipped.)",
-            )  # fmt: skip

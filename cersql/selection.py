@@ -23,6 +23,7 @@ _NAMES = {
     "LAST": ("LAST",),
     "MAX": ("MAX",),
 }
+BESIDE_SKIP = ("ALL", "NXT", "LAST", "NEXT_MATCH")
 STRATEGIES = {name: strategy for strategy, names in _NAMES.items() for name in names}
 _ANY = (
     "Elsewhere it means one match, of those that end together: write NXT (the earliest events) or LAST (the latest). "
@@ -55,7 +56,7 @@ def bind(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> S
     strategy, consume = _strategy(query.semantics), _consumer(query.consume)
     skip = _skip(query, conditions, formula) if query.skip is not None else None
     if skip is not None:
-        _check_alone(query, strategy, consume)
+        _check_beside(query, strategy, consume)
     if strategy == "NEXT_MATCH":
         _check_pattern(query.pattern)
     if consume != "NONE" and any(isinstance(node, cel.NotAfter) for node in formulas.walk(formula)):
@@ -144,15 +145,20 @@ def _wrong(token: Token | None, span: Span, expected: str, hint: str | None = No
     )  # fmt: skip
 
 
-def _check_alone(query: syntax.Query, strategy: str, consume: str) -> None:
-    """AFTER MATCH SKIP takes one match at a time, by a rule of its own."""
-    for kind, value, default in (("SEMANTICS", strategy, "ALL"), ("CONSUME BY", consume, "NONE")):
+def _check_beside(query: syntax.Query, strategy: str, consume: str) -> None:
+    """AFTER MATCH SKIP takes one match at a time, by a rule of its own or by a strategy that says which."""
+    beside = f"Beside AFTER MATCH SKIP can stand {', '.join(_NAMES[name][0] for name in BESIDE_SKIP[1:])}, or none."
+    chooses = "AFTER MATCH SKIP chooses the matches itself: write one of the two."
+    for kind, value, allowed, hint in (
+        ("SEMANTICS", strategy, BESIDE_SKIP, beside), ("CONSUME BY", consume, ("NONE",), chooses),
+    ):  # fmt: skip
         keys = [query.clause(kind), query.clause("AFTER MATCH")]
-        if value == default:
+        if value in allowed:
             continue
         later = max((key for key in keys if key is not None), key=lambda key: key.start)
-        one, other = (kind, "AFTER MATCH SKIP") if later == keys[0] else ("AFTER MATCH SKIP", kind)
-        raise _exclude(later, one, other, "AFTER MATCH SKIP chooses the matches itself: write one of the two.")
+        shown = f"SEMANTICS {_NAMES[value][0]}" if kind == "SEMANTICS" else kind
+        one, other = (shown, "AFTER MATCH SKIP") if later == keys[0] else ("AFTER MATCH SKIP", shown)
+        raise _exclude(later, one, other, hint)
 
 
 def _exclude(span: Span, one: str, other: str, hint: str) -> BindError:

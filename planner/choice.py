@@ -27,22 +27,25 @@ MAX_NESTED = 8  # strategies
 
 @dataclass(frozen=True)
 class Choice:
-    """What a composed program is made from. `window`: what the engine itself cuts by. `first`: one run for each start.
+    """What a composed program is made from. `window`: what the engine itself cuts by. `first`: one run for each start
+    and end, the greatest by that rule.
 
     `clause`: the strategy of the query (ALL: none). `late`: a strategy (ALL: none) that chooses at the end of the
     partition. `ends_late`: some matches become known only after their last event. `greedy`: SKIP TILL NEXT MATCH, which
-    finds matches in another way and leaves nothing to choose.
+    finds matches in another way and leaves nothing to choose. `by`: the strategy by which AFTER MATCH SKIP takes
+    matches as they complete (ALL: it waits for the greatest end).
     """
 
     formula: cel.Formula
     window: Window | None
-    first: bool = False
+    first: str | None = None
     clause: str = "ALL"
     late: str = "ALL"
     ends_late: bool = False
     consume: str = "NONE"
     skip: Skip | None = None
     greedy: bool = False
+    by: str = "ALL"
 
     @property
     def rule(self) -> str:
@@ -56,7 +59,8 @@ class Choice:
     @property
     def timed(self) -> bool:
         """Does it need runtime.timed?"""
-        return self.first or self.consume != "NONE" or contains(self.formula, REGISTERS) or self.late != "ALL"
+        chooses = self.first is not None or self.consume != "NONE" or self.late != "ALL"
+        return chooses or contains(self.formula, REGISTERS)
 
 
 def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
@@ -74,14 +78,33 @@ def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: 
         if contains(formula, (cel.All,)):
             raise TypeError(f"not a formula for skip till next match: {formula!r}")
         held = None if ends_late else window
-        return Choice(gathered(formula), held, ends_late=ends_late, consume=consume, greedy=True)
+        by = skip_by(strategy) if skip is not None else "ALL"
+        if consumes_all(skip) and not ends_late:
+            consume = "PARTITION"
+        return Choice(gathered(formula), held, ends_late=ends_late, consume=consume, skip=skip, greedy=True, by=by)
+    if ends_late and skip is not None:
+        return Choice(formula, None, ends_late=True, skip=skip, by=strategy)
     if ends_late:  # NotAfter holds the window itself
-        return Choice(formula, None, late=strategy, ends_late=True, consume=consume, skip=skip)
+        return Choice(formula, None, late=strategy, ends_late=True, consume=consume)
+    if skip is not None and strategy != "ALL" and consumes_all(skip):
+        return Choice(_within(formula, window), None, clause=strategy, consume="PARTITION", skip=skip, by=strategy)
     if skip is not None:
-        return Choice(_within(formula, window), None, first=True, skip=skip)
+        first = "NXT" if strategy == "ALL" else strategy
+        return Choice(_within(formula, window), None, first=first, skip=skip, by=strategy)
     if strategy != "ALL":
         return Choice(_within(formula, window), None, clause=strategy, consume=consume)
     return Choice(formula, window, consume=consume)
+
+
+def skip_by(strategy: str) -> str:
+    """By what AFTER MATCH SKIP takes matches beside a strategy. Skip till next match says how runs go on, and leaves
+    the earliest of those that end together."""
+    return "NXT" if strategy == "NEXT_MATCH" else strategy
+
+
+def consumes_all(skip: Skip | None) -> bool:
+    """Does a match that is taken as it completes drop all starts up to its end, as CONSUME BY PARTITION does?"""
+    return skip is not None and skip.to == "PAST LAST ROW"
 
 
 def absence_outside(formula: cel.Formula) -> cel.Formula:

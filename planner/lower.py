@@ -86,12 +86,15 @@ def lower_pcea(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
 def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str:
     """The program of a formula whose comparisons need a few registers only; or why it is none."""
     formula, window = choice.formula, choice.window
-    if choice.clause in rt.PICKING or choice.skip is not None:
+    skips = choice.skip is not None and choice.by == "ALL"  # other skips are done to what the engine gives
+    if choice.clause in rt.PICKING or skips:
         match formula:
             case cel.Within(inner, own):
                 formula, window = inner, own
     if choice.rule not in ("bound", "timed") or choice.late != "ALL" or choice.clause not in ("ALL", *rt.PICKING):
         return "matches compete by MAX, or are consumed in all keys"
+    if choice.first is not None and not skips:
+        return f"of the matches of each start, those that {choice.by} chooses at their end are taken one by one"
     if isinstance(formula, cel.Strategy) and formula.rule == "STRICT":
         formula = strictly(formula.inner) or formula
     parts = surrounded(gathered(formula))
@@ -103,15 +106,15 @@ def lower_registers(choice: Choice, variables: tuple[str, ...]) -> Lowered | str
         return "what must not happen is compared with events outside of a strategy or negated part around it"
     if not is_simple(parts.formula):
         return "an operator that is more than a sequence, a loop or an OR"
-    composer, rule = Composer(), "registers" if choice.skip is None else "skipping"
+    composer, rule = Composer(), "skipping" if skips else "registers"
     program = _composed(
         composer, positions_of(parts, composer), variables, projects=False, window=lower_window(window or parts.window),
-        rule=rule, consume=choice.consume != "NONE", pick=choice.clause, skip=lower_skip(choice.skip),
+        rule=rule, consume=choice.consume != "NONE", pick=choice.clause, skip=lower_skip(choice),
         ends_late=choice.ends_late,
     )  # fmt: skip
     assert isinstance(program.machine, nodes.Greedy)
     labels = {mask: i for i, mask in enumerate(program.masks)}
-    made = registers_of(program.machine, program.keep, labels, Runs(choice.greedy, choice.skip is not None))
+    made = registers_of(program.machine, program.keep, labels, Runs(choice.greedy, skips))
     if isinstance(made, str):
         return made
     guards = (*composer.guards, *composer.filters)
@@ -123,8 +126,8 @@ def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched 
     """The program of a formula whose automaton is composed where it runs. Event guards come before those of filters."""
     composer = Composer()
     tree = greedy_node(choice.formula, composer) if choice.greedy else composer.node(choice.formula)
-    if choice.first:
-        tree = nodes.First(tree)
+    if choice.first is not None:
+        tree = nodes.First(tree, rule=choice.first)
     if choice.clause != "ALL":
         tree = nodes.Greatest(choice.clause, tree, clause=True)
     automata = tuple(relabel(part, frozenset(variables)) for part in composer.automata)
@@ -137,7 +140,7 @@ def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched 
         window=lower_window(choice.window),
         rule=choice.rule,
         consume=choice.consume != "NONE",
-        skip=lower_skip(choice.skip),
+        skip=lower_skip(choice),
         choose=choice.late,
         ends_late=choice.ends_late,
     )
@@ -265,8 +268,12 @@ def _shown(node: nodes.Node) -> nodes.Node:
     return node
 
 
-def lower_skip(skip: Skip | None) -> rt.Skip | None:
-    return None if skip is None else rt.Skip(skip.to, skip.mark)
+def lower_skip(choice: Choice) -> rt.Skip | None:
+    return None if choice.skip is None else rt_skip(choice.skip, choice.by)
+
+
+def rt_skip(skip: Skip, by: str) -> rt.Skip:
+    return rt.Skip(skip.to, skip.mark, by)
 
 
 def lower_window(window: Window | None) -> rt.Window | None:

@@ -16,17 +16,17 @@ from dataclasses import dataclass, replace
 from planner import cel
 from planner.automaton import Automaton, Guard, own_type, show_guard
 from planner.cel import Predicate
-from planner.choice import contains
+from planner.choice import contains, skip_by
 from planner.compile import lowered
 from planner.compose import is_flat
 from planner.determinize import has_table, n_deterministic
 from planner.hierarchy import hierarchy
 from planner.keys import keyed
-from planner.lower import Lowered
+from planner.lower import Lowered, lower_window, rt_skip
 from planner.query import Query
 from planner.sql import literal, quote
 from runtime import nodes
-from runtime.program import WORD_BITS, Program, symbol_words
+from runtime.program import WORD_BITS, Later, Program, symbol_words
 
 # A slice is this many windows long, so that one row in so many is sent twice.
 SLICE_WINDOWS = 64
@@ -43,7 +43,7 @@ class PhysicalPlan:
     can neither be part of a match nor prevent one. `span`: the greatest number of positions that a match
     covers, if it is bounded. `type_column`: the TYPE column, if every guard demands one value of it, so that no
     other values need be told apart; `type_in_symbol`: the symbol of every row that is kept says that value, and sorts
-    like it. `later`: the strategy that acts in a second pass (runtime.rivals), on matches that are listed; ALL: none.
+    like it. `later`: what is chosen in a second pass (runtime.rivals), of matches that are listed.
     `reasons`: why it is so, for EXPLAIN.
     """
 
@@ -60,7 +60,7 @@ class PhysicalPlan:
     type_in_symbol: bool
     reasons: tuple[str, ...]
     terms: tuple[tuple[str, str], ...] = ()
-    later: str = "ALL"
+    later: Later | None = None
 
     def __str__(self) -> str:
         lines = [f"layout: {self.layout}", f"rows dropped before the shuffle: {'yes' if self.drops else 'none'}"]
@@ -77,19 +77,22 @@ class PhysicalPlan:
 
 def plan(query: Query) -> PhysicalPlan:
     """Choose how to run a query. Raises PlanError if its automaton is too large."""
-    later = query.strategy if query.on_match and query.strategy in COMPETING else "ALL"
-    if later != "ALL":
-        query = replace(query, strategy="ALL")
     found, tree = keyed(query, _sees_other_keys(query)), hierarchy(query.formula)
-    query = found.query
+    asked = found.query
+    query = listing(asked)
     made = lowered(
         query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts
     )
     program, automaton = made.program, made.automaton
+    later = _later(asked, program) if query is not asked else None
+    if later is not None and later.timeouts:
+        program = replace(program, all_starts=True)
     events = made.guards[: program.n_event_guards]
     sees_positions = observes_positions(automaton, query) if program.machine is None else sees_gaps(query)
-    span = position_span(automaton, query)
-    layout, slice_size, why = _layout(query, sees_positions, span)
+    sees_positions = sees_positions or (later is not None and later.strict)
+    laid_out = replace(query, consume=asked.consume, skip=asked.skip)  # which no slice can say alone
+    span = position_span(automaton, laid_out)
+    layout, slice_size, why = _layout(laid_out, sees_positions, span)
     conditions = tuple(guard_sql(guard, query) for guard in made.guards)
     drops, why_drop = _drops(events, conditions[: len(events)], sees_positions, layout)
     return PhysicalPlan(
@@ -112,19 +115,52 @@ def plan(query: Query) -> PhysicalPlan:
             why,
             why_drop,
             *_why_compared(made),
-            *_why_listed(query, later),
+            *_why_listed(asked, later),
         ),
         terms=made.terms,
         later=later,
     )
 
 
-def _why_listed(query: Query, later: str) -> tuple[str, ...]:
+def listing(query: Query) -> Query:
+    """The query whose matches are listed, where a second pass chooses among those that WHERE leaves; else itself."""
+    competes = query.strategy in COMPETING or query.consume != "NONE" or query.skip is not None or query.timeouts
+    if not query.on_match or not competes:
+        return query
+    strict = query.strategy == "STRICT" and query.timeouts  # a match with gaps is one where timeouts are asked
+    strategy = "ALL" if query.strategy in COMPETING or strict else query.strategy
+    return replace(query, strategy=strategy, consume="NONE", skip=None)
+
+
+def _later(query: Query, program: Program) -> Later:
+    """What the second pass does."""
+    skip = None
+    if query.skip is not None:
+        skip = rt_skip(query.skip, skip_by(query.strategy))
+    return Later(
+        strategy=query.strategy if query.strategy in COMPETING and skip is None else "ALL",
+        consume=consumption(query),
+        skip=skip,
+        timeouts=query.timeouts,
+        ends_late=program.ends_late,
+        window=lower_window(query.window),
+        strict=query.strategy == "STRICT" and query.timeouts,
+    )
+
+
+def _why_listed(query: Query, later: Later | None) -> tuple[str, ...]:
     """Conditions that only a whole match answers, `SUM(b.x) > 10`, act on matches that are listed, all of them."""
+    if later is not None:
+        named = {
+            query.strategy: query.strategy in COMPETING or later.strict,
+            f"CONSUME BY {query.consume}": query.consume != "NONE",
+            "AFTER MATCH SKIP": query.skip is not None,
+            "WITH TIMEOUTS": query.timeouts,
+        }
+        chooses = ", ".join(name for name, is_asked in named.items() if is_asked)
+        why = f"all matches are listed, since WHERE asks about them as a whole; {chooses}: in a second pass, slow"
+        return (why, *_why_listed(replace(query, on_match=()), None))
     asks = [clause for clause, on in (("WHERE", query.on_match), ("HAVING", query.having)) if on]
-    if later != "ALL":
-        why = f"all matches are listed, since WHERE asks about them as a whole; {later} chooses in a second pass: slow"
-        return (why, *_why_listed(replace(query, on_match=()), "ALL"))
     if not asks:
         return ()
     verb = "asks" if len(asks) == 1 else "ask"

@@ -38,21 +38,24 @@ ALLOW_SETTING = "cersql.stream.allowUnbounded"
 @dataclass(frozen=True)
 class Holding:
     """`reach`: how far after its first event a match can go (kind 'runs': while runs live); None: for ever. `late`: a
-    match is known only when its window has passed. `whole`: all rows are held. `spent`: what was skipped or consumed is
-    looked at, too, and marked. `windows`: for so many of them rows are held: two where a match waits for one, and asks
-    what was in the one before, or competes with what began there."""
+    match is known only when its window has passed; `by_end`: only when that of its last event has. `whole`: all rows
+    are held. `spent`: what was skipped or consumed is looked at, too, and marked. `windows`: for so many of them rows
+    are held: two where a match waits for one, and asks what was in the one before, or for those that it competes with.
+    """
 
     reach: cel.Window | None
     late: bool
     whole: bool
     windows: int
     spent: bool = False
+    by_end: bool = False
 
 
 def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
     """How long a stream must hold rows. PlanError STREAM_UNBOUNDED where that is for ever and was not allowed."""
     query = plan.query
-    late = query.skip is not None or contains(query.formula, (cel.NotAfter,))
+    # Beside a strategy AFTER MATCH SKIP takes matches as they complete.
+    late = (query.skip is not None and query.strategy == "ALL") or contains(query.formula, (cel.NotAfter,))
     whole = _looks_back(query) is not None
     reach = None if whole else _reach(plan)
     if reach is None and not allow_unbounded:
@@ -62,10 +65,15 @@ def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
     absent = contains(query.formula, (cel.NotBefore,))
     spent = drops and absent and not whole
     before = (late or query.timeouts or drops) and absent
-    # A match that becomes known with its start's window may lose to one that began before, and ended with it.
-    rivals = late and query.strategy in COMPETING
-    windows = 2 if before or rivals else 1
-    return Holding(reach, late, whole, windows, spent)
+    # What began after it and ended with it, or before, can win against a match; it must be known itself.
+    strategy = query.strategy if plan.later is None else plan.later.strategy
+    taken = query.skip is not None and query.strategy != "ALL"
+    by_end = late and (strategy in COMPETING or taken)
+    if by_end and taken and query.timeouts:
+        hint = "Leave one of the three out."
+        raise PlanError("TIMEOUTS", found="a skip by strategy over a '!' at the end, on a stream,", hint=hint)
+    windows = 2 if before or by_end else 1
+    return Holding(reach, late, whole, windows, spent, by_end)
 
 
 def program_of(plan: PhysicalPlan, held: Holding) -> Program:

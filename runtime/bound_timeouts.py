@@ -26,7 +26,7 @@ class BoundWatch(BoundEngine):
         assert program.timeouts is not None
         super().__init__(program.timeouts)
         self._holds = True  # nodes hold positions
-        self._dropped = dropped
+        self._dropped, self._all_starts = dropped, program.all_starts
         self._ranks = program.timeouts.ranks().tolist()
         self._label_of = [program.labels.index(label) for label in program.timeouts.labels]
 
@@ -81,7 +81,7 @@ class BoundWatch(BoundEngine):
 
     def _output(self, nodes: Iterable[Node], out: Output, now: tuple[Clock, int] | None) -> None:
         """A match begins at the starts of these."""
-        for node in nodes:
+        for node in () if self._all_starts else nodes:
             if now is None or self._fits(node.start):
                 self._best[_start(node)] = None
 

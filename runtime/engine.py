@@ -7,6 +7,7 @@ engine between two of them, and gives the same matches. Enumeration is lazy: who
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from runtime.any_timeouts import AnyTimeoutsEngine
@@ -20,6 +21,7 @@ from runtime.pcea_engine import PceaEngine
 from runtime.program import Program, check_version
 from runtime.registers_engine import RegistersEngine
 from runtime.skipping_engine import SkippingEngine
+from runtime.taking import TakingEngine
 from runtime.timed_engine import TimedEngine
 from runtime.timeouts import TimeoutsEngine
 
@@ -87,7 +89,10 @@ def engine_for(program: Program) -> Engine:
     check_version(program)
     if program.rule not in ENGINES:
         raise InternalError("INTERNAL", detail=f"no engine for the rule {program.rule!r}")
-    engine = ENGINES[program.rule](program)
+    if program.skip is None or program.skip.waits:
+        engine = ENGINES[program.rule](program)
+    else:
+        engine = TakingEngine(program, ENGINES[program.rule](replace(program, skip=None)))
     if program.timeouts is None:
         return engine
     return (AnyTimeoutsEngine if program.rule == "any" else TimeoutsEngine)(program, engine)

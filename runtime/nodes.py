@@ -297,13 +297,15 @@ class Greatest(Node):
 
 @dataclass(frozen=True, eq=False)
 class First(Node):
-    """NXT among the matches of one start and one end, for AFTER MATCH SKIP: every start has a run of its own.
+    """NXT or LAST (`rule`) among the matches of one start and one end, for AFTER MATCH SKIP: every start has a run of
+    its own.
 
     `shows`: a move of a run that is given up then leads nowhere, instead of being left out (WITH TIMEOUTS).
     """
 
     inner: Node
     shows: bool = False
+    rule: str = "NXT"
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,9 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.engine import Engine, engine_for
 from runtime.limits import Listed
 from runtime.order import as_clock, as_symbols, codes, combined, group_ids, has_clock, sorted_rows
-from runtime.rows import RowBuilder
+from runtime.program import Later
+from runtime.rivals import Places, reaches, reaches_in_all
+from runtime.rows import IN_ORDER, RowBuilder
 from runtime.task import Task
 from runtime.terms import term_codes
 
@@ -100,10 +102,38 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
         yield engine.count(symbols, clocks, positions, keys, mute) + sum(matches.n for matches in engine.flush())
         return
     builder = RowBuilder(task)
+    places = IN_ORDER
+    if task.later is not None:
+        all_in_order = sorted_rows(rows, None, first, rest) if task.later.consume == "ANY" else None
+        places = places_of(task.later, order, clocks, keys, positions, all_in_order)
     rows = compacted(task, rows)
-    places = np.argsort(order) if task.rivals else None
     for matches in chain(engine.feed(symbols, clocks, positions, keys, order, mute), engine.flush()):
         yield builder.batch(matches, rows, places=places)
+
+
+def places_of(
+    later: Later,
+    order: IntArray,
+    clocks: AnyArray,
+    keys: IntArray | None,
+    positions: IntArray | None,
+    all_in_order: IntArray | None = None,
+) -> Places:
+    """Where each row stands for a second pass. `order` has the rows by key and time, as the other arrays are;
+    `all_in_order`: by time alone, where all keys are consumed together."""
+    at = np.argsort(order if all_in_order is None else all_in_order)
+    own = None
+    if later.strict:
+        own = np.empty(len(order), np.int64)
+        own[order] = np.arange(len(order)) if positions is None else positions
+    if not later.looks_at_windows:
+        return Places(at, own=own)
+    until = np.empty(len(order), np.int64)
+    if all_in_order is None:
+        until[order] = reaches(later.window, clocks, keys, positions)
+    else:
+        until[order] = reaches_in_all(later.window, clocks, keys, positions, at[order])
+    return Places(at, until, own)
 
 
 def compacted(task: Task, rows: pa.Table) -> pa.Table:

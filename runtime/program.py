@@ -48,10 +48,48 @@ class Window:
 
 @dataclass(frozen=True)
 class Skip:
-    """AFTER MATCH SKIP: `to` is 'PAST LAST ROW', 'TO NEXT ROW', 'TO FIRST' or 'TO LAST', the latter of `variable`."""
+    """AFTER MATCH SKIP: `to` is 'PAST LAST ROW', 'TO NEXT ROW', 'TO FIRST' or 'TO LAST', the latter of `variable`.
+
+    `by`: ALL, and the match with the least start is taken first, the greatest end of it; or NXT or LAST, and matches
+    are taken as they complete, of those of one end the greatest by that (runtime.taking).
+    """
 
     to: str
     variable: str | None = None
+    by: str = "ALL"
+
+    @property
+    def waits(self) -> bool:
+        """Is a match known only when no run of its start lives any more?"""
+        return self.by == "ALL"
+
+
+@dataclass(frozen=True)
+class Later:
+    """What a second pass does with the matches that WHERE leaves (runtime.rivals), instead of the engine.
+
+    `strategy`: ALL, NXT, LAST or MAX; `consume`: NONE, PARTITION or ANY; `timeouts`: the starts that timed out are
+    chosen from, too; `ends_late`: as in Program; `window`: when a start is closed. `strict`: only matches without gaps
+    compete, though any match says that its start has one.
+    """
+
+    strategy: str = "ALL"
+    consume: str = "NONE"
+    skip: Skip | None = None
+    timeouts: bool = False
+    ends_late: bool = False
+    window: Window | None = None
+    strict: bool = False
+
+    @property
+    def drops(self) -> bool:
+        """Can a match end what began at other events?"""
+        return self.consume != "NONE" or self.skip is not None
+
+    @property
+    def looks_at_windows(self) -> bool:
+        """Does it ask up to where a start is open?"""
+        return self.drops and (self.timeouts or (self.skip is not None and self.skip.waits))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +110,9 @@ class Program:
     NULL, whose order is that of the values where they are compared (the names are for people and tests). The terms
     `numbers` are computed with: their codes are their values.
     `timeouts`: the program that watches, over the same symbols, how far each start comes (runtime.timeouts); all its
-    labels are among `labels`. `max_subsets`: the states that a worker may make; `max_matches`: the matches that a task
-    may list, or hold to choose from.
+    labels are among `labels`. `all_starts`: it tells of every start, whether a match begins there or not.
+    `max_subsets`: the states that a worker may make; `max_matches`: the matches that a task may list, or hold to choose
+    from.
     """
 
     n_states: int
@@ -98,6 +137,7 @@ class Program:
     pick: str = "ALL"
     ends_late: bool = False
     timeouts: Program | None = None
+    all_starts: bool = False
     max_subsets: int = 65_536
     max_matches: int = MOST_MATCHES
     format: int = FORMAT

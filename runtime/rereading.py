@@ -1,8 +1,8 @@
 """The rows of some keys, read again with the new ones among them: the matches that this makes known, and what to keep.
 
 Held rows come before new ones in every key, since the watermark had passed them. A match is given out when it ends at
-a new row; where it becomes known only later (StreamTask.late) when its start leaves the reach. The rows that are out of
-reach are dropped then, so that such a start is met no more.
+a new row; where it becomes known only later (StreamTask.late) when its start leaves the reach, or its end (by_end). The
+rows that are out of reach are dropped then, so that such a start is met no more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runtime.limits import Listed
 from runtime.matches import Matches
 from runtime.order import as_clock, group_ids, sorted_rows
 from runtime.program import WORD_BITS, Program
-from runtime.rows import RowBuilder
+from runtime.rows import IN_ORDER, RowBuilder
 from runtime.select import Match, last_dropped
 from runtime.stream_task import FOREVER, Reach, StreamTask
 
@@ -62,7 +62,8 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
         symbols = with_last_guard(own.program, symbols, may_begin)
     engine_clocks = partition.clocks_of(own, rows)[order]
     # What the engine is told to keep quiet about must have no effect either.
-    mute = None if task.waits or own.program.consume or not held.n_old else stream.old
+    drops = own.program.consume or own.program.skip is not None
+    mute = None if task.waits or drops or not held.n_old else stream.old
     engine = engine_for(own.program)
     fed = engine.feed(symbols, engine_clocks, None, stream.keys, order, mute)
     closed = _closed(task.reach, stream, times.watermark)
@@ -72,11 +73,15 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     closing[order] = closed & ~_closed_before(task.reach, stream, times.before)
     dropped = _Dropped(task, stream)
     builder, payload = RowBuilder(own), partition.compacted(own, rows)
-    places = np.argsort(order) if own.rivals else None
+    places = IN_ORDER
+    if own.later is not None:
+        places = partition.places_of(own.later, order, engine_clocks, stream.keys, None)
     listed = Listed(own.program.max_matches)
     for matches in chain(fed, engine.flush()):
         listed.add(matches.n)
         known = _known(task, matches, held.n_old, closing)
+        if own.later is not None and own.later.timeouts and not matches.timeout and (task.by_end or not task.late):
+            yield builder.batch(_of_closing(matches, closing), payload, places=places, witness=True)
         if known.n:
             dropped.note(known)
             yield builder.batch(known, payload, places=places)
@@ -169,11 +174,18 @@ def _from_end(keys: IntArray | None, counted: AnyArray) -> IntArray:
 
 def _known(task: StreamTask, matches: Matches, n_old: int, closing: AnyArray) -> Matches:
     """Those that have become known now. closing: bool by row: what began there cannot change any more, and could."""
-    if task.late or matches.timeout:
+    if task.by_end and not matches.timeout:
+        keep = closing[matches.positions[matches.offsets[1:] - 1]]
+    elif task.late or matches.timeout:
         keep = closing[matches.positions[matches.offsets[:-1]]]
     else:
         keep = matches.positions[matches.offsets[1:] - 1] >= n_old
     return matches if keep.all() else _chosen(matches, keep)
+
+
+def _of_closing(matches: Matches, closing: AnyArray) -> Matches:
+    """The matches of starts that are asked now whether they timed out."""
+    return _chosen(matches, closing[matches.positions[matches.offsets[:-1]]])
 
 
 def _chosen(matches: Matches, keep: AnyArray) -> Matches:

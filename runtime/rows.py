@@ -14,6 +14,8 @@ from runtime.matches import Matches
 from runtime.order import combined
 from runtime.task import OutputVariable, Task
 
+IN_ORDER = rivals.Places()
+
 
 class RowBuilder:
     """Makes output batches of one task."""
@@ -25,11 +27,18 @@ class RowBuilder:
         self._held: AnyArray = np.asarray(matrix.any(axis=1))
         self._bound = [matrix[:, program.variables.index(v.mark)] for v in task.variables]
         self._ranks = program.ranks()
-        self._rivals_from = rivals.first_number() if task.rivals else 0
+        self._rivals_from = rivals.first_number() if task.later is not None else 0
 
-    def batch(self, matches: Matches, rows: pa.Table, base: int = 0, places: IntArray | None = None) -> pa.RecordBatch:
-        """The rows of a chunk of matches. `rows` holds the input from row number `base` on; `places`: where in the
-        stream each of them is, if not in their order."""
+    def batch(
+        self,
+        matches: Matches,
+        rows: pa.Table,
+        base: int = 0,
+        places: rivals.Places = IN_ORDER,
+        witness: bool = False,
+    ) -> pa.RecordBatch:
+        """The rows of a chunk of matches. `rows` holds the input from row number `base` on. For a second pass:
+        `places`, where in the stream each of them is; `witness`: they were given before."""
         task, names, columns = self._task, [], []
         index = matches.positions - base if base else matches.positions
         first, last = index[matches.offsets[:-1]], index[matches.offsets[1:] - 1]
@@ -49,9 +58,9 @@ class RowBuilder:
         if task.reached is not None:
             names.append(task.reached)
             columns.append(self._reached(matches))
-        if task.rivals:
+        if task.later is not None:
             names += rivals.COLUMNS
-            columns += rivals.columns(matches, self._held[matches.labels], places, self._rivals_from)
+            columns += rivals.columns(matches, self._held[matches.labels], places, self._rivals_from, witness)
         for variable, bound in zip(task.variables, self._bound, strict=True):
             names.append(variable.name)
             columns.append(self._variable(variable, bound, matches, index, rows))

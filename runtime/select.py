@@ -53,10 +53,10 @@ def last(support: Support) -> tuple[int, ...]:
 def skipped(matches: Iterable[Match], skip: Skip, variables: Iterable[str], dropped: int = -1) -> list[Match]:
     """One match at a time: the least start, the greatest end, the NXT-greatest; then starts up to a point are dropped.
 
-    Where matches have the same positions, the first by the positions of its variables, which are taken by name.
+    Where matches have the same positions, the first by the positions of its variables, in their order.
     `dropped`: the last position at which no match may begin any more.
     """
-    names = sorted(variables)
+    names = in_order(variables)
     by_start: dict[int, list[Match]] = defaultdict(list)
     for match in matches:
         by_start[match.begin].append(match)
@@ -64,18 +64,41 @@ def skipped(matches: Iterable[Match], skip: Skip, variables: Iterable[str], drop
     for start in sorted(by_start):
         if start <= dropped:
             continue
-        match = _first_of_start(by_start[start], names)
+        match = longest(by_start[start], names)
         chosen.append(match)
         dropped = last_dropped(match, skip)
     return chosen
 
 
-def _first_of_start(matches: list[Match], names: list[str]) -> Match:
-    """The greatest end, then the NXT-greatest, then the first by the positions of its variables."""
+def longest(matches: Sequence[Match], variables: Iterable[str]) -> Match:
+    """Of the matches of one start: the greatest end, the NXT-greatest, the first by its variables (`in_order`)."""
     end = max(match.end for match in matches)
-    last_ones = [match for match in matches if match.end == end]
-    best = max(nxt(match.support) for match in last_ones)
-    return min((m for m in last_ones if nxt(m.support) == best), key=lambda m: [m.of(name) for name in names])
+    rivals = [match for match in matches if match.end == end]
+    best = max(nxt(match.support) for match in rivals)
+    names = in_order(variables)
+    return min((m for m in rivals if nxt(m.support) == best), key=lambda m: [m.of(name) for name in names])
+
+
+def taken(rivals: Iterable[Match], skip: Skip, variables: Iterable[str], dropped: int) -> list[Match]:
+    """Of the matches that end at one event those that are taken, where that is done as they complete: one at a time,
+    the greatest by the strategy, ties as in `skipped`; then starts up to a point are dropped.
+
+    On A0 A1 B2 with `A ; B`, NXT and TO NEXT ROW: {0,2}, which drops the start 0, then {1,2}. PAST LAST ROW: {0,2}.
+    """
+    names, greater = in_order(variables), nxt if skip.by == "NXT" else last
+    alive = sorted((m for m in rivals if m.begin > dropped), key=lambda m: [m.of(name) for name in names])
+    alive.sort(key=lambda m: greater(m.support), reverse=True)  # stable: equal ones stay as they are
+    chosen = []
+    for match in alive:
+        if match.begin > dropped:
+            chosen.append(match)
+            dropped = last_dropped(match, skip)
+    return chosen
+
+
+def in_order(variables: Iterable[str]) -> list[str]:
+    """The variables as they decide ties: in their order, those that the user cannot see last."""
+    return sorted(variables, key=lambda name: name.startswith("@"))
 
 
 def last_dropped(match: Match, skip: Skip) -> int:
@@ -151,7 +174,7 @@ class Held:
     """
 
     def __init__(self, program: Program) -> None:
-        self._skip, self._strategy, self._names = program.skip, program.choose, sorted(program.variables)
+        self._skip, self._strategy, self._names = program.skip, program.choose, program.variables
         self._listed = Listed(program.max_matches)
         self._rivals: dict[int, list[Match]] = defaultdict(list)  # by start, for AFTER MATCH SKIP, else by end
         self._full: dict[int, int] = {}
@@ -167,7 +190,7 @@ class Held:
 
     def _left(self, rivals: list[Match]) -> list[Match]:
         if self._skip is not None:
-            return [_first_of_start(rivals, self._names)]
+            return [longest(rivals, self._names)]
         return [rivals[i] for i in winners([match.support for match in rivals], self._strategy)]
 
     def matches(self) -> Iterator[Match]:

@@ -103,10 +103,10 @@ class GreatestMachine(Machine):
 
 
 class FirstMachine(Machine):
-    """NXT among the runs of one start. (values, None, None) before it begins; then (values, Rivals, register)."""
+    """NXT or LAST among the runs of one start: (values, Rivals, register); before it begins (values, None, None)."""
 
     def __init__(self, node: nodes.First, make: Maker) -> None:
-        self._inner, self._shows = make(node.inner), node.shows
+        self._inner, self._shows, self._rule = make(node.inner), node.shows, node.rule
 
     def initial(self) -> list[Value]:
         return [(undominated(self._inner.initial()), None, None)]
@@ -123,10 +123,11 @@ class FirstMachine(Machine):
         for mask, own in reached.items():
             marked = bool(mask & VISIBLE)
             if rivals is not None:
-                left, after, ends = compete(self._inner, "NXT", own, marked, rivals, symbol)
+                left, after, ends = compete(self._inner, self._rule, own, marked, rivals, symbol)
             elif marked:
                 left, ends = undominated(own.values), own.ends
-                after = Rivals(undominated(first.values), frozenset())
+                behind = without(undominated(second.values), first.values) if self._rule == "LAST" else frozenset()
+                after = Rivals(undominated(first.values), frozenset(), behind)
             else:
                 left, ends = without(undominated(own.values), first.values), unbeaten(own.ends, first.ends)
                 after = Rivals(without(undominated(second.values), first.values), undominated(first.values))

@@ -39,17 +39,18 @@ class StreamTask:
 
     `slab`: the column that says in which slab of the state a row's key lies. `reach`: what began before it can no
     longer match; rows are held for `windows` of them. `late`: a match is known only when its start has left `reach` (an
-    absence after it, AFTER MATCH SKIP). `whole`: all rows are held. `spent`: those that were consumed or skipped are
-    held as well, and marked (the program's last guard says where a match can begin). `slot_us`: waiting rows are stored
-    by stretches of so much time. `meaning`: names what the state means; another one cannot go on with it. `described`:
-    the same, for people. `zone`: the session's time zone, if the conditions can depend on it. `columns`: of the rows
-    that come, with their `types` as SQL, for messages.
+    absence after it, AFTER MATCH SKIP); `by_end`: when its end has. `whole`: all rows are held. `spent`: those that
+    were consumed or skipped are held as well, and marked (the program's last guard says where a match can begin).
+    `slot_us`: waiting rows are stored by stretches of so much time. `meaning`: names what the state means; another one
+    cannot go on with it. `described`: the same, for people. `zone`: the session's time zone, if the conditions can
+    depend on it. `columns`: of the rows that come, with their `types` as SQL, for messages.
     """
 
     task: Task
     slab: str
     reach: Reach
     late: bool = False
+    by_end: bool = False
     whole: bool = False
     spent: bool = False
     windows: int = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.program import Program
+from runtime.program import Later, Program
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Task:
     so that gaps show what was dropped. `symbol_bits`: if not None, only so many low bits of the symbol column are
     the symbol; those above it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY).
     `status`, `reached`: the columns of WITH TIMEOUTS; `names`: for the latter, what the user calls each of
-    Program.variables. `rivals`: with the columns by which matches compete in a second pass (runtime.rivals).
+    Program.variables. `later`: with the columns by which matches are chosen in a second pass (runtime.rivals).
     `limits`: what the worker may use, beside Program.max_matches.
     """
 
@@ -86,5 +86,5 @@ class Task:
     reached: str | None = None
     names: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
-    rivals: bool = False
+    later: Later | None = None
     limits: Limits = DEFAULT_LIMITS

@@ -6,6 +6,9 @@ window has closed; in batch the end of the partition closes every window. A star
 dropped gives no row. SKIP TILL NEXT MATCH says what a run is: there a start times out if none of its runs, which take
 every event that they can, becomes a match.
 
+Where a second pass decides which matches there are (Program.all_starts), there is a row for every start, and a match is
+a run that came to its end.
+
 The row shows the furthest run of the start inside the window: each event has a rank, the least index, in the pattern's
 order of variables, of those that it marks; the rank of a run is that of its last event that bears a variable; the
 furthest run has the greatest rank, and of those of equal rank the positions that are greatest under NXT. Only runs
@@ -102,7 +105,7 @@ class WatchEngine(TimedEngine):
         assert program.timeouts is not None
         super().__init__(program.timeouts)
         self._logs = self._holds = self._borders = True
-        self._dropped = dropped
+        self._dropped, self._all_starts = dropped, program.all_starts
         self._ranks = program.timeouts.ranks()
         self._label_of = np.array([program.labels.index(label) for label in program.timeouts.labels], np.int32)
         self._batch_times: AnyArray = np.zeros(0, np.int64)
@@ -146,7 +149,7 @@ class WatchEngine(TimedEngine):
             roots.begin[:n].tolist(), roots.end[:n].tolist(), roots.node[:n].tolist(), ranks.tolist(), strict=True
         )
         for start, end, node, rank in logged:
-            if end >= 0:
+            if end >= 0 and not self._all_starts:
                 best[start] = []
                 continue
             held = best.get(start)
@@ -287,8 +290,11 @@ class TimeoutsEngine:
         for rows, labels in chosen or ():
             positions = tuple(events.positions_of(rows).tolist())
             match = Match(positions, tuple(labels.tolist()), tuple(self._program.labels[i] for i in labels))
-            assert self._program.skip is not None
-            lost |= (starts > match.begin) & (starts <= last_dropped(match, self._program.skip))
+            skip = self._program.skip
+            assert skip is not None
+            lost |= (starts > match.begin) & (starts <= last_dropped(match, skip))
+            if not skip.waits:  # what began before it and was under way is dropped, too
+                lost |= (starts < match.begin) & self._consumed(starts, np.array([match.end]), events)
         return lost
 
     def _consumed(self, starts: IntArray, ends: IntArray, events: KeyEvents) -> AnyArray:

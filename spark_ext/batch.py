@@ -50,7 +50,7 @@ from planner.sql import is_collated, literal, quote
 from runtime import rivals
 from runtime.limits import MATCHES_SETTING, MEMORY_SETTING
 from runtime.partition import COUNT_COLUMN
-from runtime.program import MOST_MATCHES, symbol_words
+from runtime.program import MOST_MATCHES, Later, symbol_words
 from runtime.rows import EMPTY
 from runtime.task import Limits, OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
@@ -117,7 +117,11 @@ class Batch:
                 n, rows = 1, self._rows().repartition(1)
         # What is interleaved is numbered by key here, and so must be held as a whole.
         # Codes of terms that are ranks, too, mean something among the rows at hand only.
-        presorted = self._spark_sorts(n) and not self._interleaved and not self.terms
+        # So must be the rows of which a second pass asks how far a start reaches.
+        later = self.plan.later
+        looks = later is not None and (later.looks_at_windows or later.strict or later.consume == "ANY")
+        whole = self._interleaved or self.terms or looks
+        presorted = self._spark_sorts(n) and not whole
         return self._matched(self._sorted(rows) if presorted else rows, presorted)
 
     def _shuffled(self, rows: DataFrame, n: int, *names: str) -> DataFrame:
@@ -350,7 +354,7 @@ class Batch:
             status=STATUS_COLUMN if self._wants(STATUS_COLUMN) else None,
             reached=REACHED_COLUMN if self._wants(REACHED_COLUMN) else None,
             names=tuple({v.mark: v.name for v in query.variables}[mark] for mark in plan.program.variables),
-            rivals=plan.later != "ALL",
+            later=plan.later,
         )
 
     def _match_schema(self, task: Task) -> StructType:
@@ -361,8 +365,9 @@ class Batch:
         if task.size is not None:
             fields.append(StructField(task.size, IntegerType()))
         fields += [StructField(name, StringType()) for name in (task.status, task.reached) if name is not None]
-        if task.rivals:
-            fields += [StructField(rivals.END, LongType()), StructField(rivals.SUPPORT, ArrayType(LongType()))]
+        if task.later is not None:
+            kinds = (LongType(), ByteType(), LongType(), ArrayType(LongType()), ArrayType(IntegerType()))
+            fields += [StructField(name, kind) for name, kind in zip(rivals.COLUMNS, kinds, strict=True)]
         for variable in task.variables:
             inner = [
                 StructField(name, self.types[field])
@@ -541,9 +546,9 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch)
     matches = with_gathered(query.text, matches, query.gathered[: query.gathered_on_match], mapped)
     with explained(query.text, matches, query.on_match, condition=True, columns=columns):
         for condition in query.on_match:
-            matches = analyzed(matches.where(condition.text))
-    if plan.later != "ALL":
-        matches = _competing(plan, matches, limits_of(source.sparkSession, query))
+            matches = analyzed(matches.where(_of_matches(plan, condition.text)))
+    if plan.later is not None:
+        matches = _competing(plan, plan.later, matches, limits_of(source.sparkSession, query))
     matches = with_gathered(query.text, matches, query.gathered[query.gathered_on_match :], mapped)
     matches = _with_computed(query, matches)
     with explained(query.text, matches, query.having, condition=True, columns=columns):
@@ -556,14 +561,20 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch)
     return rows if query.limit is None else rows.limit(query.limit)
 
 
-def _competing(plan: PhysicalPlan, matches: DataFrame, limits: Limits) -> DataFrame:
+def _of_matches(plan: PhysicalPlan, condition: str) -> str:
+    """A condition of WHERE, of which the starts that may time out are not asked."""
+    if plan.later is None or not plan.later.timeouts:
+        return condition
+    return f"IF({rivals.KIND} = {rivals.TIMEOUT}, TRUE, {condition})"
+
+
+def _competing(plan: PhysicalPlan, later: Later, matches: DataFrame, limits: Limits) -> DataFrame:
     """The second pass, in the same tasks."""
     fields = [field for field in matches.schema.fields if field.name not in rivals.COLUMNS]
     if not fields:  # nothing else of a match is asked for
         matches, fields = matches.selectExpr("*", f"0Y AS {EMPTY}"), [StructField(EMPTY, ByteType())]
     names = tuple(field.name for field in fields)
-    choose = partial(chosen_matches, plan.later, plan.program.ends_late, names, limits)
-    return matches.mapInArrow(choose, StructType(fields))
+    return matches.mapInArrow(partial(chosen_matches, later, plan.program, names, limits), StructType(fields))
 
 
 def _with_computed(query: Query, matches: DataFrame) -> DataFrame:

@@ -36,7 +36,7 @@ class SparkError(CersqlError):
         "STREAM_ORDER": Condition("0A000", "On a stream the order is event time, and ORDER BY {column} is {type}."),
         "STREAM_LATER": Condition(
             "0A000",
-            "On a stream {strategy} cannot choose among matches of which WHERE asks as a whole, with a '!' after them.",
+            "On a stream {what} cannot choose among matches of which WHERE asks as a whole.",
         ),
         "STREAM_LIMIT": Condition("0A000", "A stream has no end at which LIMIT {limit} could choose."),
         "STREAM_MIXED": Condition("0A000", "{streams} is a stream, and {tables} is not."),

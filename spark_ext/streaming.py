@@ -36,6 +36,7 @@ from planner.query import Link, Query, Window
 from planner.sql import quote
 from planner.streaming import ALLOW_SETTING, Holding, holding, meaning, program_of
 from runtime.errors import CersqlError
+from runtime.program import Later
 from runtime.stream_task import Reach, StreamTask
 from spark_ext.batch import Batch, mapped, parallelism, shown_text
 from spark_ext.checkpoints import Standing
@@ -102,6 +103,7 @@ class Streaming(Batch):
             slab=SLAB_COLUMN,
             reach=_reach(self.holding),
             late=self.holding.late,
+            by_end=self.holding.by_end,
             whole=self.holding.whole,
             spent=self.holding.spent,
             windows=self.holding.windows,
@@ -132,12 +134,17 @@ class Streaming(Batch):
         if kind not in ("timestamp", "timestamp_ntz"):
             hint = "Order by a TIMESTAMP column that has a watermark."
             raise SparkError("STREAM_ORDER", column=column, type=kind, hint=hint)
-        if self.plan.later != "ALL" and self.plan.program.ends_late:
-            hint = "Leave one of the three out."
-            raise SparkError("STREAM_LATER", strategy=self.plan.later, hint=hint)
+        self._check_later(self.plan.later)
         if query.limit is not None:
             hint = "Leave LIMIT out, and limit what reads the result."
             raise SparkError("STREAM_LIMIT", limit=query.limit, hint=hint)
+
+    def _check_later(self, later: Later | None) -> None:
+        """What a second pass cannot know in a micro-batch is what matches of earlier ones dropped."""
+        if later is not None and later.drops:
+            what = "AFTER MATCH SKIP" if later.skip is not None else f"CONSUME BY {later.consume}"
+            hint = "Run it over a table. The state knows what a match drops, before WHERE is asked of whole matches."
+            raise SparkError("STREAM_LATER", what=what, hint=hint)
 
     def _watermarked(self, catalog: SparkCatalog) -> int:
         """See that the source has a watermark, by itself or by WATERMARK; how far it lies behind, in microseconds."""
@@ -229,6 +236,8 @@ def told(plan: PhysicalPlan, catalog: SparkCatalog) -> list[str]:
         case _:
             span = "while a run that they began lives"
     known = "the window of a match has passed" if held.late else "the watermark has passed the last event of a match"
+    if held.by_end:
+        known = "the window of the last event of a match has passed, and with it those of all that it competes with"
     where = "one bucket, in one task, since there is neither PARTITION BY nor an equality of all events"
     if made.keys:
         where = f"keys are hashed to {made.buckets} buckets of {made.slabs} slabs"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from runtime.arrays import AnyArray
 from runtime.errors import InternalError
 from runtime.partition import run
+from runtime.program import Later, Program
 from runtime.rivals import chosen
 from runtime.task import Limits, Task
 from spark_ext.guarding import guarded
@@ -30,10 +31,10 @@ def match_partition(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[p
 
 
 def chosen_matches(
-    strategy: str, late: bool, names: tuple[str, ...], limits: Limits, batches: Iterable[pa.RecordBatch]
+    later: Later, program: Program, names: tuple[str, ...], limits: Limits, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The matches that a strategy leaves, of those of one partition that fulfil the conditions."""
-    return guarded(limits, chosen(strategy, late, names, batches))
+    """The matches that are given, of those of one partition that fulfil the conditions."""
+    return guarded(limits, chosen(later, program, names, batches))
 
 
 PLACE_COLUMN = "__cersql_place"

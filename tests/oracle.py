@@ -26,6 +26,9 @@ Complex = tuple[int, int, Mu]
 Match = tuple[int, int, frozenset[tuple[str, frozenset[int]]]]
 
 
+Where = Callable[[Hashable, Complex], bool]
+
+
 class TooLarge(Exception):
     """A set of complex events grew beyond the limit that the caller set (there may be 2ⁿ)."""
 
@@ -737,28 +740,34 @@ def answers(
         yield [c for c in at_n if fits(window, c[0], c[1], stream)]
 
 
-def first_of(found: Iterable[Complex]) -> Complex:
-    """The match that AFTER MATCH SKIP takes: the least start, then the greatest end, then the NXT-greatest.
+def first_of(found: Iterable[Complex], strategy: str = "ALL") -> Complex:
+    """The match that AFTER MATCH SKIP takes: the least start, then the greatest end, then the NXT-greatest. Beside a
+    strategy the least end, then the greatest by that; skip till next match has no order of its own, and takes NXT's.
 
     If several remain, that whose sorted positions of the first variable (by name) come first, as lists compare; then of
     the second variable, and so on.
     """
     found = list(found)
-    start = min(s for s, _, _ in found)
-    end = max(e for s, e, _ in found if s == start)
+    if strategy == "ALL":
+        start = min(s for s, _, _ in found)
+        end = max(e for s, e, _ in found if s == start)
+        rivals = [c for c in found if c[:2] == (start, end)]
+    else:
+        end = min(e for _, e, _ in found)
+        rivals = [c for c in found if c[1] == end]
     names = sorted({variable for _, _, mu in found for variable, _ in mu if not variable.startswith("@")})
 
     def places(c: Complex) -> list[list[int]]:
         return [sorted(position for variable, position in c[2] if variable == name) for name in names]
 
-    return min(select("NXT", [c for c in found if c[:2] == (start, end)]), key=places)
+    return min(select("LAST" if strategy == "LAST" else "NXT", rivals), key=places)
 
 
-def after_match(found: Iterable[Complex], skip: Skip) -> Iterator[Complex]:
+def after_match(found: Iterable[Complex], skip: Skip, strategy: str = "ALL") -> Iterator[Complex]:
     """AFTER MATCH SKIP: one match at a time; then the starts before the point to which it skips are dropped."""
     found = list(found)
     while found:
-        s, e, mu = taken = first_of(found)
+        s, e, mu = taken = first_of(found, strategy)
         yield taken
         least = s + 1  # TO NEXT ROW
         if skip.to == "PAST LAST ROW":
@@ -779,6 +788,7 @@ def evaluate(
     consume: str = "NONE",
     skip: Skip | None = None,
     meanings: Callable[[Sequence[Event], int | None], Meaning] = Meaning,
+    where: Where | None = None,
 ) -> set[Match]:
     """All matches of the formula in the stream: the answers ⟦formula⟧(0, n) at every position n, inside the window,
     and of these what the strategy, consumption or skipping leaves.
@@ -786,7 +796,8 @@ def evaluate(
     TooLarge if some set of complex events on the way has more than `limit`.
     """
     alone = [replace(event, key=None) for event in stream]
-    return evaluate_partitioned(formula, alone, window, limit, strategy, consume, skip, meanings).get(None, set())
+    found = evaluate_partitioned(formula, alone, window, limit, strategy, consume, skip, meanings, where)
+    return found.get(None, set())
 
 
 def split(stream: Iterable[Event]) -> dict[Hashable, list[Event]]:
@@ -806,8 +817,10 @@ def evaluate_partitioned(
     consume: str = "NONE",
     skip: Skip | None = None,
     meanings: Callable[[Sequence[Event], int | None], Meaning] = Meaning,
+    where: Where | None = None,
 ) -> dict[Hashable, set[Match]]:
-    """The matches of every key's substream, with positions relative to it.
+    """The matches of every key's substream, with positions relative to it. `where`: a condition on the whole match, by
+    its key; the others compete with nothing and consume nothing.
 
     We go through the whole stream. Where an event outputs matches, all starts up to it are consumed: of its own key
     under PARTITION, of all keys under ANY. What was consumed no longer competes under the strategy.
@@ -822,12 +835,13 @@ def evaluate_partitioned(
         key = event.key
         places.setdefault(key, []).append(n)
         alive = [c for c in next(found[key]) if places[key][c[0]] > consumed[key]]
-        chosen = select("ALL" if strategy == "NEXT_MATCH" else strategy, alive)
+        alive = [c for c in alive if where is None or where(key, c)]
+        chosen = select("ALL" if strategy == "NEXT_MATCH" or skip is not None else strategy, alive)
         kept[key] += chosen
         if chosen and consume != "NONE":
             consumed |= {other: n for other in found if consume == "ANY" or other == key}
     if skip is not None:
-        kept = {key: list(after_match(matches, skip)) for key, matches in kept.items()}
+        kept = {key: list(after_match(matches, skip, strategy)) for key, matches in kept.items()}
     return {key: set(map(as_match, matches)) for key, matches in kept.items()}
 
 
@@ -962,13 +976,15 @@ def timeouts(
     strategy: str = "ALL",
     consume: str = "NONE",
     skip: Skip | None = None,
+    where: Where | None = None,
 ) -> dict[int, tuple[int, set[Match]]]:
     """WITH TIMEOUTS over one stream that has ended: for each start that timed out the rank of its furthest run, and the
     runs that may be shown (which differ by their variables alone). The ends of these are not meant.
 
     A start is where a run begins. It times out if no match, before any strategy, begins there; skip till next match
-    has runs of its own. `order` has the variables as they appear in the pattern. Where what must not happen is compared
-    with other events, a run ends as soon as no later event can lift the veto.
+    has runs of its own. A match that `where` refuses is a run that came to its end, and no match. `order` has the
+    variables as they appear in the pattern. Where what must not happen is compared with other events, a run ends as
+    soon as no later event can lift the veto.
     """
     meaning = Meaning(stream, limit)
     greedy = strategy == "NEXT_MATCH"
@@ -977,10 +993,10 @@ def timeouts(
     for c in greedy_runs(formula, meaning, greedy) if by_position else all_runs(formula, meaning):
         if fits(window, c[0], c[1], stream):
             runs.setdefault(c[0], set()).add(c)
-    matched = {c[0] for found in answers(formula, meaning, window, strategy if greedy else "ALL") for c in found}
-    gone = matched | dropped(
-        evaluate(formula, stream, window, limit, strategy, consume, skip), stream, window, skip, consume
-    )
+    found_at = answers(formula, meaning, window, strategy if greedy else "ALL")
+    matched = {c[0] for at_n in found_at for c in at_n if where is None or where(None, c)}
+    chosen = evaluate(formula, stream, window, limit, strategy, consume, skip, where=where)
+    gone = matched | dropped(chosen, stream, window, skip, consume, as_they_complete=strategy != "ALL")
     found = {}
     for start in runs.keys() - gone:
         rank = max(reached(c, order) for c in runs[start])
@@ -990,7 +1006,12 @@ def timeouts(
 
 
 def dropped(
-    chosen: Iterable[Match], stream: Sequence[Event], window: Window | None, skip: Skip | None, consume: str
+    chosen: Iterable[Match],
+    stream: Sequence[Event],
+    window: Window | None,
+    skip: Skip | None,
+    consume: str,
+    as_they_complete: bool = False,
 ) -> set[int]:
     """The starts that CONSUME BY PARTITION or AFTER MATCH SKIP dropped, by the matches that were given."""
     gone: set[int] = set()
@@ -1004,4 +1025,6 @@ def dropped(
             held = dict(mu).get(skip.mark or "", frozenset({s}))
             point = {"PAST LAST ROW": e + 1, "TO NEXT ROW": s, "TO FIRST": min(held), "TO LAST": max(held)}[skip.to]
             gone |= set(range(s + 1, point))
+            if as_they_complete:  # what began before and was under way is dropped, too
+                gone |= {earlier for earlier in range(s) if fits(window, earlier, e, stream)}
     return gone

@@ -476,18 +476,19 @@ def queries(draw: st.DrawFn, depth: int = 3) -> Asked:
     formula = draw(all_formulas(depth, SIMPLE if kind == "next match" else EVERY))
     trailing = any(isinstance(f, cel.NotAfter) for f in subformulas(formula))
     consume = "NONE" if trailing else "PARTITION"
+    to = draw(st.sampled_from(("PAST LAST ROW", "TO NEXT ROW", "TO FIRST", "TO LAST")))
+    mark = draw(st.sampled_from(sorted(cel.variables(formula)))) if to in ("TO FIRST", "TO LAST") else None
     window = clause_of(formula) or draw(st.one_of(st.none(), small_windows()))
     match kind:
         case "strategy":
             options = Options(draw(st.sampled_from(RULES)), draw(st.sampled_from(("NONE", "NONE", consume))))
         case "next match":
-            options = Options("NEXT_MATCH", draw(st.sampled_from(("NONE", "NONE", consume))))
+            skip = draw(st.sampled_from((None, None, Skip(to, mark))))
+            options = Options("NEXT_MATCH", "NONE" if skip else draw(st.sampled_from(("NONE", "NONE", consume))), skip)
         case "consume":
             options = Options(consume=consume)
         case "skip":
-            to = draw(st.sampled_from(("PAST LAST ROW", "TO NEXT ROW", "TO FIRST", "TO LAST")))
-            mark = draw(st.sampled_from(sorted(cel.variables(formula)))) if to in ("TO FIRST", "TO LAST") else None
-            options = Options(skip=Skip(to, mark))
+            options = Options(draw(st.sampled_from(("ALL", "NXT", "LAST"))), skip=Skip(to, mark))
         case _:
             options = PLAIN
     return Asked(formula, window, options)

@@ -169,7 +169,6 @@ def test_part_by() -> None:
         ("A+ a WHERE COUNT(a) > 3 OR ‸INCREASING(a.v)", "NOT_SUPPORTED_YET", "beside COUNT(a)"),
         ("A+ a WHERE ‸hash(a[i].name, a[i-1].name) > 3", "NOT_SUPPORTED_YET", "arithmetic over numbers and times"),
         ("((A a ; B b) FILTER ‸a.name LIKE b.name) ; C", "NOT_SUPPORTED_YET", "arithmetic over numbers and times"),
-        ("A a ; B b WHERE ‸a.name LIKE b.name CONSUME BY ANY", "NOT_SUPPORTED_YET", "CONSUME BY"),
         ("(A a ; B b ; C) PART BY (‸a.k, b.k)", "PART_BY_COVERS", "there is none for C"),
         ("(A a ; B b) PART BY (a.k, b.‸zip)", "UNKNOWN_COLUMN", "zip is not a column of b"),
         ("(A a ; B b) PART BY (a.k, ‸1)", "NOT_SUPPORTED_YET", "PART BY (x.a, y.b)"),

@@ -5,164 +5,27 @@ from __future__ import annotations
 import pickle
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
-import harness
 import numpy as np
 import pyarrow as pa
 import pytest
 import strategies
+from buckets import LIMIT, Memory, bag, batch_matches, stream_task, streamed, table_of, took
 from harness import PLAIN, Options
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Row
 
 from planner import cel
-from planner.compile import lowered, visible_variables
 from planner.errors import PlanError
 from planner.query import Skip
-from planner.streaming import holding, program_of
 from runtime import partition
 from runtime.bucket import HEAD, Bucket, sql_type
 from runtime.errors import ExecutionError
 from runtime.rereading import with_last_guard
 from runtime.stream_task import FOREVER, NEVER, Reach, StreamTask
-from runtime.task import OrderColumn, OutputVariable, Task
-
-SLABS = 4
-LIMIT = 3000  # rows of output; more is left out
-
-
-class Memory(dict):  # type: ignore[type-arg]
-    """A store that counts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.read: list[int] = []
-
-    def get(self, number: int) -> bytes | None:  # type: ignore[override]
-        self.read.append(number)
-        return super().get(number)
-
-    def put(self, number: int, blob: bytes) -> None:
-        self[number] = blob
-
-    def remove(self, number: int) -> None:
-        del self[number]
-
-
-def stream_task(
-    formula: cel.Formula,
-    window: cel.Window | None,
-    options: Options = PLAIN,
-    keyed: bool = True,
-    timeouts: bool = False,
-    allow: bool = True,
-) -> StreamTask:
-    variables = tuple(sorted(visible_variables(formula)))
-    asked = SimpleNamespace(**vars(options), formula=formula, window=window, timeouts=timeouts)
-    made = lowered(formula, window, variables, options.strategy, options.consume, options.skip, timeouts)
-    held = holding(SimpleNamespace(query=asked, automaton=made.automaton), allow)  # type: ignore[arg-type]
-    plan = SimpleNamespace(query=asked, automaton=made.automaton, program=made.program)
-    program = made.program
-    task = Task(
-        program=program_of(plan, held),  # type: ignore[arg-type]
-        symbols=tuple(f"symbol{i}" for i in range(program.words)),
-        terms=tuple(f"term{i}" for i in range(len(program.terms))),
-        symbol_bits=None,
-        order=(OrderColumn("ts"),),
-        keys=("key",) if keyed else (),
-        ties=(OrderColumn("id"),),
-        variables=tuple(OutputVariable(v, v, False, ("id",)) for v in variables),
-        key_outputs=(("key", "k"),),
-        start="start",
-        end="end",
-        size=None,
-        limit=None,
-        presorted=False,
-        interleaved=program.rule == "any",
-        status="status" if timeouts else None,
-        names=program.variables,
-    )
-    reach = Reach("none") if held.reach is None else Reach(held.reach.kind, int(held.reach.size), held.reach.strict)
-    if held.reach is not None and held.reach.kind == "events":
-        reach = Reach("events", int(held.reach.size) - 1)
-    return StreamTask(task, "slab", reach, held.late, held.whole, held.spent, held.windows, slot_us=3)
-
-
-def table_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:
-    program = task.task.program
-    symbols = harness.symbols_of(program, [row.event() for row in rows])
-    symbols = symbols[:, None] if symbols.ndim == 1 else symbols
-    slabs = SLABS if task.task.keys and not task.task.interleaved else 1
-    columns: dict[str, Any] = {
-        "id": pa.array(range(len(rows)), pa.int64()),
-        "ts": pa.array([row.ts for row in rows], pa.timestamp("us")),
-        "key": pa.array([row.key for row in rows], pa.int64()),
-        "slab": pa.array([(row.key or 0) % slabs for row in rows], pa.int32()),
-    }
-    for i in range(program.words):
-        columns[f"symbol{i}"] = symbols[:, i]
-    for i in range(len(program.terms)):
-        codes = symbols[:, program.words + i]
-        columns[f"term{i}"] = pa.array(codes, mask=codes == np.iinfo(np.int64).min)
-    return pa.table(columns)
-
-
-def _everywhere(task: StreamTask, table: pa.Table) -> pa.Table:
-    symbols = np.stack([table.column(name).to_numpy() for name in task.task.symbols], axis=1)
-    symbols = with_last_guard(task.task.program, symbols, np.ones(table.num_rows, np.bool_))
-    for i, column in enumerate(np.atleast_2d(symbols.T)):
-        table = table.set_column(table.column_names.index(f"symbol{i}"), f"symbol{i}", pa.array(column))
-    return table
-
-
-def bag(batches: Iterable[pa.RecordBatch]) -> Counter[str]:
-    return Counter(repr(row) for batch in batches for row in batch.to_pylist())
-
-
-def batch_matches(task: StreamTask, table: pa.Table) -> Counter[str]:
-    """In one batch, where a match can begin at any row."""
-    if task.spent:
-        table = _everywhere(task, table)
-    return bag(partition.run(task.task, table.to_batches()))
-
-
-def streamed(task: StreamTask, table: pa.Table, seed: int, delay: int = 3, store: Memory | None = None) -> Counter[str]:
-    """Through a bucket: disorder up to the delay, random micro-batches, a fresh Bucket in each, then the end."""
-    chance = random.Random(seed)
-    times = table.column("ts").cast(pa.int64()).to_pylist()
-    order = sorted(range(len(times)), key=lambda i: times[i] + chance.uniform(0, delay))
-    store = Memory() if store is None else store
-    found: Counter[str] = Counter()
-    at, watermark, seen = 0, NEVER, NEVER
-    while at < len(order):
-        own = order[at : at + chance.choice((1, 1, 2, 3, 7))]
-        at += len(own)
-        parts = [table.take(pa.array(part)) for part in (own[::2], own[1::2]) if part]
-        found += took(task, store, parts, watermark)
-        seen = max([seen, *(times[i] for i in own)])
-        watermark = max(watermark, seen - delay - 1)
-        if chance.random() < 0.4:
-            found += took(task, store, [], watermark)
-    found += took(task, store, [], FOREVER)
-    assert set(store) == {HEAD}, f"the state is not freed at the end: {sorted(store)}"
-    return found
-
-
-def took(task: StreamTask, store: Memory, tables: Iterable[pa.Table], watermark: int) -> Counter[str]:
-    bucket = Bucket(task, store)
-    due = bucket.next_due()
-    before = dict(store)
-    found = bag(bucket.run(tables, watermark))
-    bucket.save()
-    if not tables and (due is None or due > watermark):
-        assert not found, "a match became known without a timer"
-        assert {k: v for k, v in store.items() if k != HEAD} == {k: v for k, v in before.items() if k != HEAD}
-    return found
 
 
 def check(task: StreamTask, rows: Sequence[Row], seed: int) -> Counter[str]:
@@ -214,6 +77,9 @@ QUERIES: dict[str, tuple[cel.Formula, Options]] = {
     "consumed by any": (cel.Sequence(A, B), Options(consume="ANY")),
     "skip past": (cel.Sequence(A, cel.Iteration(B)), Options(skip=Skip("PAST LAST ROW"))),
     "skip to next": (cel.Sequence(A, cel.Iteration(B)), Options(skip=Skip("TO NEXT ROW"))),
+    "skip past, as they complete": (cel.Sequence(A, B), Options("LAST", skip=Skip("PAST LAST ROW"))),
+    "skip to next, as they complete": (cel.Sequence(A, cel.Iteration(B)), Options("NXT", skip=Skip("TO NEXT ROW"))),
+    "skip to first of next match": (cel.Sequence(A, B), Options("NEXT_MATCH", skip=Skip("TO FIRST", "B"))),
     "skip to last": (cel.Sequence(A, cel.Iteration(B)), Options(skip=Skip("TO LAST", "B"))),
     "compared": (
         cel.Compare(cel.Sequence(A, B), (cel.Comparison(cel.Term("A", "v"), "<", cel.Term("B", "v")),)), PLAIN,
@@ -347,8 +213,8 @@ def test_rows_at_the_watermark_are_late() -> None:
     assert not took(task, store, [table_of(task, rows)], 10)
     assert Bucket(task, store).head.late == 2
     found = took(task, store, [], 11)
-    assert sum(found.values()) == 1
-    assert "'id': 2" in next(iter(found))
+    assert bag(found).total() == 1
+    assert "'id': 2" in next(iter(bag(found)))
 
 
 def test_another_query_cannot_go_on() -> None:
@@ -438,7 +304,7 @@ def test_a_return_of_fewer_columns_goes_on() -> None:
     late = table_of(task, [Row("-", 1, 5, 0)])
     found = took(replace(task, columns=tuple(table.column_names)), store, [late], 3)
     found += took(replace(task, columns=tuple(table.column_names)), store, [], 4)
-    assert sum(found.values()) == 2
+    assert bag(found).total() == 2
 
 
 @pytest.mark.parametrize(
@@ -500,3 +366,23 @@ def test_a_task_of_a_stream_lists_no_more_matches_than_it_may() -> None:
         found(2**6 - 2)
     assert raised.value.condition == "MATCH_LIMIT"
     assert raised.value.parameters == {"found": "63", "limit": "62"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [Options("LAST"), *(Options(s, skip=Skip("TO NEXT ROW")) for s in ("ALL", "NXT", "LAST", "NEXT_MATCH"))],
+    ids=str,
+)  # fmt: skip
+def test_rivals_over_an_absence_wait_for_each_other(options: Options) -> None:
+    """A@2 B@3 beats A@1 B@3 under LAST; it is vetoed by the C@5, out of the window of A@1, which is known before."""
+    task = stream_task(cel.NotAfter(cel.Sequence(A, B), (C,), cel.Window("time", 3)), cel.Window("time", 3), options)
+    rows = [Row(kind, 0, ts, 0) for kind, ts in (("A", 1), ("A", 2), ("B", 3), ("C", 5), ("-", 8), ("A", 40))]
+    for seed in range(6):
+        assert check(task, rows, seed).total() == 1
+
+
+def test_timeouts_beside_what_waits_for_its_rivals() -> None:
+    formula = cel.NotAfter(cel.Sequence(A, B), (C,), cel.Window("time", 3))
+    with pytest.raises(PlanError) as raised:
+        stream_task(formula, cel.Window("time", 3), Options("NXT", skip=Skip("TO NEXT ROW")), timeouts=True)
+    assert raised.value.condition == "TIMEOUTS"

@@ -106,11 +106,100 @@ def test_on_a_stream(spark: Any, table: Any) -> None:
     assert replayed.matches > 0
 
 
-def test_on_a_stream_not_beside_an_absence_after_the_match(spark: Any, table: Any) -> None:
+@pytest.mark.parametrize("clauses", ["RETURN m.ts AS ts, match_status AS s WITH TIMEOUTS", "RETURN * WITH TIMEOUTS"])
+@pytest.mark.parametrize("strategy", ["", "SEMANTICS NXT"])
+def test_starts_that_time_out_on_a_stream(spark: Any, table: Any, clauses: str, strategy: str) -> None:
+    """A start is asked when its window closes, of which matches were given out long before."""
     timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")
-    query = """PATTERN SEQ(A a, B+ b, !C) WHERE a.v + SUM(b.v) > 9 PARTITION BY key ORDER BY ts
-    WITHIN 4 SECONDS SEMANTICS MAX RETURN *"""
+    query = f"""PATTERN (A a ; B+ b ; C c) AS m WHERE a.v + SUM(b.v) > c.v + 9 PARTITION BY key ORDER BY ts
+    WITHIN 6 SECONDS {strategy} {clauses}"""
+    replayed = cersql.replay(spark, timed, query, disorder=3.0)
+    assert replayed.same, str(replayed)
+    assert replayed.matches > 0
+
+
+@pytest.mark.parametrize("strategy", ["NXT", "LAST", "SKIP TILL NEXT MATCH"])
+@pytest.mark.parametrize("skip", ["PAST LAST ROW", "TO NEXT ROW", "TO LAST a"])
+def test_a_skip_beside_a_strategy_on_a_stream(spark: Any, table: Any, strategy: str, skip: str) -> None:
+    timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")
+    query = f"""PATTERN A+ a ; B b PARTITION BY key ORDER BY ts WITHIN 6 SECONDS
+    SEMANTICS {strategy} AFTER MATCH SKIP {skip} RETURN a.ts AS a, b.ts AS b"""
+    replayed = cersql.replay(spark, timed, query, disorder=3.0)
+    assert replayed.same, str(replayed)
+    assert replayed.matches > 0
+
+
+@pytest.mark.parametrize("clause", ["CONSUME BY PARTITION", "AFTER MATCH SKIP PAST LAST ROW"])
+def test_on_a_stream_not_where_matches_drop_what_has_begun(spark: Any, table: Any, clause: str) -> None:
+    """What they drop would have to be known where the rows are held, before WHERE is asked."""
+    timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")
+    query = f"PATTERN A a ; B+ b WHERE COUNT(b) > 1 ORDER BY ts WITHIN 4 SECONDS {clause} RETURN *"
     with pytest.raises(SparkError) as caught:
         cersql.replay(spark, timed, query)
     assert caught.value.condition == "STREAM_LATER"
-    assert "SEMANTICS MAX" in str(caught.value)
+    assert clause[:16] in str(caught.value)
+
+
+def test_alerts(spark: Any) -> None:
+    """A condition on two events says what is a match before one is taken, not which of those that were taken is left.
+    From the definition, in plain Python."""
+    chance = random.Random(3)
+    values = [chance.choice((1.0, 2.5, 4.0, 7.25, 9.5, None)) for _ in range(60)]
+    rows = list(enumerate(values))
+    spark.createDataFrame(rows, "ts BIGINT, value DOUBLE").createOrReplaceTempView("alerts")
+    expected, at = [], 0
+    while at < len(rows):
+        ends = [j for j in range(at + 1, len(rows))
+                if values[at] is not None and values[j] is not None and j - at <= 5
+                and values[j] - values[at] > 5]  # fmt: skip
+        if ends:
+            expected.append((at, ends[-1]))
+        at = ends[-1] + 1 if ends else at + 1
+    for condition in ("b.value - a.value > 5", "ln(exp(b.value - a.value)) > 5", "LAST(b.value) - a.value > 5"):
+        text = f"""FROM alerts PATTERN ANY a : ANY* rest : ANY b WHERE {condition} ORDER BY ts WITHIN 5
+        AFTER MATCH SKIP PAST LAST ROW RETURN a.ts AS a, b.ts AS b"""
+        assert sorted(tuple(row) for row in cersql.sql(spark, text).collect()) == expected
+    assert len(expected) > 5
+
+
+def test_a_function_of_two_events(spark: Any) -> None:
+    """Beside whatever chooses; on no rows, too, and where names are odd and values NULL."""
+    rows = [(1, "A", 1), (2, "A", 5), (3, "B", 4), (4, "B", None), (5, "A", 9), (6, "B", 6), (7, "B", 7)]
+    spark.createDataFrame(rows, "ts BIGINT, type STRING, `odd ``name` INT").createOrReplaceTempView("`odd names`")
+
+    def pairs(clauses: str, source: str = "`odd names`") -> list[tuple[int, int]]:
+        text = f"""FROM {source} TYPE type PATTERN A `the a` ; B b
+        WHERE pow(`the a`.`odd ``name` - b.`odd ``name`, 2) > 4
+        ORDER BY ts {clauses} RETURN `the a`.ts AS a, b.ts AS b"""
+        return sorted(tuple(row) for row in cersql.sql(spark, text).collect())
+
+    assert pairs("") == [(1, 3), (1, 6), (1, 7), (5, 6)]
+    assert pairs("CONSUME BY PARTITION") == [(1, 3), (5, 6)]
+    assert pairs("AFTER MATCH SKIP PAST LAST ROW") == [(1, 7)]
+    assert pairs("AFTER MATCH SKIP TO NEXT ROW") == [(1, 7), (5, 6)]
+    assert pairs("SEMANTICS LAST AFTER MATCH SKIP PAST LAST ROW") == [(1, 3), (5, 6)]
+    assert pairs("SEMANTICS NXT") == [(1, 3), (1, 6), (1, 7)]
+    assert pairs("CONSUME BY PARTITION", "(SELECT * FROM `odd names` WHERE ts < 0) AS none") == []
+
+
+def test_two_sources_and_no_word_of_events(spark: Any) -> None:
+    """RETURN may want nothing of a match; each variable has its own source's columns."""
+    spark.createDataFrame([(1, 5), (4, 7)], "ts BIGINT, price INT").createOrReplaceTempView("asked_prices")
+    spark.createDataFrame([(2, 5), (3, 30), (6, 9)], "ts BIGINT, paid INT").createOrReplaceTempView("paid_prices")
+    text = """FROM asked_prices AS Asked, paid_prices AS Paid PATTERN Asked o ; Paid p
+    WHERE pow(p.paid - o.price, 2) > 3 ORDER BY ts {clause} RETURN {items}"""
+    for clause, expected in (("CONSUME BY ANY", [(1, 3), (4, 6)]), ("AFTER MATCH SKIP PAST LAST ROW", [(1, 6)])):
+        found = cersql.sql(spark, text.format(clause=clause, items="o.ts AS o, p.ts AS p")).collect()
+        assert sorted(tuple(row) for row in found) == expected
+        assert cersql.sql(spark, text.format(clause=clause, items="1 AS one")).count() == len(expected)
+
+
+@pytest.mark.parametrize("strategy", ["MAX", "LAST"])
+def test_on_a_stream_beside_an_absence_after_the_match(spark: Any, table: Any, strategy: str) -> None:
+    """Rivals wait for each other: what began later is known later."""
+    timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")
+    query = """PATTERN SEQ(A a, B+ b, !C) WHERE a.v + SUM(b.v) > 9 PARTITION BY key ORDER BY ts
+    WITHIN 4 SECONDS SEMANTICS {strategy} RETURN *"""
+    replayed = cersql.replay(spark, timed, query.format(strategy=strategy), disorder=1.0)
+    assert replayed.same, str(replayed)
+    assert replayed.matches > 0

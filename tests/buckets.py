@@ -1,0 +1,165 @@
+"""A stream through one bucket of the state, in any order within the watermark and cut anywhere (no Spark here)."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import harness
+import numpy as np
+import pyarrow as pa
+from harness import PLAIN, Options
+from strategies import Row
+
+from planner import cel
+from planner.compile import lowered, visible_variables
+from planner.streaming import holding, program_of
+from runtime import partition
+from runtime.bucket import HEAD, Bucket
+from runtime.program import Later
+from runtime.rereading import with_last_guard
+from runtime.stream_task import FOREVER, NEVER, Reach, StreamTask
+from runtime.task import OrderColumn, OutputVariable, Task
+
+SLABS = 4
+LIMIT = 3000  # rows of output; more is left out
+
+
+class Memory(dict):  # type: ignore[type-arg]
+    """A store that counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[int] = []
+
+    def get(self, number: int) -> bytes | None:  # type: ignore[override]
+        self.read.append(number)
+        return super().get(number)
+
+    def put(self, number: int, blob: bytes) -> None:
+        self[number] = blob
+
+    def remove(self, number: int) -> None:
+        del self[number]
+
+
+def stream_task(
+    formula: cel.Formula,
+    window: cel.Window | None,
+    options: Options = PLAIN,
+    keyed: bool = True,
+    timeouts: bool = False,
+    allow: bool = True,
+    later: Later | None = None,
+) -> StreamTask:
+    variables = tuple(sorted(visible_variables(formula)))
+    asked = SimpleNamespace(**vars(options), formula=formula, window=window, timeouts=timeouts)
+    made = lowered(formula, window, variables, options.strategy, options.consume, options.skip, timeouts)
+    plan = SimpleNamespace(query=asked, automaton=made.automaton, program=made.program, later=later)
+    held = holding(plan, allow)  # type: ignore[arg-type]
+    program = made.program
+    task = Task(
+        program=program_of(plan, held),  # type: ignore[arg-type]
+        symbols=tuple(f"symbol{i}" for i in range(program.words)),
+        terms=tuple(f"term{i}" for i in range(len(program.terms))),
+        symbol_bits=None,
+        order=(OrderColumn("ts"),),
+        keys=("key",) if keyed else (),
+        ties=(OrderColumn("id"),),
+        variables=tuple(OutputVariable(v, v, False, ("id",)) for v in variables),
+        key_outputs=(("key", "k"),),
+        start="start",
+        end="end",
+        size=None,
+        limit=None,
+        presorted=False,
+        interleaved=program.rule == "any",
+        status="status" if timeouts else None,
+        names=program.variables,
+    )
+    reach = Reach("none") if held.reach is None else Reach(held.reach.kind, int(held.reach.size), held.reach.strict)
+    if held.reach is not None and held.reach.kind == "events":
+        reach = Reach("events", int(held.reach.size) - 1)
+    return StreamTask(task, "slab", reach, held.late, held.by_end, held.whole, held.spent, held.windows, slot_us=3)
+
+
+def table_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:
+    program = task.task.program
+    symbols = harness.symbols_of(program, [row.event() for row in rows])
+    symbols = symbols[:, None] if symbols.ndim == 1 else symbols
+    slabs = SLABS if task.task.keys and not task.task.interleaved else 1
+    columns: dict[str, Any] = {
+        "id": pa.array(range(len(rows)), pa.int64()),
+        "ts": pa.array([row.ts for row in rows], pa.timestamp("us")),
+        "key": pa.array([row.key for row in rows], pa.int64()),
+        "slab": pa.array([(row.key or 0) % slabs for row in rows], pa.int32()),
+    }
+    for i in range(program.words):
+        columns[f"symbol{i}"] = symbols[:, i]
+    for i in range(len(program.terms)):
+        codes = symbols[:, program.words + i]
+        columns[f"term{i}"] = pa.array(codes, mask=codes == np.iinfo(np.int64).min)
+    return pa.table(columns)
+
+
+def _everywhere(task: StreamTask, table: pa.Table) -> pa.Table:
+    symbols = np.stack([table.column(name).to_numpy() for name in task.task.symbols], axis=1)
+    symbols = with_last_guard(task.task.program, symbols, np.ones(table.num_rows, np.bool_))
+    for i, column in enumerate(np.atleast_2d(symbols.T)):
+        table = table.set_column(table.column_names.index(f"symbol{i}"), f"symbol{i}", pa.array(column))
+    return table
+
+
+def bag(batches: Iterable[pa.RecordBatch]) -> Counter[str]:
+    return Counter(repr(row) for batch in batches for row in batch.to_pylist())
+
+
+def batch_matches(task: StreamTask, table: pa.Table) -> Counter[str]:
+    """In one batch, where a match can begin at any row."""
+    if task.spent:
+        table = _everywhere(task, table)
+    return bag(partition.run(task.task, table.to_batches()))
+
+
+def streamed(task: StreamTask, table: pa.Table, seed: int, delay: int = 3, store: Memory | None = None) -> Counter[str]:
+    """Through a bucket: disorder up to the delay, random micro-batches, a fresh Bucket in each, then the end."""
+    found: Counter[str] = Counter()
+    for batches in micro_batches(task, table, seed, delay, store):
+        found += bag(batches)
+    return found
+
+
+def micro_batches(
+    task: StreamTask, table: pa.Table, seed: int, delay: int = 3, store: Memory | None = None
+) -> Iterator[list[pa.RecordBatch]]:
+    chance = random.Random(seed)
+    times = table.column("ts").cast(pa.int64()).to_pylist()
+    order = sorted(range(len(times)), key=lambda i: times[i] + chance.uniform(0, delay))
+    store = Memory() if store is None else store
+    at, watermark, seen = 0, NEVER, NEVER
+    while at < len(order):
+        own = order[at : at + chance.choice((1, 1, 2, 3, 7))]
+        at += len(own)
+        parts = [table.take(pa.array(part)) for part in (own[::2], own[1::2]) if part]
+        yield took(task, store, parts, watermark)
+        seen = max([seen, *(times[i] for i in own)])
+        watermark = max(watermark, seen - delay - 1)
+        if chance.random() < 0.4:
+            yield took(task, store, [], watermark)
+    yield took(task, store, [], FOREVER)
+    assert set(store) == {HEAD}, f"the state is not freed at the end: {sorted(store)}"
+
+
+def took(task: StreamTask, store: Memory, tables: Iterable[pa.Table], watermark: int) -> list[pa.RecordBatch]:
+    bucket = Bucket(task, store)
+    due = bucket.next_due()
+    before = dict(store)
+    found = [batch for batch in bucket.run(tables, watermark) if batch.num_rows]
+    bucket.save()
+    if not tables and (due is None or due > watermark):
+        assert not found, "a match became known without a timer"
+        assert {k: v for k, v in store.items() if k != HEAD} == {k: v for k, v in before.items() if k != HEAD}
+    return found
