@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,18 +13,18 @@ ROWS = 240
 
 
 @pytest.fixture(scope="module")
-def session(spark: SparkSession) -> Iterator[SparkSession]:
+def session(spark: SparkSession) -> SparkSession:
     """A session with `highs`: ties in time, NULLs, and few values, so that all of them repeat."""
+    taught = cersql.enable(spark.newSession())
     chance, now, rows = random.Random(4), 0, []
     for id in range(ROWS):
         now += chance.choice((0, 1, 1, 5))
         v = chance.choice((1, 2, 3, 4, 5, 6, None))
         rows.append((id, chance.choice("AAB"), chance.randrange(2), v, chance.randrange(4), now))
     columns = "id INT, type STRING, k INT, v INT, u INT, t INT"
-    frame = spark.createDataFrame(rows, columns).selectExpr("*", "timestamp_seconds(t) AS ts")
+    frame = taught.createDataFrame(rows, columns).selectExpr("*", "timestamp_seconds(t) AS ts")
     frame.createOrReplaceTempView("highs")
-    yield spark
-    spark.catalog.dropTempView("highs")
+    return taught
 
 
 def ids(session: SparkSession, text: str) -> list[tuple[int, ...]]:
