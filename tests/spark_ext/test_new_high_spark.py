@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+import sparks
 from pyspark.sql import SparkSession
 
 import cersql
@@ -15,7 +16,7 @@ ROWS = 240
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
     """A session with `highs`: ties in time, NULLs, and few values, so that all of them repeat."""
-    taught = cersql.enable(spark.newSession())
+    taught = sparks.taught(spark)
     chance, now, rows = random.Random(4), 0, []
     for id in range(ROWS):
         now += chance.choice((0, 1, 1, 5))
