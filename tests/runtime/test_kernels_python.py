@@ -80,13 +80,18 @@ def test_python_calls_nothing_that_has_no_entry() -> None:
     """A call from Python of what is `inlined` would crash the process."""
     files = [*(TESTS.parent / "runtime").glob("*.py"), *TESTS.rglob("*.py")]
     trees = {file: ast.parse(file.read_text()) for file in files}
-    inlined = {f"{file.stem}.{node.name}" for file, tree in trees.items() for node in _decorated(tree, "inlined")}
+    inlined = {
+        f"{file.stem}.{node.name}"
+        for file, tree in trees.items()
+        for how in ("inlined", "called")
+        for node in _decorated(tree, how)
+    }
     assert {"cea.add_node", "register_ops.apply"} <= inlined
     wrong = []
     for file, tree in trees.items():
-        own = {node.name for node in _decorated(tree, "inlined")}
+        own = {node.name for how in ("inlined", "called") for node in _decorated(tree, how)}
         own |= {name for name, whole in _imported(tree) if whole in inlined}
-        compiled = [*_decorated(tree, "inlined"), *_decorated(tree, "kernel")]
+        compiled = [node for how in ("inlined", "called", "kernel") for node in _decorated(tree, how)]
         calls = (name for node in tree.body if node not in compiled for name in _called(node))
         wrong += [(file.name, name) for name in calls if name in own | inlined]
     assert not wrong

@@ -10,7 +10,6 @@ from decimal import Decimal
 from itertools import compress
 from typing import Any
 
-import numba
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +20,7 @@ from cersql.comparisons import Event
 from cersql.expressions import Node, Ref, read, rendered
 from planner.sql import Sql, quote
 from runtime.errors import ExecutionError, Span
+from runtime.jit import kernel
 from runtime.program import NULL_CODE
 from runtime.relation_ops import NO_ERROR, flat, related
 from runtime.relations import holds
@@ -61,7 +61,7 @@ NUMBERS = ["t", "s", "i", "l", "f", "d", "e", "g"]
 UNITS = "MICROSECOND MILLISECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR".split()
 
 
-@numba.njit
+@kernel
 def compiled(relations: Any, number: int) -> bool:
     return related(relations, number)  # type: ignore[no-any-return]
 
