@@ -165,7 +165,7 @@ def test_a_boolean_column_of_a_variable_is_a_condition() -> None:
 @pytest.mark.parametrize(
     ("marked", "condition", "fragment"),
     [
-        ("A a ; B b WHERE ‸[k] OR [v] SEMANTICS SKIP TILL NEXT MATCH", "NOT_SUPPORTED_YET", "HAVING"),
+        ("A a ; B b WHERE ‸[k] OR [v] SEMANTICS SKIP TILL NEXT MATCH", "NOT_SUPPORTED_YET", "event by event"),
         ("(A+ a ; B b FILTER NOT ‸[k]) ; C", "NOT_SUPPORTED_YET", "Move it to WHERE"),
         ("((A a ; B b) FILTER [k] OR ‸SUM(a.v) > 1) ; C", "NOT_SUPPORTED_YET", "this OR"),
         ("A+ a ; B b WHERE NOT ‸a[increasing(v)]", "NOT_SUPPORTED_YET", "every two neighbours"),
