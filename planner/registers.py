@@ -139,7 +139,8 @@ class _Builder:
                 raise NotByRegisters("what must not happen is compared with an event that comes later")
             ops += veto.after
         ops += ended
-        for clause in self.clauses.made:
+        # Arithmetic last: `b.v <> a.v AND 1 / (b.v - a.v) > 2` does not divide by zero where the first has failed.
+        for clause in sorted(self.clauses.made, key=lambda clause: _computes(clause.ops.get(q, []))):
             if follow is not None and clause.number not in follow.inside:
                 ops += [(nodes.RESET, r, 0) for r in clause.registers]
             ops += clause.ops.get(q, [])
@@ -154,6 +155,11 @@ class _Builder:
             before = self.needed[edge.source] | (self.ends[edge.source] if edge.to == self.late else set())
         stale = _written(edge.ops, before) - self.needed[edge.to] - self.ends[edge.to]
         return edge._replace(ops=[*edge.ops, *((nodes.RESET, r, 0) for r in sorted(stale))])
+
+
+def _computes(ops: Ops) -> bool:
+    """Is there arithmetic among them, which can fail?"""
+    return any(kind == nodes.RELATES for kind, _, _ in ops)
 
 
 def _vetoing(way: Way, place: int, to: int) -> Edge:

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -75,7 +76,12 @@ def unseen(query: Query, catalog: SparkCatalog) -> list[str]:
 def is_small(query: Query, catalog: SparkCatalog) -> bool:
     """Are the sources so small that nobody notices if they are read once more, by Spark's estimate?"""
     frame = catalog.union_frame(query)
-    return hasattr(frame, "_jdf") and estimate(frame._jdf.queryExecution().optimizedPlan()) <= SMALL_BYTES
+    if not hasattr(frame, "_jdf"):
+        return False
+    try:
+        return estimate(frame._jdf.queryExecution().optimizedPlan()) <= SMALL_BYTES
+    except Py4JError:  # of a CTE, which is defined around the call, nothing is known here
+        return False
 
 
 def _named(query: Query, source: int) -> list[str]:
@@ -130,7 +136,7 @@ def _first_values(frame: DataFrame, column: str, rows: int) -> frozenset[str]:
             if not _is_cheap(first._jdf.queryExecution().optimizedPlan()):
                 return frozenset()
             return frozenset(row["v"] for row in first.collect() if row["v"] is not None)
-    except PySparkException:  # the query will say so itself
+    except (PySparkException, Py4JError):  # the query will say so itself; of a CTE nothing can be read from here
         return frozenset()
 
 

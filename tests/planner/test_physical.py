@@ -135,4 +135,4 @@ def test_what_lists_all_matches_is_said(pattern: str, having: str, why: str | No
     lines = [line for line in found.split("\n") if "all matches are listed and then filtered" in line]
     assert len(lines) == (why is not None)
     assert why is None or why in lines[0]
-    assert ("MAX chooses in a second pass" in found) == ("SEMANTICS MAX" in pattern)
+    assert ("MAX: in a second pass" in found) == ("SEMANTICS MAX" in pattern)

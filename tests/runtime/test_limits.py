@@ -16,13 +16,12 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import cersql
 from planner.cel import Event, Iteration, Sequence, Strategy, Window, Within
 from planner.compile import compile_formula
-from runtime import limits, rivals, select, symbols, timed_engine
+from runtime import limits, select, symbols, timed_engine
 from runtime.engine import engine_for
 from runtime.errors import ExecutionError, InternalError
 from runtime.machine import Steps
@@ -240,25 +239,6 @@ def test_the_greatest_sets(seed: int) -> None:
     sets = list(map(frozenset, supports))
     wanted = [i for i, own in enumerate(sets) if not any(own < other for other in sets)]
     assert select.winners(supports, "MAX") == wanted
-
-
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("strategy", ["NXT", "LAST", "MAX"])
-def test_rivals_of_a_second_pass_wait_only_while_they_can_win(
-    late: bool, strategy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rivals, "FEW", 8)
-    chance = np.random.default_rng(3)
-    supports = [[*np.flatnonzero(chance.random(5) < 0.5).tolist(), 5] for _ in range(300)]
-    ends = np.sort(chance.integers(0, 4, 300)) if not late else chance.integers(0, 4, 300)
-    table = pa.table({rivals.END: pa.array(ends), rivals.SUPPORT: supports, "n": pa.array(range(300))})
-    chosen = rivals.chosen(strategy, late, ("n",), iter(table.to_batches(max_chunksize=7)))
-    found = sorted(n for batch in chosen for n in batch.column(0).to_pylist())
-    wanted = []
-    for end in range(4):
-        own = np.flatnonzero(ends == end).tolist()
-        wanted += [own[i] for i in select.winners([tuple(supports[n]) for n in own], strategy)]
-    assert found == sorted(wanted)
 
 
 ABSORBING = (

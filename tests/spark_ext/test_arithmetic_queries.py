@@ -195,6 +195,10 @@ def test_overflow_and_division_by_zero(spark: SparkSession) -> None:
     with pytest.raises(Exception, match=r"\[ARITHMETIC\] An overflow, or a division by zero, in a.v / ") as raised:
         cersql.sql(spark, text).collect()
     assert "try_divide" in str(raised.value)
+    for conditions in ("b.v <> a.v AND 1 / (b.v - a.v) > 0", "1 / (b.v - a.v) > 0 AND b.v <> a.v"):
+        equal = "(SELECT id, 'A' AS type, CAST(id AS DOUBLE) AS v FROM range(3) UNION ALL SELECT 3, 'B', 2.0D) AS t"
+        guarded = f"FROM {equal} PATTERN A a ; B b WHERE {conditions} ORDER BY id RETURN a.id"
+        assert sorted(row.id for row in cersql.sql(spark, guarded).collect()) == [0, 1]
     least = "FROM VALUES (1, -9223372036854775808L), (2, 5L) AS t(id, l) PATTERN ANY a ; ANY b"
     with pytest.raises(Exception, match="LEAST_BIGINT"):
         cersql.sql(spark, f"FROM (SELECT * {least.split(' PATTERN')[0]}) AS t PATTERN ANY a ; ANY b "

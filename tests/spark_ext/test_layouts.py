@@ -235,4 +235,4 @@ def test_the_sides_of_a_join_are_not_multiplied(session: SparkSession) -> None:
     joined = session.sql("SELECT a.id FROM range(1000000) a JOIN range(1000000) b ON a.id = b.id")
     plan = joined._jdf.queryExecution().optimizedPlan()
     assert int(plan.stats().sizeInBytes()) > 1 << 40
-    assert spark_ext.batch._estimate(plan) < 1 << 28
+    assert spark_ext.batch.estimate(plan) < 1 << 28
