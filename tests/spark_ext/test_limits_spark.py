@@ -31,7 +31,8 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 def loop_of(spark: SparkSession, n: int) -> None:
     """The view `t`: n times A, then one B."""
     spark.sql(
-        f"SELECT timestamp_seconds(1700000000 + id) AS ts, IF(id < {n}, 'A', 'B') AS type, CAST(id AS INT) AS v FROM range({n} + 1)"
+        f"SELECT timestamp_seconds(1700000000 + id) AS ts, IF(id < {n}, 'A', 'B') AS type, CAST(id AS INT) AS v "
+        f"FROM range({n} + 1)"
     ).createOrReplaceTempView("t")
 
 
