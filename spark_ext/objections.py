@@ -73,8 +73,9 @@ def _chain(frame: DataFrame) -> Iterator[str]:
     """The names of a plan's nodes from the top, the first child of each."""
     made: Any = frame
     if not hasattr(made, "_jdf"):
-        shown = made._explain_string(mode="extended").split("== Analyzed Logical Plan ==")[-1]
-        yield from re.findall(r"^[ +-]*(\w+)", shown.split("== Optimized")[0].partition("\n")[2], re.MULTILINE)
+        shown = made._explain_string(mode="extended").split("== Analyzed Logical Plan ==\n")[-1]
+        plan = shown.split("== Optimized")[0].partition("\n")[2]  # the first line is the schema
+        yield from re.findall(r"^[ +-]*(\w+)", plan, re.MULTILINE)
         return
     plan = made._jdf.queryExecution().analyzed()
     while True:
