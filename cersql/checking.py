@@ -54,6 +54,8 @@ def check(arguments: Namespace) -> int:
         except UsageError as error:
             put(console, Text(str(error), style="bold red"))
             worst = 2
+    if not scripts:
+        return worst
     with _checks(arguments) as (new_check, progress):
         for script in scripts:
             progress.step(f"checking {script.name}")

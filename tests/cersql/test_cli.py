@@ -63,7 +63,10 @@ def exit_code(arguments: list[str]) -> int:
 
 
 @pytest.mark.parametrize("command", ["run", "explain", "check"])
-def test_a_statement_in_the_place_of_a_file(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_statement_in_the_place_of_a_file(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "started", lambda *_, **__: pytest.fail("Spark is not needed to say so"))
     text = "FROM t PATTERN A a ; B b\nORDER BY ts RETURN *" + " " * 9 + "-- " + "x" * 10_000
     assert exit_code([command, text]) == 2
     shown = "".join(capsys.readouterr())

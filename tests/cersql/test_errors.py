@@ -170,7 +170,7 @@ BIND = [
         "FROM t PATTERN A SEMANTICS MAX ‸AFTER MATCH SKIP PAST LAST ROW" + END,
         "CLAUSES_EXCLUDE",
         "AFTER MATCH SKIP cannot stand beside SEMANTICS",
-        "one of the two",
+        "Beside AFTER MATCH SKIP can stand NXT",
     ),
     ("FROM t PATTERN A ORDER BY ts RETURN ‸match_status", "NO_TIMEOUTS", "WITH TIMEOUTS only", "RETURN … WITH"),
     (
