@@ -19,7 +19,7 @@ from cersql.arithmetic import Arithmetic, Related
 from cersql.comparisons import Event
 from cersql.expressions import Node, Ref, read, rendered
 from planner.sql import Sql, quote
-from runtime.errors import ExecutionError, Span
+from runtime.errors import CersqlError, ExecutionError, Span
 from runtime.jit import kernel
 from runtime.program import NULL_CODE
 from runtime.relation_ops import NO_ERROR, flat, related
@@ -123,6 +123,10 @@ def relation_of(spark: SparkSession, rows: DataFrame, text: str) -> Related | No
 
         return rendered(text, part, column)
 
+    try:
+        catalog.check(text, sql(nodes), columns)
+    except CersqlError:  # what Spark does not take is not computed with
+        return None
     arithmetic = Arithmetic(
         sql, lambda e: catalog.type_of(e, columns), lambda a, b: catalog.common_type(a, b, columns), catalog.ansi
     )

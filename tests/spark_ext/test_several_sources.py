@@ -170,7 +170,7 @@ def test_expressions_in_order_by(session: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("clause", "condition", "fragment"),
     [
-        ("PARTITION BY ‸max_by(ts, id)", "INVALID_EXPRESSION", "an aggregate function, where one row is spoken of"),
+        ("PARTITION BY ‸max_by(ts, id)", "ROW_EXPRESSION", "MAX_BY"),
         ("PARTITION BY ‸explode(tags)", "INVALID_EXPRESSION", "it makes many rows of one"),
         ("PARTITION BY k, date(‸tags)".replace("k, ", ""), "INVALID_EXPRESSION", "cannot cast"),
         ("PARTITION BY ‸nosuch(ts)", "INVALID_EXPRESSION", "nosuch"),
