@@ -102,7 +102,7 @@ def test_equalities_of_neighbours_and_of_one_type(session: SparkSession) -> None
     "pattern",
     [
         "!ANY x ; ANY g WHERE x.v >= g.v PARTITION BY k",
-        "!ANY x ; A g ; B b WHERE x.v >= b.v",
+        pytest.param("!ANY x ; A g ; B b WHERE x.v >= b.v", marks=pytest.mark.exhaustive),
         "ANY a : ANY:* rest AFTER MATCH SKIP PAST LAST ROW",
     ],
 )

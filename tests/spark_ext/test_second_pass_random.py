@@ -17,7 +17,7 @@ import cersql
 from planner import cel
 from planner.query import Skip
 
-ROUNDS = int(os.environ.get("CERSQL_DIFFERENTIAL", "3"))
+ROUNDS = int(os.environ.get("CERSQL_DIFFERENTIAL", "1"))
 QUERIES = 12  # a round is one Spark job
 SCHEMA = "id bigint, ts bigint, key int, type string, v int"
 Row = dict[str, Any]
