@@ -42,6 +42,7 @@ from planner.sql import Sql, quote
 from runtime.errors import Span
 
 BOUNDS = {"match_start": START_COLUMN, "match_end": END_COLUMN}
+_BEFORE_THEY_COMPETE = "It can stand in WHERE, which is asked before matches compete, are consumed or skipped."
 TIMEOUTS = {"match_status": STATUS_COLUMN, "match_reached": REACHED_COLUMN}
 # Functions that make several rows of one; a window function is known by its OVER.
 GENERATORS = frozenset("EXPLODE EXPLODE_OUTER POSEXPLODE POSEXPLODE_OUTER INLINE INLINE_OUTER STACK JSON_TUPLE".split())
@@ -301,7 +302,7 @@ class Returns:
         """`[a, b]`, `x[a]` as a condition of Spark's: FALSE where two values differ, else NULL where one is NULL."""
         if node.kind != "AGREE":
             construct = f"{self.text[node.span.start : node.span.end]} in an expression on the match"
-            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct, hint="It can stand in WHERE.")
+            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct, hint=_BEFORE_THEY_COMPETE)
         if node.of is not None:
             variables = [v for v in self.variables if v.mark == node.of.variable]
         else:  # a type's events are those of its aliases, unless a PROJECT kept the type alone

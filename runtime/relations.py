@@ -1,8 +1,8 @@
 """Arithmetic over the numbers of several events: `b.v - a.v >= 1` of doubles, `b.p / a.p > 1.05`.
 
 A relation is a little program over the values of its operands, a stack machine. It computes as Spark does: with its
-types, rounding, NULLs and overflow. `b.v - a.v >= 1` is LOAD 0, LOAD 1, SUB_F, FLOAT 0, COMPARE_F '>=', and 1.0 stands
-in `floats`. What speaks of one event alone is an operand: Catalyst has computed it, and it comes as a code
+types, rounding, NULLs and overflow. `b.v - a.v >= 1` is LOAD_F 0, LOAD_F 1, SUB_F, FLOAT 0, COMPARE_F '>=', and 1.0
+stands in `floats`. What speaks of one event alone is an operand: Catalyst has computed it, and it comes as a code
 (runtime.terms). Times and intervals are microseconds, dates days, decimals whole numbers whose scale the ops know.
 
 `holds` computes one in Python, for the general engine; runtime.relation_ops does in kernels, for all but decimals.
