@@ -24,9 +24,9 @@ for _package in (planner, runtime):
 
 from cersql.api import compile, enable, explain, match, patterns, serve, session, sql  # noqa: E402
 from cersql.errors import BindError, ParseError  # noqa: E402
-from cersql.matches import Matches  # noqa: E402
-from cersql.planned import Compiled  # noqa: E402
-from cersql.replay import Replay, replay  # noqa: E402
+from cersql.statements.matches import Matches  # noqa: E402
+from cersql.statements.planned import Compiled  # noqa: E402
+from cersql.statements.replay import Replay, replay  # noqa: E402
 from planner.errors import PlanError  # noqa: E402
 from runtime.errors import CersqlError, ExecutionError, InternalError  # noqa: E402
 from runtime.program import package_version as _package_version  # noqa: E402
@@ -36,7 +36,7 @@ __version__ = _package_version()
 
 def load_ipython_extension(shell: object) -> None:
     """`%load_ext cersql`: the cell magic %%pattern."""
-    from cersql import notebook
+    from cersql.cli import notebook
 
     notebook.load(shell)
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from cersql.cli import main
+from cersql.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

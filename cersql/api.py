@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from cersql import bare_words
-from cersql.bind import bind
-from cersql.parse import parse
-from cersql.patterns import Patterns
-from cersql.planned import Compiled, plan_query, planned
-from cersql.schemas import Schema, columns_of
-from cersql.schemas import check as check_schemas
-from cersql.scope import Names
+from cersql.binding import bare_words
+from cersql.binding.bind import bind
+from cersql.binding.schemas import Schema, columns_of
+from cersql.binding.schemas import check as check_schemas
+from cersql.binding.scope import Names
+from cersql.language.parse import parse
+from cersql.statements.patterns import Patterns
+from cersql.statements.planned import Compiled, plan_query, planned
 from planner.query import Column, Computed
 from planner.sql import Sql, quote
 from runtime.errors import CersqlError, Span
@@ -22,7 +22,7 @@ from runtime.errors import CersqlError, Span
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from cersql.parameters import Arguments, Values
+    from cersql.statements.parameters import Arguments, Values
     from spark_ext.thrift import ThriftServer
 
 
@@ -141,7 +141,7 @@ def enable(spark: SparkSession) -> SparkSession:
     from spark_ext.connect import is_connect
 
     if is_connect(spark):
-        from cersql import connected
+        from cersql.statements import connected
 
         return connected.enable(spark)
     return hook.enable(spark, rewrite=_rewrite, refine=_refine)
@@ -156,14 +156,14 @@ def sql(
     order_by: str | None = None,
 ) -> DataFrame:
     """Run a statement of ours, or any of Spark's, without touching the session. `args` are those of `spark.sql`."""
-    from cersql.commands import rewrite
-    from cersql.refining import refine
+    from cersql.statements.commands import rewrite
+    from cersql.statements.refining import refine
     from spark_ext.arguments import of_values
     from spark_ext.connect import is_connect
     from spark_ext.session import run_sql, try_sql
 
     if is_connect(spark):
-        from cersql import connected
+        from cersql.statements import connected
 
         return connected.sql(spark, text, args, order_by=order_by)
 
@@ -193,7 +193,7 @@ def match(
     order_by: str | None = None,
 ) -> DataFrame:
     """Run a query whose source is the DataFrame: the text has no FROM."""
-    from cersql.parameters import check_no_markers, fill_markers
+    from cersql.statements.parameters import check_no_markers, fill_markers
     from spark_ext.arguments import of_values
 
     whole = Span(0, len(text))
@@ -215,7 +215,7 @@ def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_b
     Stages: syntax, cel, automaton, deterministic, physical, program; and the automaton drawn: dot (for Graphviz),
     mermaid, svg.
     """
-    from cersql.statements import first_query
+    from cersql.statements.find import first_query
 
     return plan_query(spark, text, first_query(text), order_by=order_by).explain(stage)
 
@@ -251,13 +251,13 @@ def serve(
 
 def _rewrite(spark: SparkSession, text: str, values: Values) -> str | DataFrame | None:
     """What the parser hook calls with a text that Spark refuses."""
-    from cersql.commands import rewrite
+    from cersql.statements.commands import rewrite
 
     return rewrite(spark, text, values)
 
 
 def _refine(spark: SparkSession, text: str, values: Values) -> str | DataFrame | None:
     """What the parser hook calls with a text that Spark accepted."""
-    from cersql.refining import refine
+    from cersql.statements.refining import refine
 
     return refine(spark, text, values)

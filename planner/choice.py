@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner import cel
-from planner.across import holds, inside_choices
-from planner.compose import push_filters, rebuilt, searching
+from planner.automata.compose import push_filters, rebuilt, searching
+from planner.automata.positions import gathered
 from planner.errors import PlanError
-from planner.greedy import gathered
 from planner.query import Skip, Window
+from planner.rewrite.across import holds, inside_choices
 
 COMPARES = (cel.Compare, cel.Agree, cel.Across)
 AROUND_ABSENCE = (
@@ -58,7 +58,7 @@ class Choice:
 
     @property
     def timed(self) -> bool:
-        """Does it need runtime.timed?"""
+        """Does it need runtime.steppers.timed?"""
         chooses = self.first is not None or self.consume != "NONE" or self.late != "ALL"
         return chooses or contains(self.formula, REGISTERS)
 
@@ -182,7 +182,7 @@ def _within(formula: cel.Formula, window: Window | None) -> cel.Formula:
 
 
 def searches_each_window(formula: cel.Formula) -> bool:
-    """Is there an absence before the match that asks where its window begins (planner.compose)?"""
+    """Is there an absence before the match that asks where its window begins (planner.automata.compose)?"""
     if isinstance(formula, cel.NotBefore) and any(map(searching, formula.vetoes)):
         return True
     return any(map(searches_each_window, cel.children(formula)))

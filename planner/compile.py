@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner import cel
-from planner.across import inside_choices
-from planner.automaton import Automaton, distinct_guards, relabel, trim
-from planner.cea import to_cea
+from planner.automata.automaton import Automaton, distinct_guards, relabel, trim
+from planner.automata.cea import to_cea
+from planner.automata.compose import is_flat, push_filters
 from planner.choice import (
     AROUND,
     absence_outside,
@@ -17,7 +17,6 @@ from planner.choice import (
     contains,
     without_choice_before,
 )
-from planner.compose import is_flat, push_filters
 from planner.errors import PlanError
 from planner.lower import (
     Lowered,
@@ -30,6 +29,7 @@ from planner.lower import (
     with_timeouts,
 )
 from planner.query import Skip, Window
+from planner.rewrite.across import inside_choices
 from runtime.program import Program
 
 

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner import cel
-from planner.across import inside_choices, is_split
-from planner.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
+from planner.automata.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
+from planner.automata.compose import Composer, masks, push_filters, renumbered
+from planner.automata.pcea import masks_of, parallel, pcea_of, picture
+from planner.automata.positions import gathered, greedy_node, is_around, is_simple, positions_of, strictly, surrounded
+from planner.automata.registers import Runs, registers_of
 from planner.cel import Predicate
 from planner.choice import COMPARES, REGISTERS, Choice, absence_outside, contains, searches_each_window
-from planner.compose import Composer, masks, push_filters, renumbered
-from planner.greedy import gathered, greedy_node, is_around, is_simple, positions_of, strictly, surrounded
-from planner.pcea import masks_of, parallel, pcea_of, picture
 from planner.query import Skip, Window
-from planner.registers import Runs, registers_of
+from planner.rewrite.across import inside_choices, is_split
 from runtime import nodes
 from runtime import program as rt
 
@@ -277,7 +277,7 @@ def rt_skip(skip: Skip, by: str) -> rt.Skip:
 
 
 def lower_window(window: Window | None) -> rt.Window | None:
-    """n EVENTS is end − start ≤ n − 1 positions; any other bound stays what it is (see runtime.ecs.inside)."""
+    """n EVENTS is end − start ≤ n − 1 positions; any other bound stays what it is (see tecs.inside)."""
     if window is None:
         return None
     if window.kind == "events":

@@ -14,16 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner import cel
-from planner.automaton import Automaton, Guard, own_type, show_guard
+from planner.automata.automaton import Automaton, Guard, own_type, show_guard
+from planner.automata.compose import is_flat
+from planner.automata.hierarchy import hierarchy
 from planner.cel import Predicate
 from planner.choice import contains, skip_by
 from planner.compile import lowered
-from planner.compose import is_flat
-from planner.determinize import has_table, n_deterministic
-from planner.hierarchy import hierarchy
-from planner.keys import keyed
+from planner.deterministic import has_table, n_deterministic
 from planner.lower import Lowered, lower_window, rt_skip
 from planner.query import Query
+from planner.rewrite.keys import keyed
 from planner.sql import literal, quote
 from runtime import nodes
 from runtime.program import WORD_BITS, Later, Program, symbol_words
@@ -43,7 +43,7 @@ class PhysicalPlan:
     can neither be part of a match nor prevent one. `span`: the greatest number of positions that a match
     covers, if it is bounded. `type_column`: the TYPE column, if every guard demands one value of it, so that no
     other values need be told apart; `type_in_symbol`: the symbol of every row that is kept says that value, and sorts
-    like it. `later`: what is chosen in a second pass (runtime.rivals), of matches that are listed.
+    like it. `later`: what is chosen in a second pass (runtime.selection.rivals), of matches that are listed.
     `reasons`: why it is so, for EXPLAIN.
     """
 

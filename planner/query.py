@@ -115,9 +115,9 @@ class Key:
 
 @dataclass(frozen=True)
 class Link:
-    """A key by different attributes (planner.links): a column with the values that a row has as an event, in a copy of
-    the row for each. `by`: (attribute as SQL, types of such events, None for any); `type`: in which they are compared;
-    `null`: the first attribute may be NULL, too."""
+    """A key by different attributes (planner.rewrite.links): a column with the values that a row has as an event, in a
+    copy of the row for each. `by`: (attribute as SQL, types of such events, None for any); `type`: in which they are
+    compared; `null`: the first attribute may be NULL, too."""
 
     column: str
     type: str

@@ -1,7 +1,7 @@
 """What a query needs on a stream: how long a row can matter, and when a match is known.
 
-A stream's state are the rows that a later match can mention or look at (runtime.bucket). That is bounded where a match
-is decided by the rows of its window before it is known:
+A stream's state are the rows that a later match can mention or look at (runtime.stream.bucket). That is bounded where a
+match is decided by the rows of its window before it is known:
 
 - a window of the whole pattern, of time or of events, bounds everything: absences, strategies, consumption;
 - without one, a pattern in which no run can wait after its first event spans so many rows at most (`A : B : C`), or as
@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner import cel
-from planner.automaton import Automaton
+from planner.automata.automaton import Automaton
+from planner.automata.compose import is_flat, searching
 from planner.choice import contains
-from planner.compose import is_flat, searching
 from planner.errors import PlanError
 from planner.physical import COMPETING, PhysicalPlan, longest_path
 from planner.query import Query

@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from runtime.any_timeouts import AnyTimeoutsEngine
 from runtime.arrays import AnyArray, IntArray
-from runtime.bound import BoundEngine
-from runtime.cea_engine import CeaEngine
-from runtime.consume_any import ConsumeAnyEngine
+from runtime.compact_set.matches import Matches
 from runtime.errors import InternalError
-from runtime.matches import Matches
-from runtime.pcea_engine import PceaEngine
 from runtime.program import Program, check_version
-from runtime.registers_engine import RegistersEngine
-from runtime.skipping_engine import SkippingEngine
-from runtime.taking import TakingEngine
-from runtime.timed_engine import TimedEngine
-from runtime.timeouts import TimeoutsEngine
+from runtime.selection.any_timeouts import AnyTimeoutsEngine
+from runtime.selection.consume_any import ConsumeAnyEngine
+from runtime.selection.skipping_engine import SkippingEngine
+from runtime.selection.taking import TakingEngine
+from runtime.selection.timeouts import TimeoutsEngine
+from runtime.steppers.bound import BoundEngine
+from runtime.steppers.cea_engine import CeaEngine
+from runtime.steppers.pcea_engine import PceaEngine
+from runtime.steppers.registers_engine import RegistersEngine
+from runtime.steppers.timed_engine import TimedEngine
 
 
 class Engine(Protocol):

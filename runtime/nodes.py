@@ -1,4 +1,4 @@
-"""What a composed program is made of: a tree of operators over flat automata. Data only; runtime.machines runs it.
+"""What a composed program is made of: a tree of operators over flat automata. Data only; automata/machines.py runs it.
 
 Variables are bits of a mask: BEGIN and END are the first two, the variables of the program follow. A guard is a bit of
 the symbol. Windows are numbers into Program.inner_windows. Each node is one line of the table of operators in
@@ -377,7 +377,7 @@ ONE, RANGE, EQUAL_ONES, SEARCHED, EACH = range(5)
 
 
 class Early(NamedTuple):
-    """What must not come before a match (runtime.happened), by its kinds.
+    """What must not come before a match (runtime.steppers.happened), by its kinds.
 
     An event is of kind w if it satisfies guard[w] and the ops of edge[w] pass. It prevents the matches that pass all of
     the checks check_of[w] … check_of[w + 1]: `kind` with what the run has and the `term` of what happened. The run has
@@ -398,7 +398,7 @@ class Early(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Registers(Node):
-    """A position automaton whose runs compare events by a few registers each (runtime.registers).
+    """A position automaton whose runs compare events by a few registers each (runtime.steppers.registers).
 
     A run at position p has just taken an event there. It takes an event at q over an edge, if the event satisfies
     guard[q] and all ops of the edge pass. Edges are sorted by q: those of q are edge_of[q] … edge_of[q + 1]; `source`
@@ -406,11 +406,11 @@ class Registers(Node):
     `label` is an index into Program.labels, `last` says whether a match can end there, `goes_on` whether anything
     follows; `near`: whether something contiguous does, or ONLY_NEAR. `index_of[p]`: the registers by which runs at p
     are indexed, filled up with NOBODY; `wanted[e]`: the terms they must be equal to for an edge, all NOBODY if it is
-    not served by the index. `ordered_of[p]`: the number of the ordered index (runtime.ordered) of the runs at p, by
-    register `sorted_by[p]`, or NOBODY. An edge from there takes the runs whose register passes `range_kind[e]` with the
-    term `range_term[e]`, or all: EVERY. `looks[e]`: at how many of the runs at its source an event looks (for EXPLAIN).
-    `greedy`: a run must take what it can, and is then not there any more (SKIP TILL NEXT MATCH). `apart`: the last
-    register is where a run began (AFTER MATCH SKIP).
+    not served by the index. `ordered_of[p]`: the number of the ordered index (runtime.steppers.ordered) of the runs at
+    p, by register `sorted_by[p]`, or NOBODY. An edge from there takes the runs whose register passes `range_kind[e]`
+    with the term `range_term[e]`, or all: EVERY. `looks[e]`: at how many of the runs at its source an event looks (for
+    EXPLAIN). `greedy`: a run must take what it can, and is then not there any more (SKIP TILL NEXT MATCH). `apart`: the
+    last register is where a run began (AFTER MATCH SKIP).
 
     Operands of relations: relation_operand[k] is a term of the event, or -1 - a register; as many as the relation has.
 
@@ -460,7 +460,8 @@ ROOT = -1  # where a part that is whole is the whole match
 
 @dataclass(frozen=True, eq=False)
 class Parallel(Node):
-    """A parallelized automaton ([PCEA] Section 3) of a hierarchical ALL (runtime.pcea; planner.pcea makes it).
+    """A parallelized automaton ([PCEA] Section 3) of a hierarchical ALL (runtime.steppers.pcea; planner.automata.pcea
+    makes it).
 
     Atom i takes an event with guard[i] whose terms own_of[i] … own_of[i + 1] of (own_left, own_right) are equal in
     pairs, and none of them NULL. *Move* a takes an event as all the atoms of the bits `atoms[a]` at once, if the terms
@@ -513,7 +514,7 @@ class Greedy(Node):
     `compared`: the clauses that compare events, by their number; asks then has (choice, 0) for each of the event's.
     `across`: those that compare events with what must not happen between them; asks then has (mask, 0), the event's.
     `undecided[p]`: of those, the ones that a later event can still decide after position p. `before` and `after`: the
-    absences (of `vetoes`) before and after the whole, for planner.registers alone.
+    absences (of `vetoes`) before and after the whole, for planner.automata.registers alone.
     """
 
     guards: tuple[int, ...]

@@ -1,6 +1,7 @@
 """Program: what the planner makes and an engine runs; flat arrays, picklable, the only thing a worker is sent.
 
-It carries the labelled automaton before determinization; its subsets are built where they are met (runtime.subsets).
+It carries the labelled automaton before determinization; its subsets are built where they are met
+(runtime.automata.determinize).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Skip:
     """AFTER MATCH SKIP: `to` is 'PAST LAST ROW', 'TO NEXT ROW', 'TO FIRST' or 'TO LAST', the latter of `variable`.
 
     `by`: ALL, and the match with the least start is taken first, the greatest end of it; or NXT or LAST, and matches
-    are taken as they complete, of those of one end the greatest by that (runtime.taking).
+    are taken as they complete, of those of one end the greatest by that (runtime.selection.taking).
     """
 
     to: str
@@ -66,7 +67,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Later:
-    """What a second pass does with the matches that WHERE leaves (runtime.rivals), instead of the engine.
+    """What a second pass does with the matches that WHERE leaves (runtime.selection.rivals), instead of the engine.
 
     `strategy`: ALL, NXT, LAST or MAX; `consume`: NONE, PARTITION or ANY; `timeouts`: the starts that timed out are
     chosen from, too; `ends_late`: as in Program; `window`: when a start is closed. `strict`: only matches without gaps
@@ -103,16 +104,14 @@ class Program:
     `rule` names the engine. 'plain': the automaton is flat, as above. 'composed' and 'timed' (with registers,
     consumption, or a choice between starts): it is `machine`, whose moves bear masks; masks[i] is the mask of label i,
     `keep` the bits of a mask that tell matches apart, and only the first `n_event_guards` guards can make an event part
-    of a match or of a veto. `choose`: the strategy that is left to the end of the partition, ALL for none;
-    `pick`: that by which the matches of one end are chosen from as they come (NXT or LAST, of rule 'registers').
-    'skipping': as 'registers', with `skip`.
-    'bound': as these, with comparisons of events; behind the words of a symbol come the codes of `terms`, NULL_CODE for
-    NULL, whose order is that of the values where they are compared (the names are for people and tests). The terms
-    `numbers` are computed with: their codes are their values.
-    `timeouts`: the program that watches, over the same symbols, how far each start comes (runtime.timeouts); all its
-    labels are among `labels`. `all_starts`: it tells of every start, whether a match begins there or not.
-    `max_subsets`: the states that a worker may make; `max_matches`: the matches that a task may list, or hold to choose
-    from.
+    of a match or of a veto. `choose`: the strategy that is left to the end of the partition, ALL for none; `pick`: that
+    by which the matches of one end are chosen from as they come (NXT or LAST, of rule 'registers'). 'skipping': as
+    'registers', with `skip`. 'bound': as these, with comparisons of events; behind the words of a symbol come the codes
+    of `terms`, NULL_CODE for NULL, whose order is that of the values where they are compared (the names are for people
+    and tests). The terms `numbers` are computed with: their codes are their values. `timeouts`: the program that
+    watches, over the same symbols, how far each start comes (runtime.selection.timeouts); all its labels are among
+    `labels`. `all_starts`: it tells of every start, whether a match begins there or not. `max_subsets`: the states that
+    a worker may make; `max_matches`: the matches that a task may list, or hold to choose from.
     """
 
     n_states: int

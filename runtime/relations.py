@@ -3,9 +3,11 @@
 A relation is a little program over the values of its operands, a stack machine. It computes as Spark does: with its
 types, rounding, NULLs and overflow. `b.v - a.v >= 1` is LOAD_F 0, LOAD_F 1, SUB_F, FLOAT 0, COMPARE_F '>=', and 1.0
 stands in `floats`. What speaks of one event alone is an operand: Catalyst has computed it, and it comes as a code
-(runtime.terms). Times and intervals are microseconds, dates days, decimals whole numbers whose scale the ops know.
+(runtime.partition.terms). Times and intervals are microseconds, dates days, decimals whole numbers whose scale the ops
+know.
 
-`holds` computes one in Python, for the general engine; runtime.relation_ops does in kernels, for all but decimals.
+`holds` computes one in Python, for the general engine; runtime.steppers.relation_ops does in kernels, for all but
+decimals.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class Relation:
 
     @property
     def in_kernels(self) -> bool:
-        """Can runtime.relation_ops compute it?"""
+        """Can runtime.steppers.relation_ops compute it?"""
         return all(op < DECIMAL for op, _ in self.code)
 
     @property
@@ -90,7 +92,7 @@ def arithmetic_error(relation: str) -> ExecutionError:
 
 
 def decoded(code: int) -> float:
-    """The floating number of a code (runtime.order.float_codes)."""
+    """The floating number of a code (runtime.partition.order.float_codes)."""
     bits = code ^ 0x7FFFFFFFFFFFFFFF if code < 0 else code
     return float(np.int64(bits).view(np.float64))
 

@@ -58,11 +58,11 @@ class Task:
     `terms`: the columns of Program.terms. `ties`: columns that put rows in order that agree on all of `order`.
     `presorted`: Spark has sorted by key, order and ties, and the partition is read in a stream; otherwise it is sorted
     here. `count_only`: one row, the number of matches. `position`: a column that numbers the rows of the whole stream,
-    so that gaps show what was dropped. `symbol_bits`: if not None, only so many low bits of the symbol column are
-    the symbol; those above it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY).
+    so that gaps show what was dropped. `symbol_bits`: if not None, only so many low bits of the symbol column are the
+    symbol; those above it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY).
     `status`, `reached`: the columns of WITH TIMEOUTS; `names`: for the latter, what the user calls each of
-    Program.variables. `later`: with the columns by which matches are chosen in a second pass (runtime.rivals).
-    `limits`: what the worker may use, beside Program.max_matches.
+    Program.variables. `later`: with the columns by which matches are chosen in a second pass
+    (runtime.selection.rivals). `limits`: what the worker may use, beside Program.max_matches.
     """
 
     program: Program

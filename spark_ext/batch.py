@@ -47,11 +47,11 @@ from planner.query import (
     variable_column,
 )  # fmt: skip
 from planner.sql import is_collated, literal, quote
-from runtime import rivals
 from runtime.limits import MATCHES_SETTING, MEMORY_SETTING
-from runtime.partition import COUNT_COLUMN
+from runtime.partition.partition import COUNT_COLUMN
+from runtime.partition.rows import EMPTY
 from runtime.program import MOST_MATCHES, Later, symbol_words
-from runtime.rows import EMPTY
+from runtime.selection import rivals
 from runtime.task import Limits, OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
 from spark_ext import collations, connect
@@ -358,7 +358,7 @@ class Batch:
         )
 
     def _match_schema(self, task: Task) -> StructType:
-        """The columns of a match, in the order of runtime.rows.RowBuilder."""
+        """The columns of a match, in the order of runtime.partition.rows.RowBuilder."""
         time = self.types[self.query.order_by[0].column]
         fields = [StructField(name, self.types[source]) for source, name in task.key_outputs]
         fields += [StructField(name, time) for name in (task.start, task.end) if name is not None]

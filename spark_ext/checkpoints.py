@@ -16,7 +16,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from runtime.bucket import stream_changed, stream_zone
+from runtime.stream.bucket import stream_changed, stream_zone
 from spark_ext.connect import is_connect
 from spark_ext.errors import SparkError
 
@@ -26,7 +26,7 @@ _LOGS = ("offsets", "commits")
 
 @dataclass(frozen=True)
 class Standing:
-    """What the state of one pattern is of (runtime.stream_task.StreamTask)."""
+    """What the state of one pattern is of (runtime.stream.task.StreamTask)."""
 
     meaning: str
     described: str = field(compare=False)

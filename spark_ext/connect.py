@@ -141,7 +141,7 @@ def parallelism(spark: Any) -> int:
 
 def _probe(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pickled by reference: a worker that can run it has this package, and imports what matching needs."""
-    import runtime.partition  # noqa: F401 - numba and all
+    import runtime.partition.partition  # noqa: F401 - numba and all
 
     yield from batches
 

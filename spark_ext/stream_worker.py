@@ -19,12 +19,12 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from runtime.order import as_clock
-from runtime.stream_task import NEVER, StreamTask
+from runtime.partition.order import as_clock
+from runtime.stream.task import NEVER, StreamTask
 from spark_ext.guarding import guarded
 
 if TYPE_CHECKING:
-    from runtime.bucket import Bucket
+    from runtime.stream.bucket import Bucket
 
 BUCKET, ROWS = "bucket", "rows"
 MATCHES, N_MATCHES, N_LATE = "matches", "n_matches", "n_late"  # what the operator gives: a pack, and what to count
@@ -34,7 +34,7 @@ _PACKED = pa.schema([(BUCKET, pa.int32()), (ROWS, pa.binary())])
 
 def pack(slab: str, per_bucket: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows → one row for each bucket, with all of the bucket's rows as an Arrow stream."""
-    from runtime.partition import pieces
+    from runtime.partition.partition import pieces
 
     for rows in pieces(batches, PACK_ROWS):
         yield _packed(slab, per_bucket, rows)
@@ -69,7 +69,7 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class SparkStore:
-    """A bucket's state in Spark's, by number (runtime.bucket.Store)."""
+    """A bucket's state in Spark's, by number (runtime.stream.bucket.Store)."""
 
     def __init__(self, values: Any) -> None:
         self._values = values
@@ -117,7 +117,7 @@ class MatchBucket(StatefulProcessor):
         return guarded(self._task.task.limits, made)
 
     def _run(self, tables: Iterable[pa.Table], timers: TimerValues) -> Iterator[pd.DataFrame]:
-        from runtime.bucket import Bucket
+        from runtime.stream.bucket import Bucket
 
         watermark = timers.getCurrentWatermarkInMs()
         bucket = Bucket(self._task, SparkStore(self._values))

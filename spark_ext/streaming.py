@@ -37,7 +37,7 @@ from planner.sql import quote
 from planner.streaming import ALLOW_SETTING, Holding, holding, meaning, program_of
 from runtime.errors import CersqlError
 from runtime.program import Later
-from runtime.stream_task import Reach, StreamTask
+from runtime.stream.task import Reach, StreamTask
 from spark_ext.batch import Batch, mapped, parallelism, shown_text
 from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError

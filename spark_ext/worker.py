@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from runtime.arrays import AnyArray
 from runtime.errors import InternalError
-from runtime.partition import run
+from runtime.partition.partition import run
 from runtime.program import Later, Program
-from runtime.rivals import chosen
+from runtime.selection.rivals import chosen
 from runtime.task import Limits, Task
 from spark_ext.guarding import guarded
 

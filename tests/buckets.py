@@ -17,11 +17,11 @@ from strategies import Row
 from planner import cel
 from planner.compile import lowered, visible_variables
 from planner.streaming import holding, program_of
-from runtime import partition
-from runtime.bucket import HEAD, Bucket
+from runtime.partition import partition
 from runtime.program import Later
-from runtime.rereading import with_last_guard
-from runtime.stream_task import FOREVER, NEVER, Reach, StreamTask
+from runtime.stream.bucket import HEAD, Bucket
+from runtime.stream.rereading import with_last_guard
+from runtime.stream.task import FOREVER, NEVER, Reach, StreamTask
 from runtime.task import OrderColumn, OutputVariable, Task
 
 SLABS = 4

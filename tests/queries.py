@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from cersql.api import SchemaCatalog
-from cersql.bind import bind
-from cersql.parse import parse
+from cersql.binding.bind import bind
+from cersql.language.parse import parse
 from planner import cel
 from planner.query import Query
 from runtime.errors import MOST_QUOTED, CersqlError, line_and_column

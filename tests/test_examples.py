@@ -10,7 +10,7 @@ import sparks
 from pyspark.sql import DataFrame, SparkSession
 
 import cersql
-from cersql import scripts
+from cersql.language import scripts
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """AFTER MATCH SKIP on streams too long for the oracle: what is chosen of all matches, when all are listed.
 
-Starts that are sure to be skipped have no runs (runtime.leading), which shows only where many starts overlap.
+Starts that are sure to be skipped have no runs (runtime.steppers.leading), which shows only where many starts overlap.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import cersql
-from runtime import select
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import Program, Skip
-from runtime.registers_engine import RegistersEngine
-from runtime.timed_engine import TimedEngine
+from runtime.selection import select
+from runtime.steppers.registers_engine import RegistersEngine
+from runtime.steppers.timed_engine import TimedEngine
 
 SCHEMA = {"t": "type STRING, v INT, ts INT"}
 PATTERNS = {
@@ -104,6 +104,6 @@ def test_what_is_sure_to_be_skipped_has_no_runs(pattern: str) -> None:
 
 
 def _live_at(engine: TimedEngine | RegistersEngine) -> int:
-    from runtime import run_table, timed
+    from runtime.steppers import run_table, timed
 
     return timed.N_LIVE if isinstance(engine, TimedEngine) else run_table.N_USED

@@ -23,7 +23,7 @@ from workload import stream
 
 import cersql
 from runtime.engine import engine_for
-from runtime.order import float_codes
+from runtime.partition.order import float_codes
 
 WINDOWS = (100, 1_000, 10_000, 100_000)
 MOST = 1e11  # events times the window: where more would take too long, less of the stream is read

@@ -10,7 +10,7 @@ from run import BenchQuery, median, peak_mb, seconds
 from workload import stream
 
 import cersql
-from cersql.planned import plan_query
+from cersql.statements.planned import plan_query
 from runtime.errors import Span
 from spark_ext.batch import Batch
 

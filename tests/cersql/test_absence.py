@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from queries import bound, check_error
 
-from cersql.formulas import walk
+from cersql.binding.formulas import walk
 from planner import cel
 
 END = " ORDER BY ts RETURN *"

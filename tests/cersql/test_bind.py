@@ -6,9 +6,9 @@ import pytest
 from queries import bound, check_error, filters, where
 
 from cersql.api import SchemaCatalog
-from cersql.bind import bind
-from cersql.parse import parse
-from cersql.scope import Names, fold_case
+from cersql.binding.bind import bind
+from cersql.binding.scope import Names, fold_case
+from cersql.language.parse import parse
 
 END = " ORDER BY ts RETURN *"
 

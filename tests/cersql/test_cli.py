@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from sparks import taught
 
-from cersql import cli, demo, running
-from cersql.completion import completions, is_complete
-from cersql.parse import parse
-from cersql.progress import _listed, matches
+from cersql.cli import demo, running
+from cersql.cli import main as cli
+from cersql.cli.completion import completions, is_complete
+from cersql.cli.progress import _listed, matches
+from cersql.language.parse import parse
 from runtime import warm
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from queries import bound, check_error, filters
 
-from cersql.columns import keeps
+from cersql.binding.columns import keeps
 from planner.query import Query
 
 SCHEMAS: dict[str, dict[str, str]] = {

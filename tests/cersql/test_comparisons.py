@@ -8,10 +8,10 @@ import pytest
 from queries import bound, check_error, where
 
 import cersql
-from cersql.explain import STAGES
+from cersql.show.explain import STAGES
 from planner import cel
-from planner.keys import keyed
 from planner.query import Query
+from planner.rewrite.keys import keyed
 
 END = " ORDER BY ts RETURN *"
 LOOP = "A+ a ; B b"

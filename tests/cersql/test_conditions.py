@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from queries import bound, check_error, filters, where
 
-from cersql.booleans import structure
-from cersql.expressions import read
+from cersql.binding.booleans import structure
+from cersql.binding.expressions import read
 from planner import cel
 from runtime.errors import Span
 

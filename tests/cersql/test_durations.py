@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 from queries import bound, check_error
 
-from cersql.durations import microseconds
 from cersql.errors import BindError
-from cersql.syntax import Text
+from cersql.language.durations import microseconds
+from cersql.language.syntax import Text
 from planner.query import Window
 from runtime.errors import Span
 

@@ -8,9 +8,9 @@ import pytest
 from queries import SCHEMAS, check_error, check_place
 
 import cersql
-import planner.cea
+import planner.automata.cea
 from cersql.errors import BindError, ParseError, nearest, suggestion
-from planner.cea import to_cea
+from planner.automata.cea import to_cea
 from planner.cel import Event, Repeat, Sequence
 from planner.errors import PlanError
 from runtime.errors import Span
@@ -224,7 +224,7 @@ def test_automaton_limit_names_both_numbers() -> None:
 
 
 def test_transition_limit_names_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner.cea, "MAX_TRANSITIONS", 20)
+    monkeypatch.setattr(planner.automata.cea, "MAX_TRANSITIONS", 20)
     a = Event("A", frozenset({"A"}))
     assert to_cea(Repeat(a, 0, 3)).n_states
     for formula in (Repeat(a, 0, 9), Sequence(Repeat(a, 1, 3), Repeat(Repeat(a, 0, 2), 1, 3))):

@@ -9,8 +9,8 @@ from queries import bound, check_error, check_place, filters
 
 import cersql
 from cersql.api import SchemaCatalog
-from cersql.bind import bind
-from cersql.parse import parse
+from cersql.binding.bind import bind
+from cersql.language.parse import parse
 from planner import cel
 from planner.cel import Window
 from planner.query import Query

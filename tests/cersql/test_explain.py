@@ -10,11 +10,11 @@ from queries import SCHEMAS
 
 import cersql
 from cersql.api import SchemaCatalog
-from cersql.bind import bind
-from cersql.drawing import layers, svg
-from cersql.explain import STAGES, order_of_effect, show_query
-from cersql.parse import parse
-from planner.automaton import Automaton, Transition
+from cersql.binding.bind import bind
+from cersql.language.parse import parse
+from cersql.show.drawing import layers, svg
+from cersql.show.explain import STAGES, order_of_effect, show_query
+from planner.automata.automaton import Automaton, Transition
 
 QUERIES = {
     "sequence": (

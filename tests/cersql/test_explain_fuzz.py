@@ -11,10 +11,10 @@ from collections.abc import Callable
 import pytest
 
 import cersql
-from cersql.explain import DRAWINGS, STAGES
-from planner import determinize
+from cersql.show.explain import DRAWINGS, STAGES
+from planner import deterministic as determinize
+from runtime.automata.machine import Steps
 from runtime.errors import CersqlError, InternalError
-from runtime.machine import Steps
 
 SCHEMAS = {"t": {"ts": "timestamp", "type": "string", "v": "int", "k": "int", "s": "string"}}
 TYPES, VARIABLES = ("A", "B", "C", "D", "ANY"), ("p", "q", "r", "u", "e", "x")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cersql.binding.expressions import Bare, Call, Ref, Word, read, rendered, walk
+from cersql.binding.scope import Names
 from cersql.errors import ParseError
-from cersql.expressions import Bare, Call, Ref, Word, read, rendered, walk
-from cersql.scope import Names
 from runtime.errors import Span
 
 VARIABLES = Names("a b x date end order first count year time values".split(), case_sensitive=False)

@@ -11,8 +11,9 @@ import pytest
 from pyspark.sql import Row
 
 import cersql
-from cersql import html, notebook
-from cersql.html import Times
+from cersql.cli import notebook
+from cersql.show import html
+from cersql.show.html import Times
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCHEMA = {"t": "ts INT, type STRING, v DOUBLE", "u": "at TIMESTAMP, type STRING"}

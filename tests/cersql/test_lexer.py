@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cersql.errors import ParseError
-from cersql.lexer import Token, check_brackets, depths, split, strip_quotes, tokens
+from cersql.language.lexer import Token, check_brackets, depths, split, strip_quotes, tokens
 
 
 def kinds(text: str) -> list[tuple[str, str]]:

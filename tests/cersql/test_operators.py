@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from queries import bound, check_error
 
-from cersql.formulas import MANY, always, occurrences, own_types, shown_marks, size, together
+from cersql.binding.formulas import MANY, always, occurrences, own_types, shown_marks, size, together
 from planner import cel
 from planner.query import Query
 

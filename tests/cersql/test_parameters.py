@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cersql.errors import BindError
-from cersql.parameters import check_no_markers, fill, fill_markers, marker_values, uses
+from cersql.statements.parameters import check_no_markers, fill, fill_markers, marker_values, uses
 from runtime.errors import Span
 
 

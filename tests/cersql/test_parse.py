@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cersql import syntax
 from cersql.errors import ParseError
-from cersql.parse import parse
+from cersql.language import syntax
+from cersql.language.parse import parse
 
 
 def sexp(node: syntax.Pattern) -> str:

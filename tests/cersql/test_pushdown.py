@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cersql.parameters import marker_values
-from cersql.pushdown import Key, conditions, reading_of, readings
+from cersql.statements.parameters import marker_values
+from cersql.statements.pushdown import Key, conditions, reading_of, readings
 from runtime.errors import Span
 
 KEYS = {

@@ -7,7 +7,7 @@ import re
 import pytest
 from queries import bound, check_error
 
-from cersql.aggregates import TABLE, Parts
+from cersql.binding.aggregates import TABLE, Parts
 
 
 def items(returned: str, pattern: str = "A a ; B+ b", rest: str = "") -> list[tuple[str | None, str]]:

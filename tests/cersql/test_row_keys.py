@@ -128,9 +128,9 @@ def test_every_source_has_it(marked: str, fragment: str) -> None:
 
 def test_the_order_that_is_configured_is_every_sources() -> None:
     from cersql.api import SchemaCatalog
-    from cersql.bind import bind
+    from cersql.binding.bind import bind
     from cersql.errors import BindError
-    from cersql.parse import parse
+    from cersql.language.parse import parse
 
     text = "FROM orders AS O, payments AS P PATTERN O ; P RETURN O.id"
     assert bind(parse(text), SchemaCatalog(SCHEMAS), order_by="ts, id").order_by[1].column == "id"

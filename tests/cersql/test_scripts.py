@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cersql.scripts import split
+from cersql.language.scripts import split
 
 
 def statements(text: str) -> list[str]:

@@ -6,8 +6,8 @@ import pytest
 from queries import bound, check_error, filters
 
 from cersql.api import SchemaCatalog
-from cersql.bind import bind
-from cersql.parse import parse
+from cersql.binding.bind import bind
+from cersql.language.parse import parse
 from planner.query import Column, Query
 
 END = " ORDER BY ts RETURN *"

@@ -6,9 +6,9 @@ import pytest
 from queries import SCHEMAS, bound, check_error
 
 from cersql.api import SchemaCatalog
-from cersql.bind import bind
+from cersql.binding.bind import bind
 from cersql.errors import BindError
-from cersql.parse import parse
+from cersql.language.parse import parse
 from planner.query import Column
 
 END = " ORDER BY ts RETURN *"

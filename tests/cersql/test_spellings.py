@@ -6,9 +6,9 @@ import pytest
 from queries import bound, check_error, check_place, filters
 
 import cersql
-from cersql.parse import parse
-from cersql.skip_points import shapes_of
-from cersql.statements import is_ours
+from cersql.binding.skip_points import shapes_of
+from cersql.language.parse import parse
+from cersql.statements.find import is_ours
 from planner import cel
 from planner.physical import plan
 from planner.query import Query

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cersql.commands import rewrite
 from cersql.errors import BindError, ParseError
-from cersql.statements import CreateFunction, CreateView, Embedded, Explain, Whole, find, is_ours, queries_of
+from cersql.statements.commands import rewrite
+from cersql.statements.find import CreateFunction, CreateView, Embedded, Explain, Whole, find, is_ours, queries_of
 from runtime.errors import Span
 from spark_ext import views
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from cersql.errors import ParseError
-from cersql.parse import parse
+from cersql.language.parse import parse
 
 
 def error_of(text: str) -> ParseError:

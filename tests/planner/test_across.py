@@ -8,7 +8,7 @@ import pytest
 
 from cersql import compile
 from planner import cel
-from planner.across import inside_choices
+from planner.rewrite.across import inside_choices
 
 VETO = cel.Candidate(cel.Event("B", frozenset({"b"})), 7)
 A, C, D = (cel.Event(type, frozenset({type.lower()})) for type in "ACD")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planner import cel
-from planner.automaton import Automaton, Transition, distinct_guards, dot, relabel, show, show_guard, trim
-from planner.cea import MAX_STATES, to_cea
+from planner.automata.automaton import Automaton, Transition, distinct_guards, dot, relabel, show, show_guard, trim
+from planner.automata.cea import MAX_STATES, to_cea
 from planner.cel import (
     As,
     Contiguous,

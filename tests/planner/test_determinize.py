@@ -6,7 +6,7 @@ import pytest
 
 from planner.cel import Contiguous, Event, Filter, Formula, Iteration, Or, Predicate, Sequence
 from planner.compile import compile_formula
-from planner.determinize import determinize
+from planner.deterministic import determinize
 
 A, B, C = (Event(name.upper(), frozenset(name)) for name in "abc")
 X = Event("A", frozenset("x"))

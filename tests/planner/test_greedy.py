@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from planner import cel
-from planner.automaton import show
-from planner.compose import Composer
-from planner.greedy import gathered, greedy_node
+from planner.automata.automaton import show
+from planner.automata.compose import Composer
+from planner.automata.positions import gathered, greedy_node
 from runtime import nodes
 
 A, B, C = (cel.Event(name.upper(), frozenset(name)) for name in "abc")

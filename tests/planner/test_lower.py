@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from planner.automaton import Automaton
+from planner.automata.automaton import Automaton
 from planner.cel import Event, Filter, Iteration, Predicate, Sequence
 from planner.compile import compile_formula
 from planner.lower import integral, lower, lower_window

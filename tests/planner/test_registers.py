@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 import cersql
 from planner import physical
-from runtime import nodes, run_table
+from runtime import nodes
 from runtime.engine import engine_for
-from runtime.registers_engine import RegistersEngine
+from runtime.steppers import run_table
+from runtime.steppers.registers_engine import RegistersEngine
 
 SCHEMA = {"t": "type STRING, x BIGINT, y BIGINT, z BIGINT, ts BIGINT"}
 

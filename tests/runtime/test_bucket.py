@@ -21,11 +21,11 @@ from strategies import Row
 from planner import cel
 from planner.errors import PlanError
 from planner.query import Skip
-from runtime import partition
-from runtime.bucket import HEAD, Bucket, sql_type
 from runtime.errors import ExecutionError
-from runtime.rereading import with_last_guard
-from runtime.stream_task import FOREVER, NEVER, Reach, StreamTask
+from runtime.partition import partition
+from runtime.stream.bucket import HEAD, Bucket, sql_type
+from runtime.stream.rereading import with_last_guard
+from runtime.stream.task import FOREVER, NEVER, Reach, StreamTask
 
 
 def check(task: StreamTask, rows: Sequence[Row], seed: int) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""runtime.ecs: what the arena promises, looked at while an engine runs; and that compacting it changes nothing."""
+"""The arena: what the arena promises, looked at while an engine runs; and that compacting it changes nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from strategies import Row
 
 from planner import cel
-from runtime import cea_engine, ecs
-from runtime.cea_engine import CeaEngine
+from runtime.compact_set import tecs as ecs
+from runtime.steppers import cea_engine
+from runtime.steppers.cea_engine import CeaEngine
 
 A, B = cel.Event("A", frozenset({"x"})), cel.Event("B", frozenset({"y"}))
 LOOP = cel.Sequence(A, cel.Sequence(cel.Iteration(B), A))

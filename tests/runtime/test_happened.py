@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime import happened, nodes
+from runtime import nodes
 from runtime.arrays import AnyArray
 from runtime.program import NULL_CODE
-from runtime.register_ops import BAD, EMPTY
+from runtime.steppers import happened
+from runtime.steppers.register_ops import BAD, EMPTY
 
 NONE = -1
 HOLDS = {

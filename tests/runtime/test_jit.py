@@ -16,8 +16,8 @@ from runtime import jit
 RUNTIME = Path(jit.__file__).parent
 SCRIPT = """
 import numpy as np
-import runtime.cea_engine, runtime.timeouts, runtime.picking
-from runtime.ecs import inside
+import runtime.steppers.cea_engine, runtime.selection.timeouts, runtime.compact_set.picking
+from runtime.compact_set.tecs import inside
 from runtime.jit import _temporary
 
 assert runtime.__file__.startswith({installed!r})

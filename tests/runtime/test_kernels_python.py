@@ -18,7 +18,8 @@ import random
 import harness, oracle, strategies
 from numba import config
 from planner import cel
-from runtime import cea, ecs
+from runtime.compact_set import tecs as ecs
+from runtime.steppers import cea
 
 assert config.DISABLE_JIT
 assert not hasattr(cea.step_kernel, "py_func") and not hasattr(ecs.enumerate_kernel, "py_func")

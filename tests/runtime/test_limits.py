@@ -21,13 +21,16 @@ import pytest
 import cersql
 from planner.cel import Event, Iteration, Sequence, Strategy, Window, Within
 from planner.compile import compile_formula
-from runtime import limits, select, symbols, timed_engine
+from runtime import limits
+from runtime.automata import symbols
+from runtime.automata.determinize import Subsets
+from runtime.automata.machine import Steps
+from runtime.automata.symbols import Classes
 from runtime.engine import engine_for
 from runtime.errors import ExecutionError, InternalError
-from runtime.machine import Steps
 from runtime.program import FORMAT, Program, package_version
-from runtime.subsets import Subsets
-from runtime.symbols import Classes
+from runtime.selection import select
+from runtime.steppers import timed_engine
 from runtime.task import Limits
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""runtime.order: Spark's order of values, as numbers; sorting rows; grouping keys."""
+"""runtime.partition.order: Spark's order of values, as numbers; sorting rows; grouping keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.order import as_clock, codes, combined, float_codes, group_ids, has_clock, sorted_rows, stable_order
+from runtime.partition.order import (
+    as_clock,
+    codes,
+    combined,
+    float_codes,
+    group_ids,
+    has_clock,
+    sorted_rows,
+    stable_order,
+)
 from runtime.task import OrderColumn
 
 D = decimal.Decimal

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import cersql
-from runtime import nodes, ordered, registers_engine
+from runtime import nodes
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, Program
+from runtime.steppers import ordered, registers_engine
 
 QUERIES = {
     "less": ("A a ; B b", "a.v < b.v"),

@@ -1,4 +1,4 @@
-"""runtime.partition: a partition that is held and sorted here, or sorted by Spark and streamed, gives the same rows."""
+"""A partition that is held and sorted here, or sorted by Spark and streamed, gives the same rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from strategies import Row
 
 from planner import cel
-from runtime import partition
-from runtime.order import as_clock
+from runtime.partition import partition
+from runtime.partition.order import as_clock
 from runtime.task import OrderColumn, OutputVariable, Slices, Task
 
 A, B = cel.Event("A", frozenset({"x"})), cel.Event("B", frozenset({"y"}))

@@ -17,10 +17,13 @@ from planner import cel, lower
 from planner.choice import choice
 from planner.lower import lower_composed
 from planner.query import Window
-from runtime import ecs, nodes, pcea_engine, products
+from runtime import nodes
 from runtime.arrays import AnyArray
+from runtime.compact_set import products
+from runtime.compact_set import tecs as ecs
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, Program
+from runtime.steppers import pcea_engine
 
 NAMES = "abcd"
 

@@ -11,10 +11,11 @@ from planner import cel
 from planner.choice import choice
 from planner.lower import lower_composed
 from planner.query import Skip, Window
-from runtime import cea_engine, skipping_engine
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import Program
+from runtime.selection import skipping_engine
+from runtime.steppers import cea_engine
 
 A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
 EITHER = cel.Event("B", frozenset({"x"}))

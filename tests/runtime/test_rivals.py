@@ -24,9 +24,10 @@ from planner.errors import PlanError
 from planner.lower import lower_window, rt_skip
 from planner.physical import COMPETING
 from planner.query import Skip
-from runtime import partition, rivals
+from runtime.partition import partition
 from runtime.program import Later
-from runtime.stream_task import StreamTask
+from runtime.selection import rivals
+from runtime.stream.task import StreamTask
 
 LIMIT = 400  # complex events of the oracle
 Found = Counter[tuple[Hashable, ...]]

@@ -1,4 +1,4 @@
-"""runtime.rows: matches become structs and arrays, whatever the types."""
+"""runtime.partition.rows: matches become structs and arrays, whatever the types."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from runtime.matches import Matches
+from runtime.compact_set.matches import Matches
+from runtime.partition.rows import EMPTY, RowBuilder
 from runtime.program import Program
-from runtime.rows import EMPTY, RowBuilder
 from runtime.task import OrderColumn, OutputVariable, Task
 
 LABELS = (frozenset({"a"}), frozenset({"b"}), frozenset({"a", "b"}))

@@ -9,9 +9,9 @@ import oracle
 import pytest
 
 from planner import cel
-from runtime import rows_known
-from runtime.machine import NOW, Reg
-from runtime.rows_known import Asked, KnownRows, Row
+from runtime.automata.machine import NOW, Reg
+from runtime.steppers import rows_known
+from runtime.steppers.rows_known import Asked, KnownRows, Row
 
 STATE: frozenset[int] = frozenset({1})
 OTHER: frozenset[int] = frozenset({2})

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sparks import settings
 
 import cersql
-from cersql.aggregates import REFUSED, TABLE
+from cersql.binding.aggregates import REFUSED, TABLE
 from runtime.errors import CersqlError
 
 # Values of the events that are aggregated, by group: several, one, none, only NULL, equal ones, odd ones.

@@ -15,16 +15,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from sparks import settings, view
 
-from cersql.arithmetic import Arithmetic, Related
-from cersql.comparisons import Event
-from cersql.expressions import Node, Ref, read, rendered
+from cersql.binding.arithmetic import Arithmetic, Related
+from cersql.binding.comparisons import Event
+from cersql.binding.expressions import Node, Ref, read, rendered
 from planner.sql import Sql, quote
 from runtime.errors import CersqlError, ExecutionError, Span
 from runtime.jit import kernel
+from runtime.partition.terms import term_codes
 from runtime.program import NULL_CODE
-from runtime.relation_ops import NO_ERROR, flat, related
 from runtime.relations import holds
-from runtime.terms import term_codes
+from runtime.steppers.relation_ops import NO_ERROR, flat, related
 from spark_ext.quiet import quiet_captures
 from spark_ext.schema import SparkCatalog
 

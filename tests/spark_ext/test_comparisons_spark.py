@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import cersql
 import planner.physical
-from planner.keys import Keyed
+from planner.rewrite.keys import Keyed
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM")
 DAY = datetime(2024, 3, 1)

@@ -63,7 +63,7 @@ def script() -> None:
     from pyspark.sql import SparkSession
 
     import cersql
-    from cersql import notebook
+    from cersql.cli import notebook
 
     builder: Any = SparkSession.builder
     spark = (

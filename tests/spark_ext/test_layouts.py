@@ -13,7 +13,7 @@ from pyspark.sql import functions as fn
 
 import cersql
 import spark_ext.batch
-from cersql.planned import plan_query
+from cersql.statements.planned import plan_query
 from planner.physical import PhysicalPlan
 from runtime.errors import Span
 

@@ -16,8 +16,8 @@ from pyspark.errors import ParseException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 import cersql
-from cersql.statements import find
-from cersql.stream_statements import ShowStreams, StartStream, StopStream
+from cersql.statements.find import find
+from cersql.statements.stream import ShowStreams, StartStream, StopStream
 from spark_ext import arrivals, streams
 
 PATTERN = "PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 20 SECONDS"

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from sparks import patched, settings, taught, together, view
 
 import cersql
-from cersql import refining
+from cersql.statements import refining
 
 QUERY = """FROM ev PATTERN A a ; B b PARTITION BY k, place ORDER BY ts, id WITHIN 9
            RETURN k, place AS site, a.id AS x, b.id AS y"""

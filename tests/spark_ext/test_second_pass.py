@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import cersql
-from runtime.select import winners
+from runtime.selection.select import winners
 from spark_ext.errors import SparkError
 
 Support = tuple[int, ...]

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sparks import taught, view
 
-from cersql.statements import is_ours
+from cersql.statements.find import is_ours
 
 STATEMENTS = (Path(__file__).parent / "statements.sql").read_text(encoding="utf-8").splitlines()
 """One a line: what Spark has, with words of ours as names, and mistakes at the end."""

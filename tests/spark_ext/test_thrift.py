@@ -27,7 +27,7 @@ from sparks import taught, view
 from thrift.transport.TTransport import TTransportException
 
 import cersql
-from cersql import cli
+from cersql.cli import main as cli
 from spark_ext import patterns, thrift
 from spark_ext.errors import SparkError
 
@@ -55,7 +55,7 @@ class Command:
         self.temporary.mkdir()
         self._log = (folder / "stderr").open("w+")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cersql.cli", "serve", *arguments],
+            [sys.executable, "-m", "cersql.cli.main", "serve", *arguments],
             cwd=self.folder,
             env={**os.environ, "TMPDIR": str(self.temporary), **environment},
             stdout=subprocess.PIPE,

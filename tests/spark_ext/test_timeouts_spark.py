@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 import cersql
 import planner.physical
-from planner.keys import Keyed
+from planner.rewrite.keys import Keyed
 
 ROWS = "(0, 'A', 1), (1, 'B', 1), (2, 'A', 2), (3, 'C', 1), (4, 'A', 1), (5, 'B', 1), (6, 'B', 1), (7, 'A', NULL)"
 PATTERN = "PATTERN A a ; B+ b ; C c PARTITION BY k ORDER BY ts WITHIN 5"

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from sparks import taught, view
 
-from cersql.ctes import visible
+from cersql.statements.ctes import visible
 from runtime.errors import Span
 
 ROWS = [(1, "A", 1), (2, "B", 1), (3, "A", 2), (4, "B", 2)]

@@ -1,0 +1,237 @@
+"""Syntax tree + catalog → bound query: every name resolved, every clause checked, the pattern a CEL formula."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from cersql.binding import advice, selection, source_rows
+from cersql.binding import sources as src
+from cersql.binding.booleans import OrOf
+from cersql.binding.conditions import Conditions, needs_match
+from cersql.binding.expressions import walk
+from cersql.binding.formulas import MANY, occurrences
+from cersql.binding.ordering import Clauses
+from cersql.binding.returns import Returns
+from cersql.binding.row_keys import RowKeys
+from cersql.binding.scope import Catalog, PatternNames, Scope, children, collect, display
+from cersql.binding.sources import Sources, Types
+from cersql.binding.to_cel import Translator
+from cersql.errors import BindError
+from cersql.language import syntax
+from planner import cel
+from planner.errors import too_complex
+from planner.query import Column, Order, Query, Variable, Window
+from planner.rewrite.keys import always_bound
+from runtime.errors import CersqlError, Span
+
+
+def bind(
+    query: syntax.Query,
+    catalog: Catalog,
+    given: Sequence[Column] | None = None,
+    order_by: str | None = None,
+) -> Query:
+    """The bound query. `given`: the columns of a DataFrame that serves as the source; `order_by`: what to order by if
+    the text does not say. Raises BindError with its place in the text."""
+    try:
+        return _Binder(query, catalog, given, order_by).bind()
+    except CersqlError as error:
+        raise error.at(query.text) from None
+    except RecursionError:
+        raise too_complex().at(query.text, query.clause("PATTERN")) from None
+
+
+class _Binder:
+    def __init__(
+        self, query: syntax.Query, catalog: Catalog, given: Sequence[Column] | None, order_by: str | None
+    ) -> None:
+        self.query, self.catalog, self.default_order = query, catalog, order_by
+        selection.refuse(query)
+        self._sources: dict[str, tuple[int, ...]] = {}
+        self.names: PatternNames = collect(query.pattern, catalog.case_sensitive)
+        self.sources: Sources = src.resolve(query, self.names, catalog, given)
+        self.stream = self.sources.columns
+        self.scope = Scope(self.names, catalog.case_sensitive)
+        keys = RowKeys(query.text, self.stream, self.scope)
+        self.clauses = Clauses(query, keys)
+        by = self.clauses.partition_by()
+        self.partition_by = tuple(key.column.name for key in by)
+        self.rows = source_rows.sorted_out(query, self.scope, keys, by)
+        self.conditions = Conditions(query.text, self.scope, self.stream, self._sources_of, keys, by)
+        self.conditions.types = catalog
+        self.types = Types(query, self.sources, catalog, self.conditions)
+
+    def bind(self) -> Query:
+        query = self.query
+        translator = Translator(self.scope, self.conditions, self._window, lists=selection.wants_all(query))
+        types = self._types()
+        formula = translator.query(query.pattern, self.rows.where)
+        self._bind_unused_definitions()
+        order, window = self._order, self._window(None)
+        chosen = selection.bind(query, self.conditions, formula)
+        if chosen.strategy == "NEXT_MATCH":
+            _refuse_undecided(translator.on_match)
+            _refuse_either(translator.eithers)
+        counts = occurrences(formula)
+        variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
+        by = tuple(key.name for key in self.conditions.partition_by)
+        agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in by))
+        self.conditions.agreed = agreed
+        returns = Returns(
+            self.conditions, variables, by, self.catalog, chosen.timeouts, agreed,
+            always_bound(formula),
+        )  # fmt: skip
+        on_match = tuple(returns.condition(clause) for clause in translator.on_match)
+        n_gathered = len(returns.gathered)
+        for own in self._held(returns, variables):  # they decide ties, too
+            self.conditions.reads.update(own)
+        outputs = tuple(returns.outputs(query.returns))
+        having = () if query.having is None else (returns.having(query.having),)
+        held = self._held(returns, variables)
+        self.conditions.reads.update(self.partition_by)
+        # What PROJECT keeps tells matches apart, whether it is returned or not.
+        told = {mark for project in translator.projects for mark in project.keep}
+        labelled = {*returns.used, *told, *([chosen.skip.mark] if chosen.skip else [])}
+        bound = Query(
+            text=query.text,
+            formula=formula,
+            sources=self.rows.of(self.sources.items),
+            columns=self.stream.every,
+            made=self.stream.made,
+            types=types,
+            variables=variables,
+            used=tuple(self._own_order(v, returns.used.get(v.mark, ())) for v in variables),
+            held=held,
+            partition_by=self.partition_by,
+            order_by=order,
+            reads=self._in_order(self.conditions.reads),
+            outputs=outputs,
+            window=window,
+            strategy=chosen.strategy,
+            consume=chosen.consume,
+            skip=chosen.skip,
+            timeouts=chosen.timeouts,
+            marks=tuple(v.mark for v in variables if not v.mark.startswith("@") or v.mark in labelled),
+            on_match=on_match,
+            having=having,
+            gathered=tuple(returns.gathered),
+            gathered_on_match=n_gathered,
+            computed=tuple(sorted(returns.wanted)),
+            limit=query.limit,
+            uses_size=returns.uses_size,
+            watermark_us=self.clauses.watermark(),
+            origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
+        )
+        warnings = [
+            *self.types.warnings, *self.rows.warnings, *translator.warnings, *self.conditions.warnings,
+            *advice.warnings(query, bound, self.scope, self._used_names(returns)),
+        ]  # fmt: skip
+        return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
+
+    @cached_property
+    def _order(self) -> tuple[Order, ...]:
+        return self.clauses.order(self.default_order)
+
+    def _window(self, window: syntax.Window | None) -> Window | None:
+        """A window of the pattern, or the clause's."""
+        written = window or self.query.within
+        return None if written is None else self.clauses.window(written, self._order[0])
+
+    def _used_names(self, returns: Returns) -> frozenset[str] | None:
+        """The variables that some clause names; None: all of them."""
+        every = returns.uses_size or any(item.star for item in self.query.returns)
+        return None if every else frozenset(self.conditions.named)
+
+    # ------------------------------------------------------------ types and variables
+
+    def _types(self) -> tuple[tuple[str, str], ...]:
+        found: dict[str, str] = {}
+        for atom in self.names.atoms:
+            if atom.type is not None and atom.type not in found:
+                found[atom.type] = self.types.sql(atom.type, atom.span)
+        return tuple(found.items())
+
+    def _bind_unused_definitions(self) -> None:
+        """A mistake in a DEFINE that the pattern does not use is a mistake all the same."""
+        for definition in self.query.definitions:
+            if self.scope.type_named(definition.name.value) is None:
+                reads, columns = set(self.conditions.reads), self.stream.state()
+                self.types.sql(definition.name.value, definition.name.span)
+                self.conditions.reads = reads
+                self.stream.restore(columns)
+
+    def _marks(self, formula: cel.Formula) -> list[str]:
+        """The variables, in the order of RETURN *; hidden ones last."""
+        bound = cel.variables(formula)
+        return [v for v in self.names.order if v in bound] + sorted(v for v in bound if v.startswith("@"))
+
+    def _variable(self, mark: str, count: int) -> Variable:
+        names = self.conditions.columns_of(mark)
+        types = (self.stream.type_of(name, self._sources_of(mark)) for name in names)
+        return Variable(display(mark), mark, count < MANY, names, tuple(column for column in types if column))
+
+    def _sources_of(self, mark: str) -> tuple[int, ...]:
+        """The sources whose rows a variable can be bound to."""
+        if mark not in self._sources:
+            types = [mark[1:]] if mark.startswith("@") else self._types_of[mark]
+            self._sources[mark] = tuple(sorted({i for type in types for i in self.types.origins(type)}))
+        return self._sources[mark]
+
+    def _held(self, returns: Returns, variables: Iterable[Variable]) -> tuple[tuple[str, ...], ...]:
+        """For each variable, the columns of the stream that RETURN reads of it so far."""
+        at = self.query.clause("RETURN")
+        return tuple(
+            tuple(self.stream.column(name, self._sources_of(v.mark), at).name for name in used)
+            for v in variables
+            for used in (self._own_order(v, returns.used.get(v.mark, ())),)
+        )
+
+    def _own_order(self, variable: Variable, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in variable.columns if name in names)
+
+    @cached_property
+    def _types_of(self) -> dict[str, list[str | None]]:
+        """The types whose events each variable can hold."""
+        found: dict[str, list[str | None]] = defaultdict(list)
+
+        def visit(part: syntax.Pattern, around: tuple[str, ...]) -> None:
+            if isinstance(part, syntax.Alias):
+                alias = self.scope.aliases.get(part.name.value)
+                assert alias is not None
+                around = (*around, alias)
+            if isinstance(part, syntax.TypeRef):
+                name = part.name.value if part.name else None
+                for mark in {*around, name or "ANY"}:
+                    found[mark].append(name)
+            for child in children(part):
+                visit(child, around)
+
+        visit(self.query.pattern, ())
+        return found
+
+    def _in_order(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(c.name for c in self.stream.every if c.name in names)
+
+
+def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
+    """A run must take what it can, which the workers decide; aggregates, FIRST and LAST are decided at the end."""
+    for clause in conditions:
+        if not any(needs_match(node) for part, _ in clause for node in walk(part.nodes)):
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=clause[0][0].span,
+                construct="Under SKIP TILL NEXT MATCH a condition on two events that is no comparison of their values",
+                hint="Write it as one, b.y > a.y + 1. (HAVING would ask something else: which matches stay, and not "
+                "which events a match takes.)",
+            )  # fmt: skip
+
+
+def _refuse_either(places: Iterable[Span]) -> None:
+    """A run under (φ FILTER P) OR (φ FILTER Q) must take what P lets it take, or what Q does; not what either does."""
+    for span in places:
+        raise BindError(
+            "NOT_SUPPORTED_YET", span=span, construct="[attribute] under OR beside SKIP TILL NEXT MATCH",
+            hint="A run decides event by event there: of single events compare the values, a.v = b.v OR a.w = b.w.",
+        )  # fmt: skip

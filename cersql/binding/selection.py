@@ -1,0 +1,200 @@
+"""Which matches are given: SEMANTICS, CONSUME BY, AFTER MATCH SKIP, WITH TIMEOUTS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cersql.binding import formulas
+from cersql.binding.conditions import Conditions
+from cersql.binding.scope import children
+from cersql.errors import BindError, did_you_mean, suggestion
+from cersql.language import syntax
+from cersql.language.lexer import Token, shown, strip_quotes, tokens
+from planner import cel
+from planner.query import Skip
+from runtime.errors import Span
+
+# Each strategy by its names, the usual one first.
+_NAMES = {
+    "ALL": ("SKIP TILL ANY MATCH", "ALL", "SKIP TILL ANY"),
+    "NEXT_MATCH": ("SKIP TILL NEXT MATCH", "SKIP TILL NEXT"),
+    "STRICT": ("STRICT CONTIGUITY", "STRICT", "CONTIGUOUS"),
+    "NXT": ("NXT", "NEXT"),
+    "LAST": ("LAST",),
+    "MAX": ("MAX",),
+}
+BESIDE_SKIP = ("ALL", "NXT", "LAST", "NEXT_MATCH")
+STRATEGIES = {name: strategy for strategy, names in _NAMES.items() for name in names}
+_ANY = (
+    "Elsewhere it means one match, of those that end together: write NXT (the earliest events) or LAST (the latest). "
+    "Every match: SKIP TILL ANY MATCH, as without the clause."
+)
+_CONSUMERS = ("NONE", "PARTITION", "ANY")
+_SKIPS = "SKIP PAST LAST ROW, SKIP TO NEXT ROW or SKIP TO FIRST | LAST and a variable"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What these clauses say, as in planner.query.Query."""
+
+    strategy: str
+    consume: str
+    skip: Skip | None
+    timeouts: bool
+
+
+def refuse(query: syntax.Query) -> None:
+    """Raises for clauses whose meaning is not built yet: an error each, never silence."""
+    if query.group_by is not None and query.with_timeouts is not None:
+        raise _exclude(query.with_timeouts, "WITH TIMEOUTS", "GROUP BY", "Count the timeouts in a query around this.")
+    if query.group_by is not None:
+        raise BindError("NOT_SUPPORTED_YET", span=query.group_by.span, construct="GROUP BY over matches")
+
+
+def bind(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> Selection:
+    """The selection of a query whose formula is known. Raises BindError."""
+    strategy, consume = _strategy(query.semantics), _consumer(query.consume)
+    skip = _skip(query, conditions, formula) if query.skip is not None else None
+    if skip is not None:
+        _check_beside(query, strategy, consume)
+    if strategy == "NEXT_MATCH":
+        _check_pattern(query.pattern)
+    if consume != "NONE" and any(isinstance(node, cel.NotAfter) for node in formulas.walk(formula)):
+        assert query.consume is not None
+        hint = "Such a match is known only when its window has passed: by then later ones may have begun."
+        raise _exclude(query.consume.span, f"CONSUME BY {consume}", "a '!' at the end of the pattern", hint)
+    return Selection(strategy, consume, skip, query.with_timeouts is not None)
+
+
+def wants_all(query: syntax.Query) -> bool:
+    """Is every match given, so that conditions on whole matches may be asked at the end?"""
+    chosen = query.skip is not None or query.with_timeouts is not None or _consumer(query.consume) != "NONE"
+    return not chosen and _strategy(query.semantics) == "ALL"
+
+
+def _strategy(clause: syntax.Text | None) -> str:
+    if clause is None:
+        return "ALL"
+    name = " ".join(clause.value.upper().replace("_", " ").replace("-", " ").split())
+    if name == "ANY":
+        raise BindError("UNKNOWN_STRATEGY", span=clause.span, name=clause.value, hint=_ANY)
+    if name not in STRATEGIES:
+        usual = [names[0] for names in _NAMES.values()]
+        hint = suggestion(name, usual, "There are", STRATEGIES)
+        raise BindError("UNKNOWN_STRATEGY", span=clause.span, name=clause.value, hint=hint)
+    return STRATEGIES[name]
+
+
+def _consumer(clause: syntax.Text | None) -> str:
+    if clause is None:
+        return "NONE"
+    name = clause.value.strip().upper()
+    if name not in _CONSUMERS:
+        raise BindError(
+            "BAD_CLAUSE", span=clause.span, found=clause.value, clause="CONSUME BY", expected="NONE, PARTITION or ANY",
+            hint=did_you_mean(name, _CONSUMERS),
+        )  # fmt: skip
+    return name
+
+
+# ---------------------------------------------------------------- AFTER MATCH SKIP
+
+
+def _skip(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> Skip:
+    clause = query.skip
+    assert clause is not None
+    toks = [_moved(token, clause.span.start) for token in tokens(clause.value)]
+    words = tuple(token.upper for token in toks)
+    if words in (("SKIP", "PAST", "LAST", "ROW"), ("SKIP", "TO", "NEXT", "ROW")):
+        return Skip(" ".join(words[1:]))
+    if words[:2] != ("SKIP", "TO"):
+        raise _bad(toks, clause.span, ("SKIP", "PAST" if words[1:2] == ("PAST",) else "TO", "LAST", "ROW"))
+    named = len(toks) > 3 and toks[2].upper in ("FIRST", "LAST")  # else it is a variable of such a name
+    at = 3 if named else 2
+    if len(toks) <= at or not toks[at].is_name:
+        raise _wrong(toks[at] if len(toks) > at else None, clause.span, "the name of a variable")
+    if len(toks) > at + 1:
+        raise _wrong(toks[at + 1], clause.span, "the next clause")
+    name = strip_quotes(toks[at].text)
+    mark = conditions.scope.variable(name)
+    if mark is None and not named and toks[at].upper in ("FIRST", "LAST"):
+        first = next(iter(conditions.scope.shown(cel.variables(formula))), "a")
+        hint = f"For example: AFTER MATCH {' '.join(words)} {first}."
+        raise _wrong(None, clause.span, f"the name of a variable after {toks[at].upper}", hint)
+    mark = conditions.check_variable(mark, name, toks[at].span, cel.variables(formula))
+    return Skip(f"TO {toks[2].upper}" if named else "TO LAST", mark)
+
+
+def _moved(token: Token, by: int) -> Token:
+    return Token(token.kind, token.text, token.start + by, token.end + by)
+
+
+def _bad(toks: Sequence[Token], span: Span, expected: Sequence[str]) -> BindError:
+    """At the first word that is not the expected one."""
+    for k, word in enumerate(expected):
+        if k >= len(toks) or toks[k].upper != word:
+            return _wrong(toks[k] if k < len(toks) else None, span, _SKIPS)
+    return _wrong(toks[len(expected)], span, "the next clause")
+
+
+def _wrong(token: Token | None, span: Span, expected: str, hint: str | None = None) -> BindError:
+    at = token.span if token else Span(span.end, span.end)
+    return BindError(
+        "BAD_CLAUSE", span=at, found=shown(token, "its end"), clause="AFTER MATCH", expected=expected,
+        hint=hint or "For example: AFTER MATCH SKIP PAST LAST ROW.",
+    )  # fmt: skip
+
+
+def _check_beside(query: syntax.Query, strategy: str, consume: str) -> None:
+    """AFTER MATCH SKIP takes one match at a time, by a rule of its own or by a strategy that says which."""
+    beside = f"Beside AFTER MATCH SKIP can stand {', '.join(_NAMES[name][0] for name in BESIDE_SKIP[1:])}, or none."
+    chooses = "AFTER MATCH SKIP chooses the matches itself: write one of the two."
+    for kind, value, allowed, hint in (
+        ("SEMANTICS", strategy, BESIDE_SKIP, beside), ("CONSUME BY", consume, ("NONE",), chooses),
+    ):  # fmt: skip
+        keys = [query.clause(kind), query.clause("AFTER MATCH")]
+        if value in allowed:
+            continue
+        later = max((key for key in keys if key is not None), key=lambda key: key.start)
+        shown = f"SEMANTICS {_NAMES[value][0]}" if kind == "SEMANTICS" else kind
+        one, other = (shown, "AFTER MATCH SKIP") if later == keys[0] else ("AFTER MATCH SKIP", shown)
+        raise _exclude(later, one, other, hint)
+
+
+def _exclude(span: Span, one: str, other: str, hint: str) -> BindError:
+    return BindError("CLAUSES_EXCLUDE", span=span, one=one, other=other, hint=hint)
+
+
+# ---------------------------------------------------------------- SKIP TILL NEXT MATCH
+
+
+def _check_pattern(pattern: syntax.Pattern) -> None:
+    """A run of SKIP TILL NEXT MATCH follows the atoms one by one; operators on whole matches have no place in it."""
+    for part in _parts(pattern):
+        construct = _whole_match(part)
+        if construct is not None:
+            raise BindError(
+                "STRATEGY_PATTERN", span=part.span, construct=construct,
+                hint="It knows types, ';', ':', OR, loops, FILTER and '!'. SEMANTICS NXT takes any pattern, and "
+                "chooses otherwise: of the matches that end together the one with the earliest events.",
+            )  # fmt: skip
+
+
+def _parts(pattern: syntax.Pattern) -> Iterator[syntax.Pattern]:
+    yield pattern
+    for child in children(pattern):
+        yield from _parts(child)
+
+
+def _whole_match(part: syntax.Pattern) -> str | None:
+    match part:
+        case syntax.Combination(operator) if operator != "OR":
+            return operator
+        case syntax.Function(function):
+            return f"{function}(…)"
+        case syntax.Project():
+            return "PROJECT"
+        case syntax.Windowed():
+            return "WITHIN inside the pattern"
+    return None

@@ -1,0 +1,390 @@
+"""Reads the bodies of the clauses other than PATTERN: lists of columns, sources, definitions and items.
+
+Expressions in them stay raw text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cersql.errors import ParseError
+from cersql.language.clauses import EXPRESSION_WORDS, HOLDS, Layout, Section, check_misspelt
+from cersql.language.lexer import Token, depths, shown, split, strip_quotes
+from cersql.language.syntax import Computed, Definition, Name, OrderItem, ReturnItem, RowKey, Source, Text
+from cersql.language.windows import UNITS
+from runtime.errors import Span
+
+
+def name_of(token: Token) -> Name:
+    return Name(strip_quotes(token.text) if token.kind == "quoted" else token.text, token.span, token.kind == "quoted")
+
+
+def text_of(text: str, toks: Sequence[Token]) -> Text:
+    """The user's text from the first to the last of some tokens."""
+    span = toks[0].span | toks[-1].span
+    return Text(text[span.start : span.end], span)
+
+
+class Body:
+    """The body of one clause and what follows it, for errors at its end."""
+
+    def __init__(self, text: str, layout: Layout, section: Section) -> None:
+        self.text, self.kind, self.key, self.tokens = text, section.kind, section.key, section.body
+        self.next = layout.after(section)
+        self.end = layout.end
+        if not self.tokens:
+            raise _empty(self)
+
+    def unexpected(self, token: Token | None, expected: str, hint: str | None = None) -> ParseError:
+        found = token or self.next
+        span = found.span if found else Span(self.end, self.end)
+        return ParseError("UNEXPECTED_TOKEN", span=span, found=shown(found), expected=expected, hint=hint)
+
+    def items(self) -> list[tuple[list[Token], Token | None]]:
+        """The comma-separated items, each with the token behind it. None of them is empty."""
+        parts = split(self.tokens)
+        found: list[tuple[list[Token], Token | None]] = []
+        at = 0
+        for part in parts:
+            at += len(part)
+            after = self.tokens[at] if at < len(self.tokens) else None
+            if not part:
+                raise self.unexpected(after, HOLDS[self.kind], "There is a comma too many." if found or after else None)
+            found.append((part, after))
+            at += 1
+        return found
+
+    def raw(self) -> Text:
+        """The whole body as text."""
+        check_misspelt(self.tokens)
+        return text_of(self.text, self.tokens)
+
+
+def _empty(body: Body) -> ParseError:
+    condition = "EMPTY_PATTERN" if body.kind == "PATTERN" else "EMPTY_CLAUSE"
+    written = body.text[body.key.start : body.key.end]
+    following = [written] if " " not in body.kind else []
+    if body.next is not None and " " not in body.next.text:
+        following.append(body.text[body.next.start : body.next.end])
+    names = " or ".join(f"`{word}`" for word in following)
+    hint = f"If a keyword is meant as a name here, it needs back-ticks: {names}." if names else None
+    return ParseError(condition, span=body.key, clause=body.kind, expected=HOLDS[body.kind], hint=hint)
+
+
+# ---------------------------------------------------------------- columns
+
+
+def _column(body: Body, toks: list[Token], after: Token | None) -> tuple[tuple[Name, ...], int]:
+    """A (multi-part) name at the start of `toks`, and how many tokens it takes."""
+    names: list[Name] = []
+    at = 0
+    while True:
+        token = toks[at] if at < len(toks) else None
+        if token is None or not token.is_name:
+            raise body.unexpected(
+                token or after, "a column" if not names else "a name after the dot", _no_expression(body)
+            )
+        names.append(name_of(token))
+        at += 1
+        if at == len(toks) or toks[at].upper != ".":
+            return tuple(names), at
+        at += 1
+
+
+def _no_expression(body: Body) -> str | None:
+    if body.kind not in ("ORDER BY", "PARTITION BY"):
+        return None
+    return f"{body.kind} takes columns and expressions over one row, with commas between them."
+
+
+def _comma_instead(body: Body, token: Token, items: str) -> ParseError | None:
+    if token.upper not in ("AND", "OR", ";"):
+        return None
+    return ParseError(
+        "COMMA_EXPECTED", span=token.span, found=shown(token), items=items, hint=f"Write: {body.kind} a, b."
+    )
+
+
+# Between two names of columns there is an operator, in an expression; AND and OR there were hardly meant as such.
+_GOES_ON = frozenset("( [ + - * / % || & | ^ :: : = == <> != < <= > >= <=>".split())
+_GOES_ON_WORDS = frozenset("BETWEEN COLLATE DIV ILIKE IN IS LIKE NOT REGEXP RLIKE AT".split())
+_BEGINS = frozenset("( - + ~".split())
+_BEGINS_WORDS = frozenset("CASE NOT DATE TIMESTAMP INTERVAL".split())
+_AFTER_KEY = ("AS", "ASC", "DESC", "NULLS")
+
+
+def _row_key(body: Body, part: list[Token], after: Token | None) -> tuple[RowKey, int]:
+    """A column, or an expression over one row, at the start of `part`, and how many tokens it takes."""
+    levels = depths(part)
+    close = levels.index(0, 1) if part[0].upper == "(" else 0
+    if close > 1 and (close + 1 == len(part) or part[close + 1].upper in _AFTER_KEY):
+        inside = part[1:close]
+        comma = next(
+            (token for token, level in zip(part, levels, strict=True) if level == 1 and token.upper == ","), None
+        )
+        if comma is not None:
+            raise body.unexpected(comma, "')'", f"Write {body.kind} a, b without parentheses.")
+        key, used = _row_key(body, inside, part[close])
+        if used == len(inside):
+            return key, close + 1
+    if not _is_expression(part):
+        names, used = _column(body, part, after)
+        if used == len(part) or not (part[used].upper in _GOES_ON or part[used].upper in _GOES_ON_WORDS):
+            return names, used
+    ends = (i for i, token in enumerate(part) if i and levels[i] == 0 and token.upper in _AFTER_KEY)
+    end = next((i for i in ends if part[i - 1].text != "."), len(part))
+    check_misspelt(part[:end])
+    return Computed(text_of(body.text, part[:end])), end
+
+
+def _is_expression(part: list[Token]) -> bool:
+    """Does it begin as no column does?"""
+    first, second = part[0], part[1] if len(part) > 1 else None
+    if first.kind == "word" and first.upper in _BEGINS_WORDS:
+        return second is not None and (second.is_name or second.kind in ("string", "number"))
+    literal = first.kind in ("number", "string") and second is not None and second.upper in _GOES_ON
+    return first.upper in _BEGINS or literal
+
+
+def columns(body: Body) -> tuple[RowKey, ...]:
+    """PARTITION BY."""
+    found: list[RowKey] = []
+    for part, after in body.items():
+        _check_brackets(body, part)
+        key, at = _row_key(body, part, after)
+        if at < len(part) and part[at].upper == "AS":
+            text = key.expression if isinstance(key, Computed) else text_of(body.text, part[:at])
+            if at + 1 == len(part) or not part[at + 1].is_name:
+                raise body.unexpected(part[at + 1] if at + 1 < len(part) else after, "a name after AS")
+            key, at = Computed(text, name_of(part[at + 1])), at + 2
+        if at < len(part):
+            wrong = _comma_instead(body, part[at], "columns")
+            raise wrong or body.unexpected(part[at], "a comma or the next clause", _no_expression(body))
+        found.append(key)
+    return tuple(found)
+
+
+def _check_brackets(body: Body, part: list[Token]) -> None:
+    """Raises for CORE's PARTITION BY [a]."""
+    if part[0].upper == "[":
+        inside = part[1:-1] if part[-1].upper == "]" else part[1:]
+        written = body.text[inside[0].start : inside[-1].end] if inside else "a, b"
+        raise body.unexpected(part[0], "a column", f"Without brackets: {body.kind} {written}.")
+
+
+def order_items(body: Body) -> tuple[OrderItem, ...]:
+    """ORDER BY. DESC is read; whether it may stand is decided later."""
+    found = []
+    for part, after in body.items():
+        _check_brackets(body, part)
+        key, at = _row_key(body, part, after)
+        descending, nulls = False, None
+        if at < len(part) and part[at].upper in ("ASC", "DESC"):
+            descending = part[at].upper == "DESC"
+            at += 1
+        if at < len(part) and part[at].upper == "NULLS":
+            nulls = part[at + 1].upper if at + 1 < len(part) else ""
+            if nulls not in ("FIRST", "LAST"):
+                raise body.unexpected(part[at + 1] if at + 1 < len(part) else after, "FIRST or LAST after NULLS")
+            at += 2
+        if at < len(part):
+            expected = "ASC, NULLS FIRST, NULLS LAST, a comma or the next clause"
+            raise _comma_instead(body, part[at], "columns") or body.unexpected(part[at], expected, _no_expression(body))
+        found.append(OrderItem(key, descending, nulls, part[0].span | part[-1].span))
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- FROM, DEFINE
+
+
+_JOINS = ("JOIN", "TABLESAMPLE", "LATERAL", "PIVOT", "UNPIVOT", "UNION", "EXCEPT", "INTERSECT")
+
+
+def sources(body: Body) -> tuple[Source, ...]:
+    """FROM."""
+    levels = depths(body.tokens)
+    for token, level in zip(body.tokens, levels, strict=True):
+        if level == 0 and token.upper in _JOINS:
+            raise body.unexpected(token, "a comma or the next clause", _AS_QUERY)
+    return tuple(_source(body, part, after) for part, after in body.items())
+
+
+_AS_QUERY = "Put anything but a table or view into parentheses: FROM (SELECT * FROM … JOIN …) AS s."
+
+
+def _source(body: Body, part: list[Token], after: Token | None) -> Source:
+    table: tuple[Name, ...] | None = None
+    subquery: Text | None = None
+    if part[0].upper == "(":
+        at = next(i for i, level in enumerate(depths(part)) if i and level == 0) + 1
+        if at == 2:
+            raise body.unexpected(part[1], "a query in the parentheses")
+        subquery = text_of(body.text, part[1 : at - 1])
+    elif part[0].is_name:
+        table, at = _column(body, part, after)
+    else:
+        raise body.unexpected(part[0], HOLDS["FROM"])
+    alias, at = _alias(body, part, at, after)
+    if subquery is not None and alias is None:
+        raise body.unexpected(part[at] if at < len(part) else after, "an alias for the query", "Write: FROM (…) AS s.")
+    column: Name | None = None
+    if at < len(part) and part[at].upper == "TYPE":
+        at += 1
+        if at == len(part) or not part[at].is_name:
+            raise body.unexpected(part[at] if at < len(part) else after, "the column that holds the event types")
+        column = name_of(part[at])
+        at += 1
+    if at < len(part):
+        wrong = _comma_instead(body, part[at], "sources")
+        raise wrong or body.unexpected(part[at], "a comma or the next clause", _source_hint(part, at))
+    return Source(table, subquery, alias, column, part[0].span | part[-1].span)
+
+
+def _alias(body: Body, part: list[Token], at: int, after: Token | None) -> tuple[Name | None, int]:
+    """`[AS] alias`; TYPE before another name is no alias."""
+    if at == len(part):
+        return None, at
+    if part[at].upper == "AS":
+        at += 1
+        if at == len(part) or not part[at].is_name:
+            raise body.unexpected(part[at] if at < len(part) else after, "an alias after AS")
+        return name_of(part[at]), at + 1
+    is_type = part[at].upper == "TYPE" and at + 1 < len(part)
+    if part[at].is_name and not is_type and part[at].upper not in ("AND", "OR"):
+        return name_of(part[at]), at + 1
+    return None, at
+
+
+def _source_hint(part: list[Token], at: int) -> str | None:
+    if part[at].upper == "." and part[at - 1].is_name:
+        return "The column of TYPE is one name, without the table before it."
+    return _AS_QUERY if part[at].upper in ("(", "ON", "FOR") else None
+
+
+def definitions(body: Body) -> tuple[Definition, ...]:
+    """DEFINE."""
+    return tuple(_definition(body, part, after) for part, after in body.items())
+
+
+def _definition(body: Body, part: list[Token], after: Token | None) -> Definition:
+    if not part[0].is_name:
+        raise body.unexpected(part[0], "the name of an event type")
+    if len(part) < 2 or part[1].upper != "AS":
+        found = part[1] if len(part) > 1 else after
+        raise body.unexpected(found, "AS and a condition", f"Write: {part[0].text} AS condition.")
+    if len(part) == 2:
+        raise body.unexpected(after, "a condition on the row")
+    condition = part[2:]
+    for i, (token, level) in enumerate(zip(condition, depths(condition), strict=True)):
+        if level == 0 and token.upper == "AS" and i:
+            raise _missing_comma(body, condition, i)
+    check_misspelt(condition)
+    return Definition(name_of(part[0]), text_of(body.text, condition))
+
+
+def _missing_comma(body: Body, toks: list[Token], at: int) -> ParseError:
+    """For the second AS in one definition: what should have been a comma stands two tokens before it."""
+    if at >= 2 and toks[at - 2].upper in ("AND", "OR", ";"):
+        found = _comma_instead(body, toks[at - 2], "definitions")
+        assert found is not None
+        found.hint = f"Write: …, {toks[at - 1].text} AS …"
+        return found
+    return body.unexpected(toks[at], "a comma before the next definition", "Write: DEFINE A AS …, B AS …")
+
+
+# ---------------------------------------------------------------- RETURN, LIMIT
+
+
+def returns(body: Body) -> tuple[tuple[ReturnItem, ...], Span | None]:
+    """RETURN: its items and the place of WITH TIMEOUTS."""
+    timeouts: Span | None = None
+    toks = body.tokens
+    if len(toks) >= 2 and toks[-2].upper == "WITH" and toks[-1].upper == "TIMEOUTS":
+        timeouts = toks[-2].span | toks[-1].span
+        body.next = body.next or toks[-2]
+        body.tokens = toks[:-2]
+        if not body.tokens:
+            raise body.unexpected(toks[-2], HOLDS["RETURN"])
+    if body.tokens[0].upper == "DISTINCT":
+        hint = "Put the query in parentheses: SELECT DISTINCT * FROM (PATTERN … RETURN …)."
+        raise body.unexpected(body.tokens[0], HOLDS["RETURN"], hint)
+    return tuple(_return_item(body, part, after) for part, after in body.items()), timeouts
+
+
+def _return_item(body: Body, part: list[Token], after: Token | None) -> ReturnItem:
+    check_misspelt(part)
+    if part[0].upper == "*":
+        if len(part) > 1:
+            hint = "WITH TIMEOUTS stands after the last item." if part[1].upper == "WITH" else None
+            raise body.unexpected(part[1], "a comma or the next clause after *", hint)
+        return ReturnItem(text_of(body.text, part), None, star=True)
+    levels = depths(part)
+    for i, token in enumerate(part):
+        if levels[i] == 0 and token.upper == "WITH":
+            raise body.unexpected(token, "a comma or the next clause", "WITH TIMEOUTS stands after the last item.")
+        if levels[i] == 0 and token.upper == "AS" and not (i and part[i - 1].upper == "."):
+            if i == 0:
+                raise body.unexpected(token, "an expression before AS")
+            return ReturnItem(text_of(body.text, part[:i]), _return_alias(body, part, i + 1, after))
+    if _has_bare_alias(part):
+        return ReturnItem(text_of(body.text, part[:-1]), name_of(part[-1]))
+    return ReturnItem(text_of(body.text, part), None)
+
+
+def _return_alias(body: Body, part: list[Token], at: int, after: Token | None) -> Name:
+    token = part[at] if at < len(part) else None
+    if token is None or not token.is_name:
+        hint = (
+            f"Names are written without quotes, or in back-ticks: `{token.text[1:-1]}`."
+            if (token is not None and token.kind == "string")
+            else None
+        )
+        raise body.unexpected(token or after, "a name after AS", hint)
+    if at + 1 < len(part):
+        raise body.unexpected(part[at + 1], "a comma or the next clause")
+    return name_of(token)
+
+
+def _has_bare_alias(part: list[Token]) -> bool:
+    """Whether the item is `expression name`: an operand, then a name that is no keyword of an expression."""
+    if len(part) < 2 or not part[-1].is_name or part[-1].upper in EXPRESSION_WORDS:
+        return False
+    before = part[-2]
+    if before.kind == "op":
+        return before.text in (")", "]")
+    if before.upper in EXPRESSION_WORDS - {"END", "NULL", "TRUE", "FALSE"} and not (
+        len(part) > 2 and part[-3].upper == "."
+    ):
+        return False
+    return not _ends_interval(part)
+
+
+def _ends_interval(part: list[Token]) -> bool:
+    """Whether the last word is the unit of an interval literal, `INTERVAL 1 HOUR 30 MINUTES`."""
+    if part[-1].upper not in UNITS:
+        return False
+    at = len(part) - 2
+    while at >= 0 and (part[at].kind in ("number", "string") or part[at].upper in UNITS | {"TO", "-", "+"}):
+        at -= 1
+    return at >= 0 and part[at].upper == "INTERVAL"
+
+
+MOST_ROWS = (1 << 31) - 1  # of Spark's LIMIT
+
+
+def limit(body: Body) -> int:
+    """LIMIT."""
+    token = body.tokens[0]
+    if token.kind != "number" or not token.text.isdigit() or len(token.text) > 18:
+        hint = "LIMIT 10 gives at most ten matches."
+        if token.is_name:
+            hint += f" If {body.kind} is meant as a name, it needs back-ticks."
+        negative = token.upper == "-" and len(body.tokens) > 1
+        found = f"-{body.tokens[1].text}" if negative else shown(token)
+        raise ParseError("BAD_NUMBER", span=token.span, found=found, expected="a whole number", hint=hint)
+    if len(body.tokens) > 1:
+        raise body.unexpected(body.tokens[1], "the next clause or the end of the text")
+    if int(token.text) > MOST_ROWS:
+        hint = "Leave LIMIT out to have them all."
+        raise ParseError("BAD_NUMBER", span=token.span, found=token.text, expected=f"at most {MOST_ROWS}", hint=hint)
+    return int(token.text)

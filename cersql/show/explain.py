@@ -1,0 +1,215 @@
+"""Any stage of a query as text; stable, so that prints are tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from cersql.binding.formulas import changed
+from cersql.language import syntax
+from cersql.language.syntax import Name, Text, TypeRef
+from cersql.show import drawing
+from planner import cel
+from planner.automata import automaton
+from planner.deterministic import determinize
+from planner.query import Query
+from runtime import nodes
+from runtime.arrays import AnyArray
+from runtime.errors import Span
+from runtime.program import ALWAYS, SKIP, Program
+
+if TYPE_CHECKING:
+    from cersql.statements.planned import Compiled
+
+STAGES = ("syntax", "cel", "automaton", "deterministic", "physical", "program")
+MOST_LINES = 2_000  # of a stage
+DRAWINGS = ("dot", "mermaid", "svg")
+
+
+def explain_stage(compiled: Compiled, stage: str | None) -> str:
+    """One of STAGES, or the automaton as one of DRAWINGS; None gives the stages that a user asks for first."""
+    match stage:
+        case None:
+            parts = ("cel", "automaton", "physical")
+            return "\n\n".join(f"== {part} ==\n{explain_stage(compiled, part)}" for part in parts)
+        case "syntax":
+            return _bounded(show_syntax(compiled.syntax.pattern))
+        case "cel":
+            return _bounded(show_query(compiled.query, order_of_effect(compiled.syntax, compiled.query)))
+        case "automaton":
+            return _bounded(show_automaton(compiled))
+        case "deterministic":
+            return determinize(compiled.program)
+        case "physical":
+            return _bounded(str(compiled.plan))
+        case "program":
+            return _bounded(show_program(compiled.program))
+        case "dot":
+            return automaton.dot(drawing.most_of(compiled.plan.automaton))
+        case "mermaid":
+            return drawing.mermaid(drawing.most_of(compiled.plan.automaton))
+        case "svg":
+            return drawing.svg(compiled.plan.automaton)
+    raise ValueError(f"unknown stage {stage!r}; there are {', '.join(STAGES + DRAWINGS)}")
+
+
+def _bounded(text: str) -> str:
+    """The text without what nobody reads."""
+    lines = text.split("\n")
+    if len(lines) <= MOST_LINES:
+        return text
+    return "\n".join([*lines[:MOST_LINES], f"… and {len(lines) - MOST_LINES} more lines"])
+
+
+def show_syntax(node: Any, depth: int = 0) -> str:
+    """A tree of syntax nodes, one a line, without places: `Alias x`, `Repeat low=1`, `FilterPart 'x.a > 1'`."""
+    if isinstance(node, tuple):
+        return "\n".join(show_syntax(item, depth) for item in node)
+    head, parts = [type(node).__name__], []
+    for name, value in vars(node).items():
+        if isinstance(value, Span) or value is None or value is False:
+            continue
+        if isinstance(value, Name):
+            head.append(value.value)
+        elif isinstance(value, Text):
+            head.append(f"'{' '.join(value.value.split())}'")
+        elif isinstance(value, str):
+            head.append(value)
+        elif value is True:
+            head.append(name)
+        elif isinstance(value, int):
+            head.append(f"{name}={value}")
+        else:
+            parts.append(show_syntax(value, depth + 1))
+    if isinstance(node, TypeRef) and node.name is None:
+        head.append("ANY")
+    return "\n".join(["  " * depth + " ".join(head), *parts])
+
+
+def show_query(query: Query, steps: Iterable[str]) -> str:
+    """A bound query: the formula, what stands around it, and the order of effect."""
+    lines = [cel.show(_visible(query.formula, frozenset(query.marks))), ""]
+    for source in query.sources:
+        where = f", WHERE {' '.join(source.where.text.split())}" if source.where is not None else ""
+        lines.append(f"source {source.alias}: {source.relation or 'the DataFrame'}{where}")
+    lines += [f"type {name}: {sql}" for name, sql in query.types]
+    if query.partition_by:
+        lines.append(f"partition by: {', '.join(query.partition_by)}")
+    order = (f"{order.column}{' NULLS LAST' if order.nulls_last else ''}" for order in query.order_by)
+    lines.append(f"order by: {', '.join(order)}")
+    lines.append(f"ties by: {', '.join(query.reads) or 'nothing else that the pattern reads'}")
+    if query.window is not None:
+        lines.append(f"within: {_window(query)}")
+    if query.strategy != "ALL":
+        lines.append(f"semantics: {query.strategy}")
+    if query.consume != "NONE":
+        lines.append(f"consume by: {query.consume}")
+    if query.skip is not None:
+        lines.append(f"after match skip: {' '.join([query.skip.to, *filter(None, [query.skip.mark])])}")
+    if query.timeouts:
+        lines.append("with timeouts")
+    for variable, used in zip(query.variables, query.used, strict=True):
+        if used or not variable.mark.startswith("@"):
+            kind = "one event" if variable.single else "many events"
+            name = f"all {variable.name}" if variable.mark.startswith("@") else variable.name
+            lines.append(f"variable {name}: {kind}, RETURN reads {', '.join(used) or 'no column'}")
+    lines += [f"condition on the match: {sql.text}" for sql in query.on_match]
+    lines += [f"having: {sql.text}" for sql in query.having]
+    if query.limit is not None:
+        lines.append(f"limit: {query.limit}")
+    lines.append(f"order of effect: {', '.join(steps)}")
+    lines += [f"warning: {warning}" for warning in query.warnings]
+    return "\n".join(lines)
+
+
+def order_of_effect(written: syntax.Query, query: Query) -> list[str]:
+    """What acts on what: the clauses of the query in the order of their effect, whatever order they are written in."""
+    steps = {
+        "where, of rows": any(source.where is not None for source in query.sources),
+        "partition by": bool(query.partition_by),
+        "pattern": True,
+        "where": bool(written.where) or (written.rows is not None and not any(s.where for s in query.sources)),
+        "within": query.window is not None,
+        "semantics": query.strategy != "ALL",
+        "consume by": query.consume != "NONE",
+        "after match skip": query.skip is not None,
+        "return": True,
+        "having": written.having is not None,
+        "limit": query.limit is not None,
+    }
+    return [step for step, applies in steps.items() if applies]
+
+
+def _window(query: Query) -> str:
+    """WITHIN in the unit in which the engine measures it."""
+    assert query.window is not None
+    type = query.column(query.order_by[0].column).type
+    unit = "days" if type == "date" else "microseconds" if type.startswith("timestamp") else ""
+    return f"{query.window} {unit}".rstrip() if query.window.kind == "time" else str(query.window)
+
+
+def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
+    """The formula without the planner's own marks that nobody asked for."""
+    match formula:
+        case cel.Event(type, own):
+            formula = cel.Event(type, (own & marks) or own)
+        case cel.Filter(inner, variable, predicate):
+            formula = cel.Filter(inner, variable and variable.removeprefix("@"), predicate)
+        case cel.FilterAny(inner, sides):
+            shown = ((variable and variable.removeprefix("@"), predicate) for variable, predicate in sides)
+            formula = cel.FilterAny(inner, tuple(shown))
+    return changed(formula, lambda part: _visible(part, marks))
+
+
+def show_automaton(compiled: Compiled) -> str:
+    """The automaton; where it is composed, the flat ones one after the other, and how they are joined."""
+    flat = automaton.show(compiled.plan.automaton)
+    machine = compiled.program.machine
+    return flat if machine is None else f"{flat}\ncomposed where it runs:\n{show_node(machine, 1)}"
+
+
+def show_node(node: nodes.Node, depth: int = 0, transitions: bool = False) -> str:
+    """A composed program as a tree, one node a line: `Greatest NXT`, `Join contiguous`, `Flat 6 states`."""
+    head, parts = [type(node).__name__], []
+    if isinstance(node, nodes.Flat):
+        head.append(f"{len({*node.transitions[:, 0].tolist(), *node.transitions[:, 3].tolist()})} states")
+    for name, value in vars(node).items() if not isinstance(node, nodes.Flat) else ():
+        if isinstance(value, nodes.Node):
+            parts.append(show_node(value, depth + 1, transitions))
+        elif isinstance(value, tuple) and value and all(isinstance(part, nodes.Node) for part in value):
+            parts += [f"{'  ' * (depth + 1)}without:", *(show_node(part, depth + 2, transitions) for part in value)]
+        elif isinstance(value, bool):
+            head += [name] * value
+        elif isinstance(value, int | str) or value is None:
+            head.append(f"{name}={value}")
+    if transitions and isinstance(node, nodes.Flat):
+        parts += [f"{'  ' * (depth + 1)}{line}" for line in _transitions(node.transitions)]
+    return "\n".join(["  " * depth + " ".join(head), *parts])
+
+
+def show_program(program: Program) -> str:
+    """The flat form: bits, labels and transitions by number."""
+    lines = [f"rule {program.rule}"]
+    if program.machine is None:
+        lines = [f"states {program.n_states}, initial {list(program.initial)}, final {list(program.final)}"]
+    lines += [f"bit {i}: {' & '.join(sorted(guard)) or 'TRUE'}" for i, guard in enumerate(program.guards)]
+    lines += [f"label {i}: {', '.join(sorted(label)) or '-'}" for i, label in enumerate(program.labels)]
+    if program.window is not None:
+        bound = "<" if program.window.strict else "<="
+        lines.append(f"window: {program.window.kind} {bound} {program.window.size}")
+    for i, window in enumerate(program.inner_windows):
+        lines.append(f"window {i} inside: {window.kind} {'<' if window.strict else '<='} {window.size}")
+    lines += _transitions(program.transitions)
+    if program.machine is not None:
+        lines.append(show_node(program.machine, transitions=True))
+    return "\n".join(lines)
+
+
+def _transitions(transitions: AnyArray) -> list[str]:
+    """One a line: `0 -> 1: bit 2, label 0`."""
+    lines = []
+    for source, guard, label, target in transitions.tolist():
+        read = "any" if guard == ALWAYS else f"bit {guard}"
+        mark = "skip" if label == SKIP else f"label {label}"
+        lines.append(f"{source} -> {target}: {read}, {mark}")
+    return lines

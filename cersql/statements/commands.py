@@ -1,0 +1,279 @@
+"""Carries out the statements that cersql/statements/find.py finds, in a session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cersql.errors import BindError, suggestion
+from cersql.language.lexer import tokens
+from cersql.statements.ctes import visible
+from cersql.statements.describe import Fact, columns_of, describe, signature
+from cersql.statements.find import (
+    Counted,
+    CreateFunction,
+    CreateView,
+    Describe,
+    Drop,
+    Embedded,
+    Explain,
+    Show,
+    Statement,
+    Whole,
+    find,
+    queries_of,
+    single_partitions,
+)  # fmt: skip
+from cersql.statements.functions import body_of, check_function
+from cersql.statements.parameters import Arguments, Values, check_no_markers, fill, fill_markers, marker_values
+from cersql.statements.planned import Planned, plan_query
+from cersql.statements.pushdown import reading_of
+from cersql.statements.refining import explanation, refined
+from cersql.statements.stream import ShowStreams, StartStream, StopStream
+from runtime.errors import CersqlError, Span
+from spark_ext import functions, patterns, streams, views
+from spark_ext.streaming import few_partitions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Plan = Callable[..., Planned]
+"""(session, text, place of the query, ctes=what stands in place of its WITH) -> the query, planned; errors point into
+`text`."""
+
+
+def rewrite(
+    spark: SparkSession,
+    sql: str,
+    values: Values = lambda: None,
+    *,
+    order_by: str | None = None,
+    every: bool = False,
+    plan: Plan | None = None,
+) -> str | DataFrame | None:
+    """Another text for Spark, the result itself, or None if the text is not ours.
+
+    `values`: those of `:name` or `?` in our parts; where they are in order, those around our parts are filled in
+    as well. `every`: whatever Spark refuses is ours (`cersql.sql`).
+    """
+    filled = fill(sql, single_partitions(sql))
+    changed = filled.text != sql
+    try:
+        found = find(filled.text, every=every and not changed)
+        if found is None:
+            return _with_values_in_order(filled.text, values()) if changed else None
+        return _arranged(spark, filled.text, found, values(), plan or partial(plan_query, order_by=order_by))
+    except CersqlError as error:
+        raise filled.original(error.at(filled.text)) from None
+
+
+def _with_values_in_order(sql: str, arguments: Arguments | None) -> str:
+    """A text for Spark, which is not given values in order a second time."""
+    return sql if arguments is None or isinstance(arguments, Mapping) else fill_markers(sql, (), arguments).text
+
+
+def _arranged(
+    spark: SparkSession, sql: str, found: Statement, arguments: Arguments | None, plan: Plan
+) -> str | DataFrame:
+    """Carry out a statement, with the values of its parameters filled in."""
+    if not arguments:
+        check_no_markers(sql, queries_of(found))
+        return _Command(spark, sql, plan, None).run(found)
+    seen = [definition.span for query in queries_of(found) for definition in visible(sql, query)]
+    filled = fill_markers(sql, [*queries_of(found), *seen], arguments)
+    try:
+        again = find(filled.text, every=True)
+        assert again is not None
+        return _Command(spark, filled.text, plan, arguments).run(again)
+    except CersqlError as error:
+        raise filled.original(error.at(filled.text)) from None
+
+
+class _Command:
+    def __init__(self, spark: SparkSession, sql: str, plan: Plan, arguments: Arguments | None) -> None:
+        self.spark, self.sql, self._plan, self.arguments = spark, sql, plan, arguments
+
+    def run(self, found: Statement) -> str | DataFrame:
+        match found:
+            case Whole(query):
+                return self.plan(query).frame()
+            case Embedded():
+                return self.embedded(found)
+            case Counted():
+                counted = self.plan(found.query).count()
+                return self.run(found.otherwise) if counted is None else counted.toDF(found.column)
+            case Explain():
+                return self.explain(found)
+            case CreateView():
+                return self.create_view(found)
+            case CreateFunction():
+                return self.create_function(found)
+            case Drop():
+                return self.drop(found)
+            case Show(like):
+                return self.show(like)
+            case Describe():
+                return self.describe(found)
+            case StartStream():
+                return self.start_stream(found)
+            case StopStream(name, span):
+                if not streams.stop(name):
+                    hint = suggestion(name, streams.names(), "There are")
+                    raise BindError("UNKNOWN_STREAM", span=span, name=name, hint=hint)
+                return views.nothing(self.spark)
+            case ShowStreams():
+                return views.table(self.spark, list(streams.COLUMNS), streams.rows())
+
+    def plan(self, query: Span, ctes: str | None = None) -> Planned:
+        if ctes is None:
+            return self._plan(self.spark, self.sql, query)
+        return self._plan(self.spark, self.sql, query, ctes=ctes)
+
+    def embedded(self, found: Embedded, explained: list[str] | None = None) -> str:
+        """The statement with a private view in place of each query; what EXPLAIN says of them goes to `explained`."""
+        values = marker_values(self.sql, found.queries, self.arguments)
+        places: list[tuple[Span, str]] = []
+        for query in found.queries:
+            planned = self.plan(query, self._ctes(query, places))
+            fewer, note = refined(planned, reading_of(self.sql, query), self.sql, values)
+            if explained is not None:
+                explained.append(f"{planned.explain()}\n{note}")
+            df = planned.frame() if fewer is None else fewer
+            view = views.private_view(self.spark, df, lasting=found.lasting)
+            places.append((query, _in_place(f"SELECT * FROM {view}", self.sql[query.start : query.end])))
+        return fill(self.sql, places).text
+
+    def _ctes(self, query: Span, places: Sequence[tuple[Span, str]]) -> str | None:
+        """The WITH that a query sees, whose queries before it have been replaced; None where it has its own alone."""
+        definitions = visible(self.sql, query)
+        if not definitions:
+            return None
+        texts = []
+        for _, span, _ in definitions:
+            own = [(Span(place.start - span.start, place.end - span.start), text)
+                   for place, text in places if span.start <= place.start < span.end]  # fmt: skip
+            texts.append(fill(self.sql[span.start : span.end], own).text)
+        recursive = "RECURSIVE " if any(definition.recursive for definition in definitions) else ""
+        return f"WITH {recursive}{', '.join(texts)}"
+
+    def explain(self, found: Explain) -> DataFrame:
+        """What we planned, then what Spark makes of the whole, as the one text that EXPLAIN gives."""
+        parts: list[str] = []
+        if isinstance(found.inner, Whole):
+            planned = self.plan(found.inner.query)
+            parts.append(planned.explain())
+            statement = f"SELECT * FROM {views.private_view(self.spark, planned.frame(), lasting=False)}"
+        else:
+            statement = self.embedded(found.inner, parts)[found.rest.start :]
+        return explanation(self.spark, parts, f"EXPLAIN {found.mode or ''} {statement}", self.arguments)
+
+    def start_stream(self, found: StartStream) -> DataFrame:
+        from cersql import api
+
+        if streams.running(found.name):
+            hint = f"STOP PATTERN STREAM {found.name} ends it."
+            raise BindError("STREAM_EXISTS", span=found.span, name=found.name, hint=hint)
+        text = self.sql[found.query.start : found.query.end]
+        inner = find(text)
+        with few_partitions(self.spark):
+            df = self.plan(found.query).frame() if isinstance(inner, Whole) else api.sql(self.spark, text)
+            if not df.isStreaming:
+                raise BindError(
+                    "NO_STREAM", span=found.query, name=found.name,
+                    hint="Read the source by spark.readStream and make a view of it; over a table, CREATE TABLE AS "
+                    "will do.",
+                )  # fmt: skip
+            try:
+                streams.start(df, found.name, found.table, found.checkpoint, found.trigger)
+            except CersqlError as error:
+                raise error.at(self.sql, found.span) from None
+        return views.nothing(self.spark)
+
+    # ------------------------------------------------------------ definitions
+
+    def create_view(self, found: CreateView) -> DataFrame:
+        planned = self.plan(found.query)
+        df = planned.frame()
+        facts = (*columns_of(df.schema), *describe(self.sql[found.query.start : found.query.end], planned.compiled))
+        with patterns.changing:
+            views.create_view(df, found.name.value, replace=found.replace, is_global=found.is_global)
+            self._remember("VIEW", found.name.value, found.is_global, facts, planned)
+        return views.nothing(self.spark)
+
+    def create_function(self, found: CreateFunction) -> DataFrame:
+        check_function(self.spark, self.sql, found)
+        name = found.name.value
+        with patterns.changing:
+            functions.register(self.spark, name, body_of(self.sql, found), replace=found.replace)
+            self._remember("FUNCTION", name, False, signature(self.sql, found))
+        return views.nothing(self.spark)
+
+    def _remember(
+        self, kind: str, name: str, is_global: bool, facts: tuple[Fact, ...], planned: Planned | None = None
+    ) -> None:
+        toks = tokens(self.sql)
+        while toks[-1].text == ";":
+            toks.pop()
+        text = self.sql[: toks[-1].end].strip()  # without a last comment, which would swallow what is put behind it
+        patterns.remember(self.spark, patterns.Definition(name, kind, is_global, text, facts, planned))
+
+    def drop(self, found: Drop) -> DataFrame:
+        with patterns.changing:
+            definition = patterns.lookup(self.spark, found.name.value, found.kind, found.is_global)
+            if definition is None:
+                if not found.if_exists:
+                    raise self._unknown(found.name.value, found.name.span, found.kind)
+            elif found.kind == "VIEW":
+                views.drop_view(self.spark, definition.name, is_global=definition.is_global)
+            else:
+                functions.drop(self.spark, definition.name)
+        return views.nothing(self.spark)
+
+    def show(self, like: str | None) -> DataFrame:
+        wanted = _names_like(like or "*")
+        rows = [
+            (d.name, d.kind, "GLOBAL" if d.is_global else "SESSION", d.text)
+            for d in patterns.definitions(self.spark)
+            if any(pattern.fullmatch(d.name) for pattern in wanted)
+        ]
+        return views.table(self.spark, ["name", "kind", "scope", "definition"], rows)
+
+    def describe(self, found: Describe) -> str | DataFrame:
+        definition = patterns.lookup(self.spark, found.name.value, is_global=found.is_global)
+        if definition is None:
+            if self.spark.catalog.tableExists("pattern"):
+                return self.sql  # a column of that table, and Spark's business
+            raise self._unknown(found.name.value, found.name.span, None)
+        return views.table(self.spark, ["section", "name", "value"], definition.facts)
+
+    def _unknown(self, name: str, span: Span, kind: str | None) -> BindError:
+        what = {"VIEW": "pattern view", "FUNCTION": "pattern function", None: "pattern view or function"}[kind]
+        there = [d.name for d in patterns.definitions(self.spark) if kind in (None, d.kind)]
+        hint = suggestion(name, there, "There are")
+        return BindError("UNKNOWN_PATTERN", span=span, what=what, name=name, hint=hint)
+
+
+def _in_place(text: str, written: str) -> str:
+    """The words of `text` among blanks where `written` has other characters, so that what follows stands where it did:
+    Spark names places in the text that it reads. As it is, where it does not fit."""
+    made, at = re.sub(r"[^\n]", " ", written), 0
+    for word in text.split():
+        while "\n" in made[at : at + len(word)]:
+            at = made.index("\n", at) + 1
+        if at + len(word) > len(made):
+            return text
+        made, at = f"{made[:at]}{word}{made[at + len(word) :]}", at + len(word) + 1
+    return made
+
+
+def _names_like(like: str) -> list[re.Pattern[str]]:
+    """As in Spark's SHOW TABLES: `*` is any text, `|` separates alternatives, the rest is a regular expression, one
+    that is none matches nothing, and case does not matter."""
+    found = []
+    for pattern in like.strip().split("|"):
+        with suppress(re.error):
+            found.append(re.compile(pattern.replace("*", ".*"), re.IGNORECASE))
+    return found

@@ -1,0 +1,230 @@
+"""A query at every stage of its way, and what can be asked of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from cersql.binding.bind import bind
+from cersql.language import syntax
+from cersql.language.parse import parse
+from cersql.show import html
+from cersql.show.explain import explain_stage
+from cersql.statements.describe import describe
+from cersql.statements.pushdown import Key
+from planner.errors import too_complex
+from planner.physical import PhysicalPlan, plan
+from planner.query import Query, key_column
+from planner.sql import quote
+from runtime.errors import CersqlError, Span
+from runtime.program import Program
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_ext.schema import SparkCatalog
+
+ORDER_SETTING = "cersql.orderBy"
+MOST_DRAWN = 60  # states, in a notebook; nobody reads a picture of more
+_FACTS = ("partition by", "order by", "within", "semantics", "consume by", "after match skip", "states", "layout")
+
+# Where the mistake is, of those that only a stream makes.
+_STREAM_CLAUSES = {
+    "STREAM_WATERMARK": "ORDER BY",
+    "STREAM_ORDER": "ORDER BY",
+    "STREAM_LATER": "SEMANTICS",
+    "STREAM_LIMIT": "LIMIT",
+    "STREAM_MIXED": "FROM",
+    "WATERMARK_TWICE": "WATERMARK",
+}
+
+logger = logging.getLogger("cersql")
+
+
+@dataclass(frozen=True, repr=False)
+class Compiled:
+    """A query at every stage of its way, without any Spark."""
+
+    syntax: syntax.Query
+    query: Query
+    plan: PhysicalPlan
+
+    @property
+    def program(self) -> Program:
+        return self.plan.program
+
+    def explain(self, stage: str | None = None) -> str:
+        """One stage (syntax, cel, automaton, deterministic, physical, program, dot, mermaid, svg), or the main ones."""
+        return explain_stage(self, stage)
+
+    def __repr__(self) -> str:
+        automaton = self.plan.automaton
+        return f"<Compiled: {automaton.n_states} states, {len(automaton.transitions)} transitions>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython shows in a terminal."""
+        printer.text(self.explain())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the automaton, the formula, a few facts, and the main stages to unfold."""
+        told = {name: value for _, name, value in describe("", self)}
+        facts = [(name, _MICROSECONDS.sub(_duration, told[name])) for name in _FACTS if name in told]
+        small = self.plan.automaton.n_states <= MOST_DRAWN
+        return html.automaton(self.explain("svg") if small else None, told["formula"], facts, self.explain())
+
+
+_MICROSECONDS = re.compile(r"\b(\d{1,18}) microseconds")
+
+
+def _duration(found: re.Match[str]) -> str:
+    return str(timedelta(microseconds=int(found[1])))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A query over the tables of a session."""
+
+    compiled: Compiled
+    catalog: SparkCatalog
+
+    def explain(self, stage: str | None = None) -> str:
+        """As Compiled.explain; of a stream also what is held, for how long, and where."""
+        from spark_ext.streaming import is_stream, told
+
+        text = self.compiled.explain(stage)
+        if stage not in (None, "physical") or not is_stream(self.compiled.query, self.catalog):
+            return text
+        return "\n".join([text, *told(self.compiled.plan, self.catalog)])
+
+    def frame(self) -> DataFrame:
+        return self._result(self.catalog)
+
+    def refined(self, condition: str) -> DataFrame:
+        """The same over the rows of the sources that fulfil a condition, as SQL on their columns."""
+        return self._result(self.catalog.filtered(condition))
+
+    def _result(self, catalog: SparkCatalog) -> DataFrame:
+        from spark_ext.batch import result
+        from spark_ext.streaming import Streaming, is_stream
+
+        plan, tree = self.compiled.plan, self.compiled.syntax
+        if not is_stream(plan.query, catalog):
+            return result(plan, catalog)
+        try:
+            return result(plan, catalog, Streaming)
+        except CersqlError as error:
+            clause = _STREAM_CLAUSES.get(error.condition, "PATTERN")
+            raise error.at(tree.text, tree.clause(clause) or tree.clause("PATTERN")) from None
+
+    def unseen(self, if_small: bool) -> list[str]:
+        """What is to be said of types of the pattern that no row has. Reads the rows; not of a stream, and with
+        `if_small` only where these are few."""
+        from spark_ext.streaming import is_stream
+        from spark_ext.types_seen import is_small, unseen
+
+        query = self.compiled.query
+        if is_stream(query, self.catalog) or (if_small and not is_small(query, self.catalog)):
+            return []
+        return unseen(query, self.catalog)
+
+    def count(self) -> DataFrame | None:
+        """The number of matches, one BIGINT; None if that takes the rows themselves."""
+        from spark_ext.batch import count
+        from spark_ext.streaming import is_stream
+
+        if is_stream(self.compiled.query, self.catalog):
+            return None
+        return count(self.compiled.plan, self.catalog)
+
+    @property
+    def keys(self) -> dict[str, Key]:
+        """For each column of the result, in lower case, that is a PARTITION BY column as it is: that column."""
+        query = self.compiled.query
+        columns = {quote(key_column(i)): name for i, name in enumerate(query.partition_by)}
+        columns |= {key_column(i): name for i, name in enumerate(query.partition_by)}
+        return {
+            output.name.casefold(): Key(columns[output.sql.text], query.column(columns[output.sql.text]).type)
+            for output in query.outputs
+            if output.name is not None and output.sql.text in columns
+        }
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why a filter on keys may not act before the pattern; None if each key's matches are its own."""
+        from spark_ext.streaming import is_stream
+
+        query = self.compiled.query
+        if self.catalog.case_sensitive:
+            return "names of columns are case-sensitive in this session"
+        if not self.keys:
+            return "the pattern returns no column of its PARTITION BY"
+        if is_stream(query, self.catalog):
+            return "all rows of a stream move its watermark"
+        if query.limit is not None:
+            return "its LIMIT chooses among the matches of all keys"
+        if query.consume == "ANY":
+            return "CONSUME BY ANY lets a match of one key consume what others have begun"
+        return None
+
+
+_listeners: list[Callable[[Planned], None]] = []
+
+
+@contextmanager
+def collected() -> Iterator[list[Planned]]:
+    """The queries that are planned meanwhile."""
+    found: list[Planned] = []
+    _listeners.append(found.append)
+    try:
+        yield found
+    finally:
+        _listeners.remove(found.append)
+
+
+def plan_query(
+    spark: SparkSession,
+    text: str,
+    query: Span,
+    given: DataFrame | None = None,
+    order_by: str | None = None,
+    ctes: str | None = None,
+) -> Planned:
+    """Parse, bind and plan the query at a place of `text`; errors point into `text`. `ctes`: in place of its WITH."""
+    tree = parse(text, start=query.start, end=query.end)
+    if ctes is not None:
+        tree = replace(tree, ctes=syntax.Text(ctes, query))
+    return plan_tree(spark, tree, given, order_by)
+
+
+def plan_tree(
+    spark: SparkSession, tree: syntax.Query, given: DataFrame | None = None, order_by: str | None = None
+) -> Planned:
+    """Bind and plan a query."""
+    from spark_ext.schema import SparkCatalog
+    from spark_ext.types_seen import other_case
+
+    catalog = SparkCatalog(spark, given)
+    columns = None if given is None else catalog.given_columns()
+    bound = bind(tree, catalog, columns, order_by or spark.conf.get(ORDER_SETTING, None))
+    bound = replace(bound, warnings=(*bound.warnings, *dict.fromkeys(other_case(bound, catalog))))
+    for warning in bound.warnings:
+        logger.warning("%s", warning)
+    found = Planned(Compiled(tree, bound, planned(tree, bound)), catalog)
+    for seen in _listeners:
+        seen(found)
+    return found
+
+
+def planned(tree: syntax.Query, query: Query) -> PhysicalPlan:
+    """The physical plan; what cannot be planned is said at the pattern."""
+    try:
+        return plan(query)
+    except CersqlError as error:
+        raise error.at(tree.text, tree.clause("PATTERN")) from None
+    except RecursionError:
+        raise too_complex().at(tree.text, tree.clause("PATTERN")) from None

@@ -1,0 +1,451 @@
+"""Formula → runtime.nodes: composed programs, for formulas whose automata are products or subset constructions.
+
+Maximal subformulas that planner.automata.cea can build stay flat automata; what joins them becomes a node, of which
+runtime.automata.machines make the states that the data reaches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
+from functools import reduce
+from itertools import product
+
+import numpy as np
+
+from planner import cel
+from planner.automata.automaton import Automaton, Guard, Label, distinct_guards, trim
+from planner.automata.cea import to_cea
+from planner.errors import PlanError
+from planner.rewrite.across import level_of, way
+from runtime import nodes
+from runtime import program as rt
+from runtime.nodes import BEGIN, END, FIRST_VARIABLE, VISIBLE
+
+FLAT = (
+    cel.Event, cel.As, cel.Sequence, cel.Contiguous, cel.Iteration, cel.ContiguousIteration, cel.Repeat, cel.Or,
+    cel.Filter, cel.FilterAny,
+)  # fmt: skip
+
+
+def is_flat(formula: cel.Formula) -> bool:
+    """Is its automaton as large as the formula, so that it is built whole?"""
+    return isinstance(formula, FLAT) and all(map(is_flat, cel.children(formula)))
+
+
+def push_filters(formula: cel.Formula) -> cel.Formula:
+    """Filters moved down to flat parts, so that an event that fails them satisfies no guard and need not leave Spark.
+
+    A filter on each event of a variable holds of a match if it holds of its parts. It stays above strategies, which
+    choose before it, and above AND, whose sides must mark alike.
+    """
+    match formula:
+        case cel.Filter(inner, variable, predicate) if not is_flat(inner):
+            return _pushed(push_filters(inner), variable, predicate)
+        case cel.Compare(inner, sides):
+            return _compared(push_filters(inner), sides)
+    return rebuilt(formula, push_filters)
+
+
+def _compared(formula: cel.Formula, sides: tuple[cel.Side, ...]) -> cel.Formula:
+    """A comparison where all its variables are bound and no earlier, so that runs forget soonest what they compared.
+
+    In OR, `;` and `:` the sides that bind none of the variables have nothing to say about it.
+    """
+    wanted = compared_variables(sides)
+    match formula:
+        case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
+            left, right = formula.left, formula.right
+            inside = [bool(wanted & cel.variables(part)) for part in (left, right)]
+            if inside == [True, False]:
+                return replace(formula, left=_compared(left, sides))
+            if inside == [False, True]:
+                return replace(formula, right=_compared(right, sides))
+        case cel.Or(left, right):
+            return cel.Or(*(_compared(p, sides) if wanted & cel.variables(p) else p for p in (left, right)))
+        case cel.Unless(inner) | cel.Within(inner) | cel.NotBefore(_, inner) | cel.NotAfter(inner) | cel.Across(inner):
+            return replace(formula, inner=_compared(inner, sides))
+    return cel.Compare(formula, sides)
+
+
+def compared_variables(sides: tuple[cel.Side, ...]) -> frozenset[str]:
+    """The variables of which events are chosen."""
+    return frozenset(part.variable for side in sides for part in cel.parts_of(side))
+
+
+def _pushed(formula: cel.Formula, variable: str | None, predicate: cel.Predicate) -> cel.Formula:
+    def push(part: cel.Formula) -> cel.Formula:
+        return _pushed(part, variable, predicate)
+
+    match formula:
+        case _ if variable is not None and variable not in cel.variables(formula):
+            return formula
+        case cel.As(inner, name):
+            return cel.As(_pushed(inner, None if name == variable else variable, predicate), name)
+        case _ if is_flat(formula):
+            return cel.Filter(formula, variable, predicate)
+        case cel.Absent(left, vetoes, right):
+            return cel.Absent(push(left), vetoes, push(right))
+        case cel.NotBefore(vetoes, inner, window):
+            return cel.NotBefore(vetoes, push(inner), window)
+        case cel.NotAfter(inner, vetoes, window):
+            return cel.NotAfter(push(inner), vetoes, window)
+        case cel.Unless(inner, veto):
+            return cel.Unless(push(inner), veto)
+        case cel.Project(inner, keep) if variable is None or variable not in keep:
+            return cel.Filter(formula, variable, predicate)
+        case cel.Strategy() | cel.And():
+            return cel.Filter(formula, variable, predicate)
+    return rebuilt(formula, push)
+
+
+def rebuilt(formula: cel.Formula, change: Callable[[cel.Formula], cel.Formula]) -> cel.Formula:
+    """The formula with each direct part changed."""
+    match formula:
+        case cel.Event():
+            return formula
+        case cel.Absent(left, vetoes, right):
+            return cel.Absent(change(left), tuple(map(change, vetoes)), change(right))
+        case cel.NotBefore(vetoes, inner, window):
+            return cel.NotBefore(tuple(map(change, vetoes)), change(inner), window)
+        case cel.NotAfter(inner, vetoes, window):
+            return cel.NotAfter(change(inner), tuple(map(change, vetoes)), window)
+        case cel.Unless(inner, veto):
+            return cel.Unless(change(inner), change(veto))
+        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Or(left, right):
+            return type(formula)(change(left), change(right))
+        case cel.And(left, right) | cel.All(left, right):
+            return type(formula)(change(left), change(right))
+    return replace(formula, inner=change(formula.inner))  # type: ignore[attr-defined, type-var]
+
+
+def searching(formula: cel.Formula) -> cel.Start | cel.Strategy | None:
+    """The START, or the strategy that compares matches, that asks where the search for the formula begins. What is
+    absent is searched for from an event of the match or of its window on."""
+    match formula:
+        case cel.Start():
+            return formula
+        case cel.Strategy(rule) if rule != "STRICT":
+            return formula
+        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
+            return searching(left) or (searching(right) if cel.may_be_empty(left) else None)
+    return next((found for part in cel.positive(formula) if (found := searching(part)) is not None), None)
+
+
+@dataclass
+class Composer:
+    """Numbers variables, guards and inner windows while it translates. Event guards come first in the end."""
+
+    variables: dict[str, int] = field(default_factory=dict)
+    guards: dict[Guard, int] = field(default_factory=dict)
+    filters: dict[Guard, int] = field(default_factory=dict)
+    windows: dict[cel.Window, int] = field(default_factory=dict)
+    terms: dict[tuple[str, str], int] = field(default_factory=dict)  # (SQL, the type it is compared in)
+    numbers: set[int] = field(
+        default_factory=set
+    )  # terms whose codes must be their values: relations compute with them
+    decides: dict[int, nodes.Deciding] = field(default_factory=dict)  # by the number of a negated part
+    automata: list[Automaton] = field(default_factory=list)
+
+    def mask(self, names: Label) -> int:
+        return reduce(
+            lambda mask, name: mask | 1 << (FIRST_VARIABLE + self.variables.setdefault(name, len(self.variables))),
+            sorted(names),
+            0,
+        )
+
+    def window(self, window: cel.Window) -> int:
+        return self.windows.setdefault(window, len(self.windows))
+
+    def node(self, formula: cel.Formula) -> nodes.Node:
+        if is_flat(formula):
+            return self.flat(formula)
+        match formula:
+            case cel.As(inner, variable):
+                return nodes.Bind(self.node(inner), self.mask(frozenset({variable})))
+            case cel.Filter(inner, variable, predicate):
+                return nodes.Restrict(self.node(inner), (self.side(variable, predicate),))
+            case cel.FilterAny(inner, sides):
+                return nodes.Restrict(self.node(inner), tuple(self.side(*side) for side in sides))
+            case cel.Compare(inner, sides):
+                return nodes.Compare(self.node(inner), self.compared(sides))
+            case cel.Across(inner):
+                deciding = self.deciding(formula)
+                return nodes.Across(self.node(inner), deciding)
+            case cel.Candidate(inner, number):
+                return nodes.Candidate(self.node(inner), number, self.decides[number].profiles)
+            case cel.Pending(inner, number, level):
+                return nodes.Pending(self.node(inner), self.decides[number], level)
+            case cel.Agree(inner, terms, type):
+                return nodes.Agree(
+                    self.node(inner),
+                    tuple(
+                        (VISIBLE if v is None else self.mask(frozenset({v})), self.term(sql, type)) for v, sql in terms
+                    ),
+                )
+            case cel.Project(inner, keep):
+                return nodes.Keep(self.node(inner), self.mask(keep & cel.variables(inner)))
+            case cel.Sequence(left, right):
+                return nodes.Join(self.node(left), self.node(right))
+            case cel.Contiguous(left, right):
+                return nodes.Join(self.node(left), self.node(right), contiguous=True)
+            case cel.Absent(left, vetoes, right):
+                return nodes.Join(self.node(left), self.node(right), vetoes=tuple(map(self.node, vetoes)))
+            case cel.Iteration(inner):
+                return nodes.Loop(self.node(inner), 1, None)
+            case cel.ContiguousIteration(inner):
+                return nodes.Loop(self.node(inner), 1, None, contiguous=True)
+            case cel.Repeat(inner, low, high, contiguous):
+                return nodes.Loop(self.node(inner), low, high, contiguous)
+            case cel.Or(left, right):
+                return nodes.Either(self.node(left), self.node(right))
+            case cel.And(left, right):
+                hidden = frozenset(v for v in cel.variables(formula) if v.startswith("@"))
+                return nodes.Both(self.node(left), self.node(right), self.mask(hidden))
+            case cel.All(left, right):
+                return nodes.Interleave(self.node(left), self.node(right))
+            case cel.Unless(inner, veto):
+                return nodes.Unless(self.node(inner), self.node(veto))
+            case cel.Start(inner):
+                return nodes.Start(self.node(inner))
+            case cel.Strategy("STRICT", inner):
+                return nodes.Strict(self.node(inner))
+            case cel.Strategy(rule, inner):
+                return nodes.Greatest(rule, self.node(inner))
+            case cel.Within(inner, window):
+                return nodes.Within(self.node(inner), self.window(window))
+            case cel.NotBefore(vetoes, inner, window):
+                return self.not_before(vetoes, self.node(inner), window)
+            case cel.NotAfter(inner, vetoes, window):
+                return nodes.NotAfter(self.node(inner), tuple(map(self.node, vetoes)), self.window(window))
+        raise TypeError(f"not a formula: {formula!r}")
+
+    def not_before(
+        self, vetoes: tuple[cel.Formula, ...], inner: nodes.Node, window: cel.Window
+    ) -> nodes.NotBefore | nodes.NotBeforeEach:
+        made = tuple(map(self.node, vetoes))
+        if not any(map(searching, vetoes)):
+            return nodes.NotBefore(made, inner, self.window(window))
+        self.guards.setdefault(frozenset(), len(self.guards))  # a window can begin at any event
+        return nodes.NotBeforeEach(made, inner, self.window(window))
+
+    def flat(self, formula: cel.Formula) -> nodes.Flat:
+        automaton = trim(to_cea(formula))
+        self.automata.append(automaton)
+        labels = tuple(dict.fromkeys(t.label for t in automaton.transitions if t.label))
+        number = {label: i for i, label in enumerate(labels)}
+        for guard in distinct_guards(automaton.transitions):
+            self.guards.setdefault(guard, len(self.guards))
+        rows = [
+            (t.source, self.guards[t.guard], number[t.label], t.target)
+            if t.label
+            else (t.source, rt.ALWAYS, rt.SKIP, t.target)
+            for t in automaton.transitions
+        ]
+        return nodes.Flat(
+            np.array(rows, np.int64).reshape(len(rows), 4),
+            tuple(map(self.mask, labels)),
+            automaton.initial,
+            automaton.final,
+            cel.may_be_empty(formula),
+        )
+
+    def term(self, sql: str, type: str) -> int:
+        return self.terms.setdefault((sql, type), len(self.terms))
+
+    def compared(self, sides: tuple[cel.Side, ...]) -> nodes.Compared:
+        in_a_row = _in_a_row(sides)
+        number = {variable: i for i, variable in enumerate(in_a_row)}
+
+        def operand(part: cel.Term | cel.Test, what: int) -> nodes.Operand:
+            return nodes.Operand(number[part.variable], _which(part.of, in_a_row[part.variable]), what)
+
+        comparisons, related, tests = [], [], []
+        for side in sides:
+            if isinstance(side, cel.Test):
+                tests.append(operand(side, self.side(side.variable, side.predicate)[1]))
+            elif isinstance(side, cel.Related):
+                numbers = zip(side.terms, self.numbers_of(side), strict=True)
+                related.append((tuple(operand(term, number) for term, number in numbers), side.relation))
+            else:
+                left, right = (operand(part, self.term(part.sql, side.type)) for part in (side.left, side.right))
+                comparisons.append((left, side.op, right))
+        choices = tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in in_a_row.items())
+        return nodes.Compared(choices, tuple(comparisons), tuple(tests), tuple(related))
+
+    def numbers_of(self, side: cel.Related) -> tuple[int, ...]:
+        """The terms that a relation computes with."""
+        found = tuple(self.term(term.sql, type) for term, type in zip(side.terms, side.types, strict=True))
+        self.numbers.update(found)
+        return found
+
+    def deciding(self, across: cel.Across) -> nodes.Deciding:
+        """What is looked at of the events inside and outside of the negated part; known before the part is composed."""
+        number, clauses = across.number, across.clauses
+        choices_around = [p for p in way(across.inner, number) if isinstance(p, cel.Pending) and p.number == number]
+        own = [cel.variables(part) for part in (across.inner, *choices_around)]
+        choices: dict[tuple[str, int], tuple[list[int], list[int]]] = {}  # terms and guards
+        made = []
+        for sides in clauses:
+            in_a_row = _in_a_row(sides)
+
+            def operand(
+                part: cel.Term | cel.Test, kind: int, what: int, in_a_row: dict[str, int] = in_a_row
+            ) -> tuple[tuple[str, int], int, int, int]:
+                key = part.variable, in_a_row[part.variable]
+                numbers = choices.setdefault(key, ([], []))[kind]
+                if what not in numbers:
+                    numbers.append(what)
+                return key, _which(part.of, in_a_row[part.variable]), kind, what
+
+            comparisons = [
+                (
+                    operand(s.left, 0, self.term(s.left.sql, s.type)),
+                    s.op,
+                    operand(s.right, 0, self.term(s.right.sql, s.type)),
+                )
+                for s in sides
+                if isinstance(s, cel.Comparison)
+            ]
+            tests = [operand(s, 1, self.side(s.variable, s.predicate)[1]) for s in sides if isinstance(s, cel.Test)]
+            related = [
+                (tuple(operand(t, 0, n) for t, n in zip(s.terms, self.numbers_of(s), strict=True)), s.relation)
+                for s in sides
+                if isinstance(s, cel.Related)
+            ]
+            made.append((comparisons, tests, related))
+        index = {key: i for i, key in enumerate(choices)}
+
+        def placed(found: tuple[tuple[str, int], int, int, int]) -> nodes.Operand:
+            key, which, kind, what = found
+            terms, guards = choices[key]
+            return nodes.Operand(index[key], which, guards.index(what) + len(terms) if kind else terms.index(what))
+
+        profiles = nodes.Profiles(
+            choices=tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in choices),
+            terms=tuple(tuple(terms) for terms, _ in choices.values()),
+            guards=tuple(tuple(guards) for _, guards in choices.values()),
+            levels=tuple(nodes.NEGATED if (at := level_of(v, own)) is None else at for v, _ in choices),
+        )
+        placed_clauses = tuple(
+            nodes.Clause(
+                tuple((placed(a), op, placed(b)) for a, op, b in comparisons),
+                tuple(map(placed, tests)),
+                tuple((tuple(map(placed, operands)), relation) for operands, relation in related),
+            )
+            for comparisons, tests, related in made
+        )
+        self.decides[number] = nodes.Deciding(number, profiles, placed_clauses)
+        return self.decides[number]
+
+    def side(self, variable: str | None, predicate: cel.Predicate) -> tuple[int, int]:
+        """(mask of the variable, guard); guards of filters are numbered from -2 down until event guards are known."""
+        mask = VISIBLE if variable is None else self.mask(frozenset({variable}))
+        guard = self.filters.setdefault(frozenset({predicate}), len(self.filters))
+        return mask, -2 - guard
+
+
+MAX_LABELS = 1 << 14  # sets of variables that one event may be put into
+OF_THREE = ("first", "middle", "last")
+
+
+def _in_a_row(sides: tuple[cel.Side, ...]) -> dict[str, int]:
+    """The variables of an OR, and how many consecutive events of each it speaks of."""
+    found: dict[str, int] = {}
+    for side in sides:
+        for part in cel.parts_of(side):
+            many = 1 if part.of == "each" else 3 if part.of in OF_THREE else 2
+            found[part.variable] = max(found.get(part.variable, 1), many)
+    return found
+
+
+def _which(of: str, in_a_row: int) -> int:
+    """Of so many consecutive events; 'each' beside the earlier of two is the later."""
+    if in_a_row == 1:
+        return 0
+    return OF_THREE.index(of) if of in OF_THREE else int(of != "earlier")
+
+
+def masks(node: nodes.Node) -> frozenset[int]:
+    """All masks that moves of the node can bear, other than those that mark nothing; a superset."""
+    match node:
+        case nodes.Flat(_, own):
+            return _begun(frozenset(own))
+        case nodes.Greedy(_, own):
+            return _begun(frozenset(own))
+        case nodes.Bind(inner, mask):
+            return frozenset(m | mask if m & VISIBLE else m for m in masks(inner))
+        case nodes.Keep(inner, mask):
+            return frozenset(m & (mask | BEGIN | END) for m in masks(inner))
+        case nodes.Join(left, right) | nodes.Either(left, right):
+            return _begun(masks(left) | masks(right))
+        case nodes.Both(left, right, hidden):
+            alike: dict[int, list[int]] = defaultdict(list)
+            for mask in masks(right):
+                alike[mask & ~hidden].append(mask)
+            return _united((a, b) for a in masks(left) for b in alike[a & ~hidden])
+        case nodes.Interleave(left, right):
+            a, b = masks(left), masks(right)
+            return _begun(a | b | _united(product(a, b)))
+        case nodes.Loop(inner):
+            return _begun(masks(inner))
+        case nodes.NotAfter(inner):
+            return frozenset(m | end for m in masks(inner) for end in (0, END))
+    return masks(node.inner)  # type: ignore[attr-defined]
+
+
+def _united(pairs: Iterable[tuple[int, int]]) -> frozenset[int]:
+    """The masks of events that two parts take at once. PlanError LABEL_LIMIT where they are too many to number."""
+    found = set()
+    for a, b in pairs:
+        found.add(a | b)
+        if len(found) > MAX_LABELS:
+            hint = "Give ALL fewer parts: match some of them in a subquery first, or join their results."
+            raise PlanError("LABEL_LIMIT", found=f"more than {MAX_LABELS}", limit=MAX_LABELS, hint=hint)
+    return frozenset(found)
+
+
+def _begun(found: frozenset[int]) -> frozenset[int]:
+    return frozenset(m for mask in found for m in (mask & ~BEGIN, mask | BEGIN))
+
+
+def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
+    """The tree with the guards of filters (numbered -2, -3, …) put after the event guards."""
+    changes: dict[str, object] = {}
+    for entry in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, entry.name)
+        if isinstance(value, nodes.Node):
+            changes[entry.name] = renumbered(value, n_event_guards)
+        elif isinstance(value, tuple) and value and isinstance(value[0], nodes.Node):
+            changes[entry.name] = tuple(renumbered(part, n_event_guards) for part in value)
+    if isinstance(node, nodes.Restrict):
+        changes["sides"] = tuple((mask, n_event_guards - 2 - guard) for mask, guard in node.sides)
+    if isinstance(node, nodes.Compare):
+        changes["compared"] = _renumbered(node.compared, n_event_guards)
+    if isinstance(node, nodes.Candidate):
+        changes["profiles"] = _renumbered_profiles(node.profiles, n_event_guards)
+    if isinstance(node, nodes.Across | nodes.Pending):
+        profiles = _renumbered_profiles(node.deciding.profiles, n_event_guards)
+        changes["deciding"] = node.deciding._replace(profiles=profiles)
+    if isinstance(node, nodes.Greedy):
+        changes["asks"] = tuple(
+            tuple((clause, tuple((side, n_event_guards - 2 - guard) for side, guard in of)) for clause, of in asks)
+            for asks in node.asks
+        )
+        changes["compared"] = tuple((c, _renumbered(compared, n_event_guards)) for c, compared in node.compared)
+        changes["across"] = tuple(
+            (c, deciding._replace(profiles=_renumbered_profiles(deciding.profiles, n_event_guards)))
+            for c, deciding in node.across
+        )
+    return replace(node, **changes)  # type: ignore[type-var]
+
+
+def _renumbered_profiles(profiles: nodes.Profiles, n_event_guards: int) -> nodes.Profiles:
+    return profiles._replace(
+        guards=tuple(tuple(n_event_guards - 2 - guard for guard in own) for own in profiles.guards)
+    )
+
+
+def _renumbered(compared: nodes.Compared, n_event_guards: int) -> nodes.Compared:
+    return compared._replace(tests=tuple(o._replace(number=n_event_guards - 2 - o.number) for o in compared.tests))

@@ -1,0 +1,478 @@
+"""SKIP TILL NEXT MATCH: formula → position automaton, built as Glushkov does it (first, last, follow).
+
+The strategy is defined on the pattern as written: every atom, and every copy that a repetition makes of it, is a
+position. A position follows another if some match binds it right after that one; what lies on the way between the two
+(`:`, absences, the round of a loop) belongs to the pair. Conditions are asked of the events as they are taken, so a
+filter becomes part of the positions that it speaks of. An OR of conditions is not decided by one event: it becomes a
+clause, and a run remembers which of its sides can still hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import combinations, combinations_with_replacement
+from types import UnionType
+from typing import NamedTuple
+
+from planner import cel
+from planner.automata.automaton import NOTHING, TRUE, Automaton, Transition, trim
+from planner.automata.cea import MAX_STATES
+from planner.automata.compose import Composer
+from planner.errors import PlanError
+from planner.query import Window
+from planner.rewrite.across import holds, vetoes_of, way
+from runtime import nodes
+from runtime.nodes import VISIBLE
+
+
+def gathered(formula: cel.Formula) -> cel.Formula:
+    """The absences before and after the whole put around it, before inside after; As and filters move inside them."""
+    before: dict[Window, tuple[cel.Formula, ...]] = {}
+    after: dict[Window, tuple[cel.Formula, ...]] = {}
+    across: list[cel.Across] = []
+
+    def bare(part: cel.Formula) -> cel.Formula:
+        match part:
+            case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Compare(inner) | cel.Agree(inner):
+                return replace(part, inner=bare(inner))
+            case cel.NotBefore(vetoes, inner, window):
+                before[window] = before.get(window, ()) + vetoes
+                return bare(inner)
+            case cel.NotAfter(inner, vetoes, window):
+                after[window] = after.get(window, ()) + vetoes
+                return bare(inner)
+            case cel.Across(inner):
+                if is_around(part):
+                    across.append(part)
+                    return bare(inner)
+                return replace(part, inner=bare(inner))
+        return part
+
+    whole = bare(formula)
+    for window, vetoes in before.items():
+        whole = cel.NotBefore(vetoes, whole, window)
+    for window, vetoes in after.items():
+        whole = cel.NotAfter(whole, vetoes, window)
+    for part in across:
+        whole = replace(part, inner=whole)
+    return whole
+
+
+def is_around(across: cel.Across, sides: type | UnionType = cel.NotBefore | cel.NotAfter) -> bool:
+    """Does it decide about what must not happen before or after the whole?"""
+    around = [part for part in way(across.inner, across.number) if isinstance(part, sides)]
+    return any(holds(veto, across.number) for part in around for veto in vetoes_of(part))
+
+
+SIMPLE = (
+    cel.Event, cel.As, cel.Filter, cel.FilterAny, cel.Compare, cel.Agree, cel.Sequence, cel.Contiguous, cel.Iteration,
+    cel.ContiguousIteration, cel.Repeat, cel.Or,
+)  # fmt: skip
+
+
+def is_simple(formula: cel.Formula) -> bool:
+    """Is it made of types, sequences, loops, OR, ALL of a few events, filters, and what must not happen in between?"""
+    match formula:
+        case cel.All():
+            return any_order(formula) is not None
+        case cel.Absent(left, _, right):
+            return is_simple(left) and is_simple(right)
+        case cel.Across(inner):
+            return is_simple(inner)
+    return isinstance(formula, SIMPLE) and all(map(is_simple, cel.children(formula)))
+
+
+def strictly(formula: cel.Formula) -> cel.Formula | None:
+    """STRICT(φ) as φ with `:` in place of `;`, where φ is simple; None where it is not, or has an ALL."""
+    match formula:
+        case cel.Event():
+            return formula
+        case cel.Sequence(left, right) | cel.Contiguous(left, right):
+            a, b = strictly(left), strictly(right)
+            return cel.Contiguous(a, b) if a and b else None
+        case cel.Or(left, right):
+            a, b = strictly(left), strictly(right)
+            return cel.Or(a, b) if a and b else None
+        case cel.Iteration(inner) | cel.ContiguousIteration(inner):
+            made = strictly(inner)
+            return cel.ContiguousIteration(made) if made else None
+        case cel.Repeat(inner):
+            made = strictly(inner)
+            return replace(formula, inner=made, contiguous=True) if made else None
+        case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Compare(inner) | cel.Agree(inner):
+            made = strictly(inner)
+            return replace(formula, inner=made) if made else None
+    return None
+
+
+MOST_IN_ANY_ORDER = 4  # events in an ALL that is written out: 149 positions
+
+
+class AnyOrder(NamedTuple):
+    """ALL of single events, and the comparisons inside it."""
+
+    events: tuple[cel.Formula, ...]
+    clauses: tuple[cel.Compare | cel.Agree, ...]
+
+
+def any_order(formula: cel.Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder | None:
+    """The events of an ALL of single ones, `most` at the most, with a variable of its own for each.
+
+    The hidden variable of a type may be that of several: `ALL(R AS r1, R AS r2)` has `@R` twice, which marks no event
+    that r1 and r2 do not tell apart; a condition on it speaks of both.
+    """
+    match formula:
+        case cel.All(left, right):
+            parts = [any_order(left, most), any_order(right, most)]
+            if None in parts or any(not v.startswith("@") for v in cel.variables(left) & cel.variables(right)):
+                return None
+            events = tuple(event for part in parts if part for event in part.events)
+            clauses = tuple(clause for part in parts if part for clause in part.clauses)
+            return AnyOrder(events, clauses) if len(events) <= most else None
+        case cel.Compare(inner) | cel.Agree(inner) if isinstance(inner, cel.All | cel.Compare | cel.Agree):
+            own = any_order(inner, most)
+            named = not isinstance(formula, cel.Agree) or all(variable is not None for variable, _ in formula.terms)
+            return own._replace(clauses=(*own.clauses, formula)) if own and named else None
+        case cel.Event():
+            return AnyOrder((formula,), ())
+        case cel.As(inner) | cel.Filter(inner):
+            own = any_order(inner)
+            return AnyOrder((formula,), ()) if own and len(own.events) == 1 and not own.clauses else None
+    return None
+
+
+def greedy_node(formula: cel.Formula, composer: Composer, must: bool = True) -> nodes.Node:
+    """The node of a `gathered` formula: the runs, and the absences before and after, which filter what they find.
+    `must`: they must take what they can."""
+    match formula:
+        case cel.NotBefore(vetoes, inner, window):
+            return composer.not_before(vetoes, greedy_node(inner, composer, must), window)
+        case cel.NotAfter(inner, vetoes, window):
+            watched = tuple(map(composer.node, vetoes))
+            return nodes.NotAfter(greedy_node(inner, composer, must), watched, composer.window(window))
+        case cel.Across(inner) if is_around(formula):
+            deciding = composer.deciding(formula)
+            return nodes.Across(greedy_node(inner, composer, must), deciding)
+    return replace(_Builder(composer).node(formula), must=must)
+
+
+class Surrounded(NamedTuple):
+    """A `gathered` formula, and the absences before and after the whole, all in this window (None: there are none)."""
+
+    formula: cel.Formula
+    window: Window | None
+    before: tuple[cel.Formula, ...] = ()
+    after: tuple[cel.Formula, ...] = ()
+
+
+def surrounded(formula: cel.Formula) -> Surrounded | None:
+    """The parts of a gathered formula; what compares the absences with the whole stays around that. None if they have
+    several windows."""
+    match formula:
+        case cel.NotBefore(vetoes, inner, window):
+            found = surrounded(inner)
+            if found is None or found.window not in (None, window):
+                return None
+            return found._replace(window=window, before=(*found.before, *vetoes))
+        case cel.NotAfter(inner, vetoes, window):
+            found = surrounded(inner)
+            if found is None or found.window not in (None, window):
+                return None
+            return found._replace(window=window, after=(*found.after, *vetoes))
+        case cel.Across(inner) if is_around(formula):
+            found = surrounded(inner)
+            return None if found is None else found._replace(formula=replace(formula, inner=found.formula))
+    return Surrounded(formula, None)
+
+
+def positions_of(parts: Surrounded, composer: Composer) -> nodes.Greedy:
+    """The position automaton of a formula with the absences around it, for planner.automata.registers."""
+    return _Builder(composer).node(parts.formula, parts.before, parts.after)
+
+
+UNUSED = -2  # in place of a guard, where there is none
+
+
+def agreements(terms: tuple[tuple[str | None, str], ...], type: str, composer: Composer) -> list[nodes.Compared]:
+    """All events have one value: each is equal to each, itself too, which a NULL is not."""
+    found = []
+    for (x, a), (y, b) in combinations_with_replacement(terms, 2):
+        masks = (VISIBLE if v is None else composer.mask(frozenset({v})) for v in (x, y))
+        left, right = composer.term(a, type), composer.term(b, type)
+        choices = tuple(nodes.Choice(mask, 1) for mask in masks)
+        found.append(nodes.Compared(choices, ((nodes.Operand(0, 0, left), "=", nodes.Operand(1, 0, right)),)))
+    return found
+
+
+class Part(NamedTuple):
+    """The positions with which a part of the formula can begin and end, and do zero copies satisfy it?"""
+
+    first: tuple[int, ...]
+    last: tuple[int, ...]
+    may_be_empty: bool = False
+
+
+Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.nodes.Greedy
+
+
+@dataclass
+class Position:
+    """One occurrence of an atom. `asks`: (clause, (side, guard) for each side that speaks of this event)."""
+
+    guard: frozenset[str | cel.Predicate]
+    marks: frozenset[str]
+    asks: list[tuple[int, Asked]] = field(default_factory=list)
+
+
+@dataclass
+class Edge:
+    """That `right` can come right after `left`. `inside`: the clauses both stand in, in one round of every loop."""
+
+    left: int
+    right: int
+    contiguous: bool
+    absences: tuple[int, ...]
+    inside: tuple[int, ...] = ()
+
+
+@dataclass
+class _Builder:
+    composer: Composer
+    positions: list[Position] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    clauses: list[int] = field(default_factory=list)  # of each, the number of its sides
+    compared: dict[int, nodes.Compared] = field(default_factory=dict)
+    across: dict[int, nodes.Deciding] = field(default_factory=dict)
+    vetoes: dict[cel.Formula, int] = field(default_factory=dict)
+
+    def node(
+        self, formula: cel.Formula, before: tuple[cel.Formula, ...] = (), after: tuple[cel.Formula, ...] = ()
+    ) -> nodes.Greedy:
+        whole = self.part(formula)
+        around = [tuple(self.vetoes.setdefault(v, len(self.vetoes)) for v in vetoes) for vetoes in (before, after)]
+        follow: list[dict[nodes.Follow, None]] = [{} for _ in self.positions]
+        for e in self.edges:
+            follow[e.left][nodes.Follow(e.right, e.contiguous, e.absences, e.inside)] = None
+        self.composer.automata.append(self.picture(whole))
+        guards = self.composer.guards
+        return nodes.Greedy(
+            guards=tuple(guards.setdefault(p.guard, len(guards)) for p in self.positions),
+            masks=tuple(self.composer.mask(p.marks) for p in self.positions),
+            first=whole.first,
+            last=frozenset(whole.last),
+            follow=tuple(map(tuple, follow)),
+            vetoes=tuple(map(self.composer.node, self.vetoes)),
+            clauses=tuple(self.clauses),
+            asks=tuple(tuple(p.asks) for p in self.positions),
+            compared=tuple(self.compared.items()),
+            across=tuple(self.across.items()),
+            undecided=tuple(map(self.undecided, range(len(self.positions)))),
+            before=around[0],
+            after=around[1],
+        )
+
+    def undecided(self, position: int) -> frozenset[int]:
+        """The clauses about what must not happen that an event after this position, in the same round, can decide."""
+        found = set()
+        for number, deciding in self.across.items():
+            profiles = deciding.profiles
+            own = [c.mask for c, level in zip(profiles.choices, profiles.levels, strict=True) if level == 0]
+            reached: set[int] = set()
+            todo = [position]
+            while todo:
+                at = todo.pop()
+                more = {e.right for e in self.edges if e.left == at and number in e.inside} - reached
+                reached |= more
+                todo += more
+            masks = [mask for p in reached for clause, asks in self.positions[p].asks if clause == number
+                     for mask, _ in asks]  # fmt: skip
+            if any(mask & one for mask in masks for one in own):
+                found.add(number)
+        return frozenset(found)
+
+    def picture(self, whole: Part) -> Automaton:
+        """The way of the runs as an automaton: what they can take and skip, not what they must, nor absences.
+
+        State p + 1 has just taken position p. Where something contiguous can follow, it skips to a state of its own.
+        """
+        start, n = 0, len(self.positions) + 1
+        joints = sorted({e.left for e in self.edges if e.contiguous})
+        waits = {p: p + 1 for p in range(len(self.positions))} | {p: n + i for i, p in enumerate(joints)}
+        goes_on = sorted({e.left for e in self.edges if not e.contiguous})
+        found = [Transition(start, TRUE, NOTHING, start), *(self._taking(start, p) for p in whole.first)]
+        for p in goes_on:
+            found += [Transition(source, TRUE, NOTHING, waits[p]) for source in {p + 1, waits[p]}]
+        for e in self.edges:
+            sources = {e.left + 1} if e.contiguous else {e.left + 1, waits[e.left]}
+            found += [self._taking(source, e.right) for source in sources]
+        return trim(Automaton(n + len(joints), tuple(found), (start,), tuple(p + 1 for p in whole.last)))
+
+    def _taking(self, source: int, position: int) -> Transition:
+        taken = self.positions[position]
+        return Transition(source, taken.guard, taken.marks, position + 1)
+
+    def part(self, formula: cel.Formula) -> Part:
+        """Positions and edges of the formula, made anew by every call."""
+        match formula:
+            case cel.Event(type, marks):
+                return self.atom(frozenset() if type is None else frozenset({type}), marks)
+            case cel.As(inner, variable):
+                begin = len(self.positions)
+                made = self.part(inner)
+                for position in self.positions[begin:]:
+                    position.marks |= {variable}
+                return made
+            case cel.Filter(inner, variable, predicate) | cel.FilterAny(inner, ((variable, predicate),)):
+                begin = len(self.positions)
+                made = self.part(inner)
+                for position in self.positions[begin:]:
+                    if variable is None or variable in position.marks:
+                        position.guard |= {predicate}
+                return made
+            case cel.FilterAny(inner, sides):
+                return self.clause(inner, sides)
+            case cel.Compare(inner, sides):
+                return self.comparisons(inner, [self.composer.compared(sides)])
+            case cel.Agree(inner, terms, type):
+                return self.comparisons(inner, agreements(terms, type, self.composer))
+            case cel.Across(inner):
+                return self.vetoed(formula, inner)
+            case cel.Sequence(left, right):
+                return self.joined(self.part(left), self.part(right))
+            case cel.Contiguous(left, right):
+                return self.joined(self.part(left), self.part(right), contiguous=True)
+            case cel.Absent(left, vetoes, right):
+                absences = tuple(self.vetoes.setdefault(veto, len(self.vetoes)) for veto in vetoes)
+                return self.joined(self.part(left), self.part(right), absences=absences)
+            case cel.Iteration(inner):
+                return self.looped(self.part(inner))
+            case cel.ContiguousIteration(inner):
+                return self.looped(self.part(inner), contiguous=True)
+            case cel.Repeat(inner, low, high, contiguous):
+                return self.repeated(inner, low, high, contiguous)
+            case cel.Or(left, right):
+                a, b = self.part(left), self.part(right)
+                return Part(a.first + b.first, a.last + b.last, a.may_be_empty or b.may_be_empty)
+            case cel.All():
+                return self.in_any_order(formula)
+        raise TypeError(f"not a formula for skip till next match: {formula!r}")
+
+    def in_any_order(self, formula: cel.All) -> Part:
+        """ALL of single events: what comes first, one of them or several in one event, then the rest in any order."""
+        found = any_order(formula)
+        assert found is not None
+        made = [self.composer.compared(c.sides) for c in found.clauses if isinstance(c, cel.Compare)]
+        for clause in found.clauses:
+            if isinstance(clause, cel.Agree):
+                made += agreements(clause.terms, clause.type, self.composer)
+        return self.compared_in(lambda: self._orders(found.events), made)
+
+    def _orders(self, events: tuple[cel.Formula, ...]) -> Part:
+        first: list[int] = []
+        last: list[int] = []
+        for size in range(1, len(events) + 1):
+            for taken in combinations(events, size):
+                position = self._at_once(taken)
+                first.append(position)
+                if size == len(events):
+                    last.append(position)
+                    continue
+                rest = self._orders(tuple(event for event in events if not any(event is t for t in taken)))
+                self.joined(Part((position,), (position,)), rest)
+                last += rest.last
+        return Part(tuple(first), tuple(last))
+
+    def _at_once(self, events: tuple[cel.Formula, ...]) -> int:
+        """A position for one event that is all of these."""
+        (position,) = self.part(events[0]).first
+        for event in events[1:]:
+            self.part(event)
+            other = self.positions.pop()
+            self.positions[position].guard |= other.guard
+            self.positions[position].marks |= other.marks
+        return position
+
+    def atom(self, guard: frozenset[str | cel.Predicate], marks: frozenset[str]) -> Part:
+        if len(self.positions) == MAX_STATES:
+            raise PlanError(
+                "AUTOMATON_LIMIT",
+                found=f"more than {MAX_STATES}",
+                limit=MAX_STATES,
+                hint="Shorten the pattern or its repetitions.",
+            )
+        self.positions.append(Position(guard, marks))
+        one = (len(self.positions) - 1,)
+        return Part(one, one)
+
+    def inside(self, clauses: range, make: Callable[[], Part], asked: Callable[[int, Position], Asked]) -> Part:
+        """What `make` makes inside new clauses: its positions say what each asks of them, its edges that they go on."""
+        position, edge = len(self.positions), len(self.edges)
+        made = make()
+        for number in clauses:
+            for p in self.positions[position:]:
+                p.asks.append((number, asked(number, p)))
+            for e in self.edges[edge:]:
+                e.inside += (number,)
+        return made
+
+    def numbers(self, *n_sides: int) -> range:
+        """Numbers for new clauses with so many sides each."""
+        first = len(self.clauses)
+        self.clauses += n_sides
+        return range(first, len(self.clauses))
+
+    def clause(self, inner: cel.Formula, sides: tuple[tuple[str | None, cel.Predicate], ...]) -> Part:
+        """φ FILTER (P₁(x₁) OR …): every position says which sides speak of it, by the variables it has so far."""
+        guards = [self.composer.side(*side)[1] for side in sides]
+
+        def asked(_: int, p: Position) -> Asked:
+            spoken = (variable is None or variable in p.marks for variable, _ in sides)
+            return tuple((i, guard) for i, (guard, own) in enumerate(zip(guards, spoken, strict=True)) if own)
+
+        return self.inside(self.numbers(len(sides)), lambda: self.part(inner), asked)
+
+    def vetoed(self, formula: cel.Across, inner: cel.Formula) -> Part:
+        """φ with comparisons between its events and what must not happen between them."""
+        (number,) = clauses = self.numbers(0)
+        self.across[number] = self.composer.deciding(formula)
+        return self.inside(clauses, lambda: self.part(inner), lambda _, p: ((self.composer.mask(p.marks), UNUSED),))
+
+    def comparisons(self, inner: cel.Formula, clauses: list[nodes.Compared]) -> Part:
+        """φ FILTER with comparisons of events."""
+        return self.compared_in(lambda: self.part(inner), clauses)
+
+    def compared_in(self, make: Callable[[], Part], clauses: list[nodes.Compared]) -> Part:
+        """The clauses around what `make` makes: every position says of which choices it is an event."""
+        numbers = self.numbers(*[0] * len(clauses))
+        compared = dict(zip(numbers, clauses, strict=True))
+
+        def asked(number: int, p: Position) -> Asked:
+            mask = self.composer.mask(p.marks)
+            return tuple((k, UNUSED) for k, choice in enumerate(compared[number].choices) if mask & choice.mask)
+
+        made = self.inside(numbers, make, asked)
+        self.compared |= compared
+        return made
+
+    def joined(self, a: Part, b: Part, contiguous: bool = False, absences: tuple[int, ...] = ()) -> Part:
+        self.edges += [Edge(p, q, contiguous, absences) for p in a.last for q in b.first]
+        return Part(
+            a.first + b.first if a.may_be_empty else a.first,
+            a.last + b.last if b.may_be_empty else b.last,
+            a.may_be_empty and b.may_be_empty,
+        )
+
+    def looped(self, a: Part, contiguous: bool = False) -> Part:
+        self.edges += [Edge(p, q, contiguous, ()) for p in a.last for q in a.first]
+        return a
+
+    def repeated(self, inner: cel.Formula, low: int, high: int | None, contiguous: bool) -> Part:
+        """φ{n,m} is φ ; (φ ; (…)?)? from the inside out, so that a copy is only ever joined to the next one."""
+        last = self.part(inner)
+        rest = self.looped(last, contiguous) if high is None else last
+        for copies in range((max(low, 1) if high is None else high) - 1, 0, -1):
+            rest = self.joined(
+                self.part(inner), rest._replace(may_be_empty=rest.may_be_empty or copies >= low), contiguous
+            )
+        return rest._replace(may_be_empty=rest.may_be_empty or low == 0)

@@ -1,0 +1,142 @@
+"""The automata of composed programs, one class per operator, made state by state where the data leads.
+
+A *value* is a state of the automaton that [CEL] Theorem 6.2 or 7.2 builds for the operator: a nested tuple over the
+states of its parts. `step` gives what a value does on one symbol: moves (mask, next value or None, accept). Mask 0
+skips the event; BEGIN in a mask says that the match begins here. `accept`: a complex event ends here. The moves are
+nondeterministic; runtime.automata.determinize_composed makes them deterministic with respect to the masks.
+
+Windows inside a pattern need the time at which a part began: a value then holds a *register* (Reg). Which windows have
+closed for which register is part of the deterministic state (`closed`), so that a step needs no clock. Of two values
+that differ in a register only, the later one can do all that the earlier one can, and more; `undominated` drops the
+earlier. Sets inside values (of vetoes, of rivals) are frozensets, and opaque to that rule: for a veto it is reversed.
+
+This is where the products and subset constructions of the theorems live. They are built lazily since each of them is
+exponential in the pattern at worst, and data reaches few of their states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from runtime.nodes import Node
+from runtime.program import ALWAYS, WORD_BITS
+
+Value = Any  # nested tuples of hashable things
+REPORT = -1  # the mask of a move that takes no event: the run's match, ended earlier, has become known
+
+
+class Reg(NamedTuple):
+    """A register: the event at which a part began. Registers of a state are numbered by age, 0 the oldest."""
+
+    number: int
+
+
+NOW = Reg(1 << 62)  # the register that is set by the event being read
+
+
+DECIDED = -1  # the number of a sighting about which nothing is left to compare
+
+
+class Sighting(NamedTuple):
+    """What may prevent a match, and does so unless one of `unless` prevents it in turn: a match of the negated part of
+    this number, with what was bound in it; or (DECIDED) a match in a choice, a rival for one. It prevents if what is
+    bound fulfils the comparisons with that negated part, which its Across says (runtime.automata.deciding).
+    """
+
+    number: int
+    bound: tuple[tuple[int, frozenset[Any]], ...] = ()  # the events that can be chosen, by the number of the choice
+    unless: frozenset[Any] = frozenset()  # of Sightings
+
+
+NONE_SEEN: frozenset[Sighting] = frozenset()
+
+
+class Move(NamedTuple):
+    """`seen`: what may prevent the run's match; whoever compares it with the run's own events decides."""
+
+    mask: int
+    next: Value | None
+    accept: bool
+    seen: frozenset[Sighting] = NONE_SEEN
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """An event: which guards it satisfies, and for each register of the state which windows have closed."""
+
+    words: tuple[int, ...]
+    closed_of: tuple[int, ...] = ()
+    values: tuple[int | None, ...] = ()  # of the terms that are compared, as codes in their order; None for NULL
+
+    def holds(self, guard: int) -> bool:
+        return guard == ALWAYS or bool(self.words[guard // WORD_BITS] >> (guard % WORD_BITS) & 1)
+
+    def value(self, term: int) -> int | None:
+        return self.values[term]
+
+    def closed(self, register: Reg, window: int) -> bool:
+        return register is not NOW and bool(self.closed_of[register.number] >> window & 1)
+
+
+class Machine:
+    """Any operator's automaton. `timed`: its values may hold registers."""
+
+    may_be_empty = False
+    timed = True
+
+    def initial(self) -> list[Value]:
+        raise NotImplementedError
+
+    def step(self, value: Value, symbol: Symbol) -> list[Move]:
+        raise NotImplementedError
+
+    def forget(self, value: Value) -> Value:
+        """The value of a run that has not begun, once all partial matches are dropped (CONSUME BY)."""
+        return value
+
+    def at_end(self, value: Value) -> frozenset[Sighting] | None:
+        """What a match of this value has seen that is known when the stream ends; None if there is no such match."""
+        return None
+
+    def begin(self, value: Value) -> Reg | None:
+        """The register of a run's first event, where every start has a run of its own."""
+        return None
+
+
+Maker = Callable[[Node], Machine]  # makes the machine of a part: runtime.automata.machines.machine_of
+MOST_STEPS = 1_000_000  # for one event in one state: seconds, where most take some ten
+
+
+class OutOfSteps(Exception):
+    """The steps that were allowed are made."""
+
+
+class Steps:
+    """How many steps machines may still make, each counted with its moves: nested strategies take as many, for a single
+    event, as there are ways to choose. Raises OutOfSteps."""
+
+    def __init__(self, most: int = MOST_STEPS) -> None:
+        self.most = self.left = most
+
+    def begin(self) -> None:
+        """All may be made again."""
+        self.left = self.most
+
+    def spend(self, n: int) -> None:
+        self.left -= n
+        if self.left < 0:
+            raise OutOfSteps
+
+    def counting(self, step: Callable[[Value, Symbol], list[Move]]) -> Callable[[Value, Symbol], list[Move]]:
+        """The step of a machine, counted."""
+
+        def counted(value: Value, symbol: Symbol) -> list[Move]:
+            moves = step(value, symbol)
+            self.left -= 1 + len(moves)
+            if self.left < 0:
+                raise OutOfSteps
+            return moves
+
+        return counted

@@ -1,0 +1,285 @@
+"""Products in the compact set, and unions whose beginnings come in any order: DS_w of [PCEA] Section 5.
+
+Runs that go side by side are joined by a *product* node: its complex events are those of its left side, each with each
+of its right side. What lies in a product is no longer in the order of its beginnings, so runs that wait are united in
+a *heap*: a union node whose left side is one output, with the latest beginning of all, and whose right side is the
+rest: a heap, or a union of two (a *pair*). [PCEA] Proposition 5.3 keeps its heap balanced by a direction bit in each
+node; this is a leftist heap instead, by the *rank* of a node (runs on the way that is shortest), which `row` holds: an
+insertion copies a path of at most log₂(runs) nodes, and one that begins after all others makes two nodes. What has left
+the window is cut off where the path meets it. Heaps are never changed, so products may hold any of them.
+
+Every heap that a walk enters inside the window gives at least one complex event, and no product inside it is empty, so
+listing keeps an output-linear delay ([PCEA] Theorem 5.2).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from runtime.arrays import AnyArray, grown
+from runtime.compact_set.tecs import (
+    BOTTOM,
+    FINISHED,
+    LISTING_FULL,
+    OVERFLOW,
+    PRODUCT,
+    RESERVED,
+    UNION,
+    WALK_FULL,
+    inside,
+    link,
+)
+from runtime.jit import inlined, kernel
+
+MOST_RANKS = 64  # more than the rank of any heap
+NOTHING = -1  # after the last of the parts that are still to be walked
+
+
+@inlined
+def product(arena, left, right):
+    """A new product node of two sets that are not empty."""
+    node = link(arena, left, right)
+    arena.label[node] = PRODUCT
+    arena.start[node] = min(arena.start[left], arena.start[right])
+    return node
+
+
+@inlined
+def rank(arena, heap):
+    """The rank of a heap that is not empty."""
+    return arena.row[heap] if arena.label[heap] == UNION else np.int64(1)
+
+
+@inlined
+def sides(arena, heap, now, width, strict):
+    """(the heap that a merge leaves as it is, the one that it goes on with); ⊥ for what is not there."""
+    if arena.label[heap] != UNION or not inside(arena.start[arena.right[heap]], now, width, strict):
+        return BOTTOM, BOTTOM
+    rest = arena.right[heap]
+    if arena.label[rest] != UNION or arena.row[rest] != RESERVED:
+        return rest, BOTTOM
+    a, b = arena.child[rest], arena.right[rest]
+    if not inside(arena.start[b], now, width, strict):
+        return a, BOTTOM
+    if rank(arena, a) < rank(arena, b):
+        return b, a
+    return a, b
+
+
+@inlined
+def heap_of(arena, output, a, b):
+    """The heap of an output and two heaps, either of them ⊥ perhaps, which begin no later than it."""
+    if a == BOTTOM and b == BOTTOM:
+        return output
+    if a == BOTTOM or b == BOTTOM:
+        node = link(arena, output, max(a, b))
+        arena.row[node] = 1
+        return node
+    pair = link(arena, a, b) if arena.start[a] >= arena.start[b] else link(arena, b, a)
+    node = link(arena, output, pair)
+    arena.row[node] = 1 + min(rank(arena, a), rank(arena, b))
+    return node
+
+
+@kernel
+def inserted(arena, heap, output, now, width, strict, path):
+    """The heap with one more output; `path` has room for MOST_RANKS nodes. At most 2 · rank new nodes."""
+    depth = 0
+    start = arena.start[output]
+    while heap != BOTTOM and arena.start[heap] > start and inside(arena.start[heap], now, width, strict):
+        path[depth] = heap
+        depth += 1
+        _, heap = sides(arena, heap, now, width, strict)
+    if heap != BOTTOM and not inside(arena.start[heap], now, width, strict):
+        heap = BOTTOM
+    made = heap_of(arena, output, heap, BOTTOM)
+    while depth > 0:
+        depth -= 1
+        above = path[depth]
+        kept, _ = sides(arena, above, now, width, strict)
+        top = arena.child[above] if arena.label[above] == UNION else above
+        made = heap_of(arena, top, kept, made)
+    return made
+
+
+# ---------------------------------------------------------------- enumeration
+
+
+class ProductWalk(NamedTuple):
+    """A depth-first walk as runtime.compact_set.tecs.Walk, which also remembers for each branch what products still ask
+    for.
+
+    `then` is the number of a cell (a node and the next cell), NOTHING if nothing is left. Cells are taken from the
+    first free one on; what a branch needs was there when it was put on the stack, with `stack_cells` cells in use.
+    """
+
+    stack_node: AnyArray  # int32
+    stack_depth: AnyArray  # int64
+    stack_then: AnyArray  # int64
+    stack_cells: AnyArray  # int64
+    cell_node: AnyArray  # int32
+    cell_next: AnyArray  # int64
+    path: AnyArray  # int32: output nodes of the branch being walked
+    order: AnyArray  # int32: the same, in the order of the stream
+    top: AnyArray  # int64[1]: the height of the stack
+
+
+def new_product_walk(capacity: int, longest: int) -> ProductWalk:
+    """For matches of at most `longest` outputs."""
+    return ProductWalk(
+        stack_node=np.zeros(capacity, np.int32),
+        stack_depth=np.zeros(capacity, np.int64),
+        stack_then=np.zeros(capacity, np.int64),
+        stack_cells=np.zeros(capacity, np.int64),
+        cell_node=np.zeros(capacity, np.int32),
+        cell_next=np.zeros(capacity, np.int64),
+        path=np.zeros(longest, np.int32),
+        order=np.zeros(longest, np.int32),
+        top=np.zeros(1, np.int64),
+    )
+
+
+def grown_product_walk(walk: ProductWalk) -> ProductWalk:
+    capacity = 2 * len(walk.stack_node)
+    return ProductWalk._make([*(grown(column, capacity) for column in walk[:-3]), *walk[-3:]])
+
+
+@inlined
+def push(walk, top, node, depth, then, n_cells):
+    walk.stack_node[top], walk.stack_depth[top] = node, depth
+    walk.stack_then[top], walk.stack_cells[top] = then, n_cells
+    return top + 1
+
+
+@kernel
+def write(arena, path, order, depth, label_of, listing, begin):
+    """Write the events of a match in the order in which they were read; how many there are.
+
+    Nodes are numbered in that order, and an event that several parts took stands there several times, side by side.
+    """
+    for k in range(depth):
+        node, j = path[k], k
+        while j > 0 and order[j - 1] > node:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = node
+    n = 0
+    atoms = np.int64(0)
+    for k in range(depth):
+        atoms |= arena.label[order[k]]
+        row = arena.row[order[k]]
+        if k + 1 < depth and arena.row[order[k + 1]] == row:
+            continue
+        listing.row[begin + n] = row
+        listing.label[begin + n] = label_of[atoms]
+        n += 1
+        atoms = np.int64(0)
+    return n
+
+
+@kernel
+def enumerate_products(arena, walk, roots, n_roots, width, strict, label_of, listing):
+    """As runtime.compact_set.tecs.enumerate_kernel, through products."""
+    most, room, longest = len(listing.key), len(walk.stack_node) - 1, len(walk.path)
+    n, root, top = listing.state[0], listing.state[1], walk.top[0]
+    result = FINISHED
+    while True:
+        if top == 0:
+            if root == n_roots:
+                break
+            top = push(walk, top, roots.node[root], 0, NOTHING, 0)
+            root += 1
+        begin = listing.offsets[n]
+        if n == most or begin + longest > len(listing.row):
+            result = LISTING_FULL
+            break
+        top -= 1
+        node, depth, then, n_cells = (
+            walk.stack_node[top], walk.stack_depth[top], walk.stack_then[top], walk.stack_cells[top],
+        )  # fmt: skip
+        now = roots.clock[root - 1]
+        while node != BOTTOM or then != NOTHING:
+            if top == room or n_cells == room:
+                result = WALK_FULL
+                break
+            if node == BOTTOM:
+                node, then = walk.cell_node[then], walk.cell_next[then]
+                continue
+            if arena.label[node] == UNION:
+                right = arena.right[node]
+                if inside(arena.start[right], now, width, strict):
+                    top = push(walk, top, right, depth, then, n_cells)
+            elif arena.label[node] == PRODUCT:
+                walk.cell_node[n_cells], walk.cell_next[n_cells] = arena.right[node], then
+                then = n_cells
+                n_cells += 1
+            else:
+                walk.path[depth] = node
+                depth += 1
+            node = arena.child[node]
+        if result == WALK_FULL:
+            top = push(walk, top, node, depth, then, n_cells)
+            break
+        listing.offsets[n + 1] = begin + write(arena, walk.path, walk.order, depth, label_of, listing, begin)
+        listing.key[n] = roots.key[root - 1]
+        n += 1
+    walk.top[0] = top
+    listing.state[0] = n
+    listing.state[1] = root
+    return result
+
+
+@kernel
+def count_products(arena, roots, begin, n_roots, width, strict, stack, counts, total):
+    """As runtime.compact_set.tecs.count_kernel, through products: each node once."""
+    for k in range(begin, n_roots):
+        counts.serial[0] += 1
+        count = product_count(arena, roots.node[k], roots.clock[k], width, strict, stack, counts)
+        if count < 0:
+            return k if count == -2 else OVERFLOW
+        total[0] += count
+        if total[0] < 0:
+            return OVERFLOW
+    return n_roots
+
+
+@kernel
+def product_count(arena, root, now, width, strict, stack, counts):
+    """The number of matches of a set, children first; -1 if it does not fit int64, -2 if the stack is too short."""
+    serial = counts.serial[0]
+    counts.number[BOTTOM] = 1
+    counts.stamp[BOTTOM] = serial
+    top = 1
+    stack[0] = root
+    while top > 0:
+        node = stack[top - 1]
+        if top + 2 >= len(stack):
+            return -2
+        child, right, label = arena.child[node], arena.right[node], arena.label[node]
+        both = label == PRODUCT or (label == UNION and inside(arena.start[right], now, width, strict))
+        waits = False
+        if counts.stamp[child] != serial:
+            stack[top] = child
+            top += 1
+            waits = True
+        if both and counts.stamp[right] != serial:
+            stack[top] = right
+            top += 1
+            waits = True
+        if waits:
+            continue
+        number = counts.number[child]
+        if label == PRODUCT:
+            if counts.number[right] > np.int64(9223372036854775807) // number:
+                return -1
+            number *= counts.number[right]
+        elif both:
+            number += counts.number[right]
+            if number < 0:
+                return -1
+        counts.number[node] = number
+        counts.stamp[node] = serial
+        top -= 1
+    return counts.number[root]

@@ -1,0 +1,226 @@
+"""One Spark partition: batches in, batches of matches out.
+
+Either the whole partition is held, sorted here and run at once (narrow columns sort faster here than in the JVM, and
+nothing is copied: matches take their columns from the rows where they lie), or Spark has sorted it and it is read as a
+stream, holding only the rows that a live run can still mention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.arrays import AnyArray, IntArray
+from runtime.engine import Engine, engine_for
+from runtime.limits import Listed
+from runtime.partition.order import as_clock, as_symbols, codes, combined, group_ids, has_clock, sorted_rows
+from runtime.partition.rows import IN_ORDER, RowBuilder
+from runtime.partition.terms import term_codes
+from runtime.program import Later
+from runtime.selection.rivals import Places, reaches, reaches_in_all
+from runtime.task import Task
+
+COUNT_COLUMN = "__cersql_count"
+STREAM_ROWS = 1 << 16  # a stream is fed in pieces of about this many rows
+
+
+def run(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The matches of one partition, or with `count_only` one row that says how many they are."""
+    rows = _stream(task, batches) if task.presorted else _whole(task, batches)
+    if task.count_only:
+        total = sum(batch.num_rows if isinstance(batch, pa.RecordBatch) else batch for batch in rows)
+        yield pa.RecordBatch.from_arrays([pa.array([total], pa.int64())], [COUNT_COLUMN])
+        return
+    left, listed = task.limit, Listed(task.program.max_matches)
+    for batch in rows:
+        assert isinstance(batch, pa.RecordBatch)
+        kept = batch if left is None else batch.slice(0, left)
+        listed.add(kept.num_rows)
+        yield kept
+        if left is not None:
+            left -= kept.num_rows
+            if left <= 0:
+                return
+
+
+def symbols_of(task: Task, rows: pa.Table) -> AnyArray:
+    """int64[n] or int64[n, words + terms]."""
+    symbols = as_symbols([rows.column(name) for name in task.symbols], task.symbol_bits)
+    if not task.terms:
+        return symbols
+    words = symbols[:, None] if symbols.ndim == 1 else symbols
+    return np.concatenate([words, term_codes([rows.column(name) for name in task.terms], task.program.numbers)], axis=1)
+
+
+def first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]:
+    """Numbers to sort by first, and the columns that remain: the first ORDER BY column if it is one number."""
+    column = rows.column(task.order[0].name)
+    rest = (*task.order[1:], *task.ties)
+    if has_clock(column.type) and column.null_count == 0:
+        if pa.types.is_floating(column.type):
+            return codes(column)[-1], rest
+        return as_clock(column), rest
+    return np.zeros(rows.num_rows, np.int64), (*task.order, *task.ties)
+
+
+def clocks_of(task: Task, rows: pa.Table) -> AnyArray:
+    """What windows are measured in; positions serve where there is no window of time."""
+    windows = [w for w in (task.program.window, *task.program.inner_windows) if w is not None]
+    if not any(window.kind == "time" for window in windows):
+        return np.zeros(rows.num_rows, np.int64)
+    return as_clock(rows.column(task.order[0].name))
+
+
+def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | int]:
+    held = [batch for batch in batches if batch.num_rows]
+    if not held:
+        return
+    rows = pa.Table.from_batches(held)
+    keys: IntArray | None = None
+    if task.slices is not None:
+        keys = as_clock(rows.column(task.slices.column))
+    elif task.keys:
+        keys = group_ids([rows.column(name) for name in task.keys], rows.num_rows)
+    if task.position is not None:
+        first, rest = as_clock(rows.column(task.position)), ()
+    else:
+        first, rest = first_codes(task, rows)
+    order = sorted_rows(rows, None if task.interleaved else keys, first, rest)
+    keys = None if keys is None else keys[order]
+    positions: IntArray | None = None if task.position is None else first[order]
+    clocks = clocks_of(task, rows)[order]
+    mute: AnyArray | None = None
+    if task.slices is not None:
+        mute = (clocks if positions is None else positions) // task.slices.size != keys
+    symbols = symbols_of(task, rows)[order]
+    engine = engine_for(task.program)
+    if task.count_only:
+        yield engine.count(symbols, clocks, positions, keys, mute) + sum(matches.n for matches in engine.flush())
+        return
+    builder = RowBuilder(task)
+    places = IN_ORDER
+    if task.later is not None:
+        all_in_order = sorted_rows(rows, None, first, rest) if task.later.consume == "ANY" else None
+        places = places_of(task.later, order, clocks, keys, positions, all_in_order)
+    rows = compacted(task, rows)
+    for matches in chain(engine.feed(symbols, clocks, positions, keys, order, mute), engine.flush()):
+        yield builder.batch(matches, rows, places=places)
+
+
+def places_of(
+    later: Later,
+    order: IntArray,
+    clocks: AnyArray,
+    keys: IntArray | None,
+    positions: IntArray | None,
+    all_in_order: IntArray | None = None,
+) -> Places:
+    """Where each row stands for a second pass. `order` has the rows by key and time, as the other arrays are;
+    `all_in_order`: by time alone, where all keys are consumed together."""
+    at = np.argsort(order if all_in_order is None else all_in_order)
+    own = None
+    if later.strict:
+        own = np.empty(len(order), np.int64)
+        own[order] = np.arange(len(order)) if positions is None else positions
+    if not later.looks_at_windows:
+        return Places(at, own=own)
+    until = np.empty(len(order), np.int64)
+    if all_in_order is None:
+        until[order] = reaches(later.window, clocks, keys, positions)
+    else:
+        until[order] = reaches_in_all(later.window, clocks, keys, positions, at[order])
+    return Places(at, until, own)
+
+
+def compacted(task: Task, rows: pa.Table) -> pa.Table:
+    """The columns that matches take, each in one piece if it is not too large for that."""
+    names = {source for source, _ in task.key_outputs} | {task.order[0].name}
+    names.update(field for variable in task.variables for field in variable.fields)
+    kept = rows.select([name for name in rows.column_names if name in names])
+    return kept.combine_chunks() if kept.nbytes < 1 << 30 else kept
+
+
+# ---------------------------------------------------------------- a sorted stream
+
+
+def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | int]:
+    engine = engine_for(task.program)
+    builder = RowBuilder(task)
+    held, base, keyer = None, 0, _Keyer(task)
+    most = 4 * STREAM_ROWS
+    for piece in pieces(batches, STREAM_ROWS):
+        begin = base + (held.num_rows if held is not None else 0)
+        keys = keyer.keys(piece)
+        symbols, clocks = symbols_of(task, piece), clocks_of(task, piece)
+        positions = None if task.position is None else as_clock(piece.column(task.position))
+        mute = None
+        if task.slices is not None:
+            slice_of = as_clock(piece.column(task.slices.column))
+            mute = (clocks if positions is None else positions) // task.slices.size != slice_of
+        if task.count_only:
+            yield engine.count(symbols, clocks, positions, keys, mute)
+            base = begin + piece.num_rows
+            continue
+        own = compacted(task, piece)
+        held = own if held is None else pa.concat_tables([held, own])
+        numbers = np.arange(begin, begin + piece.num_rows, dtype=np.int64)
+        for matches in engine.feed(symbols, clocks, positions, keys, numbers, mute):
+            yield builder.batch(matches, held, base)
+        if held.num_rows > most:
+            held, base = _forget(engine, held, base)
+            most = max(4 * STREAM_ROWS, 2 * held.num_rows)
+    for matches in engine.flush():
+        yield matches.n if task.count_only or held is None else builder.batch(matches, held, base)
+
+
+def _forget(engine: Engine, held: pa.Table, base: int) -> tuple[pa.Table, int]:
+    """Let go of the rows that no later match can mention."""
+    dead = min(held.num_rows, max(0, engine.least_row() - base))
+    return held.slice(dead).combine_chunks(), base + dead
+
+
+def pieces(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The batches as tables of about so many rows; empty ones are left out."""
+    held: list[pa.RecordBatch] = []
+    n = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            n += batch.num_rows
+        if n >= rows:
+            yield pa.Table.from_batches(held)
+            held, n = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+class _Keyer:
+    """Key numbers that go on from piece to piece: a new number whenever the key changes."""
+
+    def __init__(self, task: Task) -> None:
+        self._names = task.keys if task.slices is None else (task.slices.column,)
+        self._last: tuple[Any, ...] | None = None
+        self._number = 0
+
+    def keys(self, piece: pa.Table) -> IntArray | None:
+        if not self._names:
+            return None
+        columns = [combined(piece.column(name)) for name in self._names]
+        ids = group_ids(columns, piece.num_rows)
+        changed = np.zeros(piece.num_rows, np.bool_)
+        changed[1:] = ids[1:] != ids[:-1]
+        changed[0] = self._last is not None and self._same_as_last(columns) is False
+        numbers = self._number + np.cumsum(changed)
+        self._number = int(numbers[-1])
+        self._last = tuple(column.slice(len(column) - 1, 1) for column in columns)
+        return numbers.astype(np.int64)
+
+    def _same_as_last(self, columns: list[pa.Array]) -> bool:
+        assert self._last is not None
+        pairs = [pa.concat_arrays([last, column.slice(0, 1)]) for last, column in zip(self._last, columns, strict=True)]
+        ids = group_ids(list(pairs), 2)
+        return bool(ids[0] == ids[1])

@@ -1,0 +1,116 @@
+"""Matches → Arrow rows: for each variable a struct, or an array of structs, taken from the rows of the input.
+
+Every Arrow type passes, since a value is only ever taken, never looked at.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.arrays import AnyArray, IntArray
+from runtime.compact_set.matches import Matches
+from runtime.partition.order import combined
+from runtime.selection import rivals
+from runtime.task import OutputVariable, Task
+
+IN_ORDER = rivals.Places()
+
+
+class RowBuilder:
+    """Makes output batches of one task."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        program = task.program
+        matrix = program.label_matrix()
+        self._held: AnyArray = np.asarray(matrix.any(axis=1))
+        self._bound = [matrix[:, program.variables.index(v.mark)] for v in task.variables]
+        self._ranks = program.ranks()
+        self._rivals_from = rivals.first_number() if task.later is not None else 0
+
+    def batch(
+        self,
+        matches: Matches,
+        rows: pa.Table,
+        base: int = 0,
+        places: rivals.Places = IN_ORDER,
+        witness: bool = False,
+    ) -> pa.RecordBatch:
+        """The rows of a chunk of matches. `rows` holds the input from row number `base` on. For a second pass:
+        `places`, where in the stream each of them is; `witness`: they were given before."""
+        task, names, columns = self._task, [], []
+        index = matches.positions - base if base else matches.positions
+        first, last = index[matches.offsets[:-1]], index[matches.offsets[1:] - 1]
+        for source, key in task.key_outputs:
+            names.append(key)
+            columns.append(_taken(rows, source, first))
+        for name, at in ((task.start, first), (task.end, last)):
+            if name is not None:
+                names.append(name)
+                columns.append(_taken(rows, task.order[0].name, at))
+        if task.size is not None:
+            names.append(task.size)
+            columns.append(pa.array(self._sizes(matches)))
+        if task.status is not None:
+            names.append(task.status)
+            columns.append(pa.array(["timeout" if matches.timeout else "match"] * matches.n, pa.string()))
+        if task.reached is not None:
+            names.append(task.reached)
+            columns.append(self._reached(matches))
+        if task.later is not None:
+            names += rivals.COLUMNS
+            columns += rivals.columns(matches, self._held[matches.labels], places, self._rivals_from, witness)
+        for variable, bound in zip(task.variables, self._bound, strict=True):
+            names.append(variable.name)
+            columns.append(self._variable(variable, bound, matches, index, rows))
+        if not columns:  # nothing is asked for but that there is a match
+            names, columns = [EMPTY], [pa.array(np.zeros(matches.n, np.int8))]
+        return pa.RecordBatch.from_arrays(columns, names)
+
+    def _sizes(self, matches: Matches) -> AnyArray:
+        """int32: the events of each match that some variable holds."""
+        if self._held.all():
+            return np.diff(matches.offsets).astype(np.int32)
+        match_of = np.repeat(np.arange(matches.n), np.diff(matches.offsets))
+        return np.bincount(match_of[self._held[matches.labels]], minlength=matches.n).astype(np.int32)
+
+    def _reached(self, matches: Matches) -> pa.Array:
+        """The name of the variable that the last event of each match bears, of those the first in their order."""
+        ranks = self._ranks[matches.labels]
+        last = np.where(ranks >= 0, np.arange(len(ranks)), -1)
+        at = np.maximum.reduceat(last, matches.offsets[:-1]) if matches.n else last
+        return pa.array(self._task.names, pa.string()).take(pa.array(ranks[at], mask=at < 0))
+
+    def _variable(
+        self, variable: OutputVariable, bound: AnyArray, matches: Matches, index: IntArray, rows: pa.Table
+    ) -> pa.Array:
+        mask = bound[matches.labels]
+        match_of = np.repeat(np.arange(matches.n), np.diff(matches.offsets))[mask]
+        events = index[mask]
+        if variable.single:
+            at = np.zeros(matches.n, np.int64)
+            missing = np.ones(matches.n, np.bool_)
+            at[match_of], missing[match_of] = events, False
+            return _struct(variable, rows, at, missing)
+        offsets = np.zeros(matches.n + 1, np.int32)
+        np.cumsum(np.bincount(match_of, minlength=matches.n), out=offsets[1:])
+        return pa.ListArray.from_arrays(pa.array(offsets), _struct(variable, rows, events, None))
+
+
+EMPTY = "__cersql_match"
+
+
+def _taken(rows: pa.Table, name: str, index: IntArray, missing: AnyArray | None = None) -> pa.Array:
+    return combined(rows.column(name).take(pa.array(index, mask=missing)))
+
+
+def _struct(variable: OutputVariable, rows: pa.Table, index: IntArray, missing: AnyArray | None) -> pa.Array:
+    null = None if missing is None or not missing.any() else missing
+    if not variable.fields:
+        # Spark has no empty struct; presence is all that is asked for.
+        children, names = [pa.array(np.ones(len(index), np.int8), mask=null)], [EMPTY]
+    else:
+        children = [_taken(rows, field, index, null) for field in variable.fields]
+        names = list(variable.names or variable.fields)
+    return pa.StructArray.from_arrays(children, names=names, mask=None if null is None else pa.array(null))

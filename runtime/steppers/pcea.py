@@ -1,0 +1,236 @@
+"""Runs side by side, as a kernel: [PCEA] Algorithm 1 for hierarchical conjunctive queries (Theorem 4.1).
+
+The q-tree of the query has its events (*atoms*) as leaves, and inside it the values that they share. A run for a part
+of the tree waits, once every atom below it has its event, at the *place* of that part, under the values that the part
+shares with the rest: the look-up table H of Algorithm 1, whose entry is one heap of the compact set
+(runtime.compact_set.products), however many runs there are. An event is one atom or, in a self-join, several at once;
+it goes up the tree from there, and wherever all that hangs beside its way is found, it completes the part above. What
+it makes takes effect only after all it can do is found, so that a run never takes one event twice.
+
+Every match is made in one way: its last event completes the root, as just those atoms that it is, and so on below. An
+event costs O(steps · (terms + log w)), the steps being given by the query.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from runtime.arrays import AnyArray
+from runtime.compact_set.products import heap_of, inserted, product
+from runtime.compact_set.tecs import BOTTOM, extend, inside
+from runtime.jit import inlined, kernel
+from runtime.nodes import ROOT
+from runtime.program import NULL_CODE
+from runtime.steppers.cea import KEY, LAST_POSITION, N_ROOTS
+
+DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_PLACES = range(4)
+N_FILLED, GENERATION = 0, 1
+
+
+class Places(NamedTuple):
+    """H: open addressing by place and values. A new key of the stream empties it by a new generation."""
+
+    code: AnyArray  # uint64[power of two]: the hash
+    value: AnyArray  # int64[power of two, depth]
+    place: AnyArray  # int32[power of two]
+    generation: AnyArray  # int64[power of two]: the slot is free if this is not the table's
+    node: AnyArray  # int32[power of two]
+    counts: AnyArray  # int64[2]
+
+
+class Waiting(NamedTuple):
+    """Runs that the event being read has made."""
+
+    node: AnyArray  # int32[steps]
+    step: AnyArray  # int64[steps]
+    path: AnyArray  # int32: for products.inserted
+
+
+class Automaton(NamedTuple):
+    """The arrays of nodes.Parallel."""
+
+    guard: AnyArray
+    own_of: AnyArray
+    own_left: AnyArray
+    own_right: AnyArray
+    atoms: AnyArray
+    together_of: AnyArray
+    together_left: AnyArray
+    together_right: AnyArray
+    step_of: AnyArray
+    part_of: AnyArray
+    part: AnyArray
+    key_of: AnyArray
+    key: AnyArray
+    place: AnyArray
+    into_of: AnyArray
+    into: AnyArray
+    label_of: AnyArray
+
+
+def new_places(capacity: int, depth: int) -> Places:
+    """`capacity`: a power of two, of which half is used at the most."""
+    return Places(
+        code=np.zeros(capacity, np.uint64),
+        value=np.zeros((capacity, max(1, depth)), np.int64),
+        place=np.zeros(capacity, np.int32),
+        generation=np.full(capacity, -1, np.int64),
+        node=np.zeros(capacity, np.int32),
+        counts=np.zeros(2, np.int64),
+    )
+
+
+@inlined
+def code_of(place, symbols, row, words, terms, begin, end):
+    """The hash of a place and the event's values of terms[begin:end]."""
+    code = np.uint64(place + 1) * np.uint64(0x9E3779B97F4A7C15)
+    for t in range(begin, end):
+        code = (code ^ np.uint64(symbols[row, words + terms[t]])) * np.uint64(0xBF58476D1CE4E5B9)
+        code ^= code >> np.uint64(29)
+    return code
+
+
+@inlined
+def slot_of(places, code, place, symbols, row, words, terms, begin, end):
+    """Where the place with these values is, or could be put."""
+    size = len(places.place)
+    slot = np.int64(code & np.uint64(size - 1))
+    while places.generation[slot] == places.counts[GENERATION]:
+        alike = places.code[slot] == code and places.place[slot] == place
+        for t in range(begin, end):
+            alike = alike and places.value[slot, t - begin] == symbols[row, words + terms[t]]
+        if alike:
+            break
+        slot = (slot + 1) & (size - 1)
+    return slot
+
+
+@inlined
+def put(places, slot, code, place, symbols, row, words, terms, begin, end):
+    """Fill a free slot; its node is ⊥."""
+    for t in range(begin, end):
+        places.value[slot, t - begin] = symbols[row, words + terms[t]]
+    places.code[slot], places.place[slot], places.node[slot] = code, place, BOTTOM
+    places.generation[slot] = places.counts[GENERATION]
+    places.counts[N_FILLED] += 1
+
+
+@kernel
+def moved(arena, places, to, now, width, strict):
+    """Put what of `places` is inside the window into an empty table. O(slots)."""
+    size, n = len(to.place), 0
+    for k in range(len(to.counts)):
+        to.counts[k] = places.counts[k]
+    for old in range(len(places.place)):
+        if places.generation[old] != places.counts[GENERATION]:
+            continue
+        if not inside(arena.start[places.node[old]], now, width, strict):
+            continue
+        slot = np.int64(places.code[old] & np.uint64(size - 1))
+        while to.generation[slot] == to.counts[GENERATION]:
+            slot = (slot + 1) & (size - 1)
+        to.code[slot], to.place[slot], to.node[slot] = places.code[old], places.place[old], places.node[old]
+        to.generation[slot] = to.counts[GENERATION]
+        for t in range(to.value.shape[1]):
+            to.value[slot, t] = places.value[old, t]
+        n += 1
+    to.counts[N_FILLED] = n
+
+
+@inlined
+def equal_terms(symbols, row, words, left, right, begin, end):
+    """Are these terms of an event equal in pairs, and none of them NULL?"""
+    for t in range(begin, end):
+        a = symbols[row, words + left[t]]
+        if a == NULL_CODE or a != symbols[row, words + right[t]]:
+            return False
+    return True
+
+
+@inlined
+def atoms_of(automaton, symbols, row, words):
+    """The atoms, as bits, that an event can be."""
+    found = np.int64(0)
+    for i in range(len(automaton.guard)):
+        bit = automaton.guard[i]
+        if bit >= 0 and not (symbols[row, bit // 62] >> (bit % 62)) & 1:
+            continue
+        begin, end = automaton.own_of[i], automaton.own_of[i + 1]
+        if equal_terms(symbols, row, words, automaton.own_left, automaton.own_right, begin, end):
+            found |= np.int64(1) << i
+    return found
+
+
+@kernel
+def step_kernel(
+    arena, automaton, places, waiting, counts, roots, begin, need,
+    symbols, words, positions, rows, clocks, keys, mute, width, strict,
+):  # fmt: skip
+    """Read events from `begin` on; `need`: the most nodes that one can take. Returns (why it stopped, the event to go
+    on with); an event that lacked room has had no effect."""
+    n_moves, n_steps = len(automaton.atoms), len(automaton.place)
+    for i in range(begin, len(clocks)):
+        if len(keys) > 0 and keys[i] != counts[KEY]:
+            counts[KEY] = keys[i]
+            places.counts[GENERATION] += 1
+            places.counts[N_FILLED] = 0
+        counts[LAST_POSITION] = positions[i]
+        mine = atoms_of(automaton, symbols, i, words)
+        if mine == 0:
+            continue
+        if arena.size[0] + need > len(arena.row):
+            return NEEDS_NODES, i
+        if counts[N_ROOTS] + n_moves > len(roots.node):
+            return NEEDS_ROOTS, i
+        if 2 * (places.counts[N_FILLED] + n_steps) > len(places.place):
+            return NEEDS_PLACES, i
+        now, n = clocks[i], 0
+        for a in range(n_moves):
+            if automaton.atoms[a] & ~mine != 0:
+                continue
+            first, last = automaton.together_of[a], automaton.together_of[a + 1]
+            if not equal_terms(symbols, i, words, automaton.together_left, automaton.together_right, first, last):
+                continue
+            child, start = BOTTOM, now
+            for s in range(automaton.step_of[a], automaton.step_of[a + 1]):
+                lacks = False
+                for p in range(automaton.part_of[s], automaton.part_of[s + 1]):
+                    place, low, high = automaton.part[p], automaton.key_of[p], automaton.key_of[p + 1]
+                    code = code_of(place, symbols, i, words, automaton.key, low, high)
+                    slot = slot_of(places, code, place, symbols, i, words, automaton.key, low, high)
+                    if places.generation[slot] != places.counts[GENERATION]:
+                        lacks = True
+                        break
+                    node = places.node[slot]
+                    if not inside(arena.start[node], now, width, strict):
+                        lacks = True
+                        break
+                    child = node if child == BOTTOM else product(arena, child, node)
+                    start = min(start, arena.start[node])
+                if lacks:
+                    break
+                node = extend(arena, rows[i], automaton.atoms[a], child, start)
+                if automaton.place[s] != ROOT:
+                    waiting.node[n], waiting.step[n] = node, s
+                    n += 1
+                elif len(mute) == 0 or not mute[i]:
+                    root = counts[N_ROOTS]
+                    roots.node[root], roots.clock[root], roots.key[root] = node, now, counts[KEY]
+                    counts[N_ROOTS] = root + 1
+        for k in range(n):
+            s = waiting.step[k]
+            place, low, high = automaton.place[s], automaton.into_of[s], automaton.into_of[s + 1]
+            code = code_of(place, symbols, i, words, automaton.into, low, high)
+            slot = slot_of(places, code, place, symbols, i, words, automaton.into, low, high)
+            if places.generation[slot] != places.counts[GENERATION]:
+                put(places, slot, code, place, symbols, i, words, automaton.into, low, high)
+            heap, node = places.node[slot], waiting.node[k]
+            if heap != BOTTOM and not inside(arena.start[heap], now, width, strict):
+                heap = BOTTOM
+            if heap == BOTTOM or arena.start[heap] <= arena.start[node]:  # as where single events wait
+                places.node[slot] = heap_of(arena, node, heap, BOTTOM)
+            else:
+                places.node[slot] = inserted(arena, heap, node, now, width, strict, waiting.path)
+    return DONE, len(clocks)
