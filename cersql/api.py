@@ -22,7 +22,7 @@ from runtime.errors import CersqlError, Span
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from cersql.statements.parameters import Arguments, Values
+    from cersql.statements.parameters import Values
     from spark_ext.thrift import ThriftServer
 
 
@@ -147,7 +147,6 @@ def enable(spark: SparkSession) -> SparkSession:
     return hook.enable(spark, rewrite=_rewrite, refine=_refine)
 
 
-@_quiet
 def sql(
     spark: SparkSession,
     text: str,
@@ -156,32 +155,9 @@ def sql(
     order_by: str | None = None,
 ) -> DataFrame:
     """Run a statement of ours, or any of Spark's, without touching the session. `args` are those of `spark.sql`."""
-    from cersql.statements.commands import rewrite
-    from cersql.statements.refining import refine
-    from spark_ext.arguments import of_values
-    from spark_ext.connect import is_connect
-    from spark_ext.session import run_sql, try_sql
+    from cersql.statements import front
 
-    if is_connect(spark):
-        from cersql.statements import connected
-
-        return connected.sql(spark, text, args, order_by=order_by)
-
-    def values() -> Arguments | None:
-        return of_values(spark, args) if args else None
-
-    fewer = refine(spark, text, values)
-    if not isinstance(fewer, str | None):
-        return fewer
-    text = fewer or text
-    plain = try_sql(spark, text, args)
-    if plain is not None:
-        return plain
-    ours = rewrite(spark, text, values, order_by=order_by, every=True)
-    if ours is None or isinstance(ours, str):
-        left = args if isinstance(args, Mapping) or ours is None else None  # those in order are filled in by now
-        return run_sql(spark, text if ours is None else ours, left)
-    return ours
+    return front.sql(spark, text, args, order_by=order_by)
 
 
 @_quiet

@@ -10,8 +10,8 @@ with start and end as in Bourhis, Riveros, Salas, "ACEL", Section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from runtime.relations import Relation
 
@@ -383,6 +383,39 @@ def positive(formula: Formula) -> tuple[Formula, ...]:
         case NotBefore(_, inner) | NotAfter(inner) | Unless(inner):
             return (inner,)
     return children(formula)
+
+
+def rebuilt(formula: Formula, change: Callable[[Formula], Formula]) -> Formula:
+    """The formula with each direct part changed."""
+    match formula:
+        case Event():
+            return formula
+        case Absent(left, vetoes, right):
+            return Absent(change(left), tuple(map(change, vetoes)), change(right))
+        case NotBefore(vetoes, inner, window):
+            return NotBefore(tuple(map(change, vetoes)), change(inner), window)
+        case NotAfter(inner, vetoes, window):
+            return NotAfter(change(inner), tuple(map(change, vetoes)), window)
+        case Unless(inner, veto):
+            return Unless(change(inner), change(veto))
+        case Sequence(left, right) | Contiguous(left, right) | Or(left, right):
+            return type(formula)(change(left), change(right))
+        case And(left, right) | All(left, right):
+            return type(formula)(change(left), change(right))
+    return replace(formula, inner=change(formula.inner))  # type: ignore[attr-defined, type-var]
+
+
+def searching(formula: Formula) -> Start | Strategy | None:
+    """The START, or the strategy that compares matches, that asks where the search for the formula begins. What is
+    absent is searched for from an event of the match or of its window on."""
+    match formula:
+        case Start():
+            return formula
+        case Strategy(rule) if rule != "STRICT":
+            return formula
+        case Sequence(left, right) | Contiguous(left, right) | Absent(left, _, right):
+            return searching(left) or (searching(right) if may_be_empty(left) else None)
+    return next((found for part in positive(formula) if (found := searching(part)) is not None), None)
 
 
 def variables(formula: Formula) -> frozenset[str]:

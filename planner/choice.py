@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner import cel
-from planner.automata.compose import push_filters, rebuilt, searching
 from planner.automata.positions import gathered
+from planner.cel import rebuilt, searching
 from planner.errors import PlanError
 from planner.query import Skip, Window
 from planner.rewrite.across import holds, inside_choices
+from planner.rewrite.filters import push_filters
 
 COMPARES = (cel.Compare, cel.Agree, cel.Across)
 AROUND_ABSENCE = (

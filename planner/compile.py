@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from planner import cel
 from planner.automata.automaton import Automaton, distinct_guards, relabel, trim
 from planner.automata.cea import to_cea
-from planner.automata.compose import is_flat, push_filters
 from planner.choice import (
     AROUND,
     absence_outside,
@@ -30,6 +29,7 @@ from planner.lower import (
 )
 from planner.query import Skip, Window
 from planner.rewrite.across import inside_choices
+from planner.rewrite.filters import is_flat, push_filters
 from runtime.program import Program
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from planner import cel
 from planner.automata.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
-from planner.automata.compose import Composer, masks, push_filters, renumbered
+from planner.automata.compose import Composer, masks, renumbered
 from planner.automata.pcea import masks_of, parallel, pcea_of, picture
 from planner.automata.positions import gathered, greedy_node, is_around, is_simple, positions_of, strictly, surrounded
 from planner.automata.registers import Runs, registers_of
@@ -18,6 +18,7 @@ from planner.cel import Predicate
 from planner.choice import COMPARES, REGISTERS, Choice, absence_outside, contains, searches_each_window
 from planner.query import Skip, Window
 from planner.rewrite.across import inside_choices, is_split
+from planner.rewrite.filters import push_filters
 from runtime import nodes
 from runtime import program as rt
 

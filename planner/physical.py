@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 from planner import cel
 from planner.automata.automaton import Automaton, Guard, own_type, show_guard
-from planner.automata.compose import is_flat
 from planner.automata.hierarchy import hierarchy
 from planner.cel import Predicate
 from planner.choice import contains, skip_by
@@ -23,6 +22,7 @@ from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
 from planner.lower import Lowered, lower_window, rt_skip
 from planner.query import Query
+from planner.rewrite.filters import is_flat
 from planner.rewrite.keys import keyed
 from planner.sql import literal, quote
 from runtime import nodes

@@ -51,6 +51,29 @@ EXCEPTIONS = {
     "cersql/__main__.py": ALLOWED["cersql"] | {"rich"},
 }
 
+# The groups of each package, lowest first: a file imports from its own group and from those before it. Files that stand
+# beside the groups are below them all, but for those of TOP.
+GROUPS = {
+    "runtime": ("compact_set", "automata", "selection", "steppers", "partition", "stream"),
+    "planner": ("rewrite", "automata"),
+    "cersql": ("language", "binding", "show", "statements", "cli"),
+}
+TOP = {
+    "runtime/engine.py": "steppers",
+    "runtime/warm.py": "steppers",
+    "planner/choice.py": "automata",
+    "planner/lower.py": "automata",
+    "planner/compile.py": "automata",
+    "planner/physical.py": "automata",
+    "planner/streaming.py": "automata",
+    "planner/deterministic.py": "automata",
+    "cersql/api.py": "statements",
+    "cersql/__init__.py": "cli",
+    "cersql/__main__.py": "cli",
+}
+# Engines that stand around other engines.
+NOT_YET = {"selection"}
+
 # Conditions that nothing from outside can cause, or that are tested elsewhere, with the reason.
 UNCAUSABLE = {
     "INTERNAL": "a mistake of ours: no input causes it",
@@ -101,6 +124,60 @@ def test_imports(path: Path) -> None:
     allowed = EXCEPTIONS.get(file, ALLOWED[file.split("/")[0]])
     wrong = [f"{file}:{line} imports {name}" for line, name in imports(path) if not is_allowed(name, allowed)]
     assert not wrong, f"{wrong}; it may import the standard library and {sorted(allowed)}"
+
+
+def module_of(path: Path) -> str:
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return name.removesuffix(".__init__")
+
+
+def graph() -> dict[str, set[str]]:
+    """Module → the modules of ours that it imports, also inside functions."""
+    modules = {module_of(path): path for path in sources()}
+    found: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        names = {name for _, imported in imports(path) for name in (imported, imported.rpartition(".")[0])}
+        exact = {name for _, name in imports(path) if name in modules}
+        found[module] = exact | {name for name in names - exact if name in modules and "." in name} - {module}
+        packages = {name for name in found[module] if modules[name].name == "__init__.py"}
+        found[module] -= packages
+    return found
+
+
+def test_no_file_imports_itself_in_a_circle() -> None:
+    """Neither at its head nor inside a function."""
+    left = graph()
+    while free := [module for module, used in left.items() if not used & left.keys()]:
+        for module in free:
+            del left[module]
+    assert not left, f"in or behind a circle: {sorted(left)}"
+
+
+def level(path: Path) -> tuple[int, str]:
+    """(how high it stands in its package, the group)."""
+    package, *_ = parts = path.relative_to(ROOT).parts
+    groups = GROUPS.get(package, ())
+    group = TOP.get("/".join(parts), parts[1] if len(parts) > 2 else "")
+    return (groups.index(group) + 1 if group else 0), group
+
+
+@pytest.mark.parametrize("package", GROUPS)
+def test_groups_import_downwards(package: str) -> None:
+    paths = {module_of(path): path for path in sources()}
+    wrong = [
+        f"{module} imports {used}"
+        for module, names in graph().items()
+        for used in names
+        if module.startswith(f"{package}.") and used.startswith(f"{package}.")
+        if level(paths[module])[0] < level(paths[used])[0] and level(paths[module])[1] not in NOT_YET
+    ]
+    assert not wrong, f"groups are, lowest first, {GROUPS[package]}: {wrong}"
+
+
+def test_groups_are_folders() -> None:
+    for package, groups in GROUPS.items():
+        folders = {path.name for path in (ROOT / package).iterdir() if (path / "__init__.py").exists()}
+        assert folders == set(groups)
 
 
 def test_the_rule_itself_refuses() -> None:

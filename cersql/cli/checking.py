@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.text import Text
 
 from cersql.cli import tables
+from cersql.cli.errors import UsageError
 from cersql.cli.progress import Progress
 from cersql.cli.reports import (
     StatementError,
-    UsageError,
     problem_of,
     put,
     script_report,
@@ -158,7 +158,7 @@ class WithoutSpark:
         self.made: set[str] = set()  # names that the file itself gives to views, whose columns only Spark knows
 
     def __call__(self, statement: Statement) -> str | None:
-        import cersql
+        from cersql import api
         from cersql.statements.find import first_query
 
         known, self.made = self.made, self.made | _created(statement)
@@ -171,7 +171,7 @@ class WithoutSpark:
             return "what is not a pattern query takes Spark: give the tables with --table"
         try:
             for query in queries(text, first_query):
-                compiled = cersql.compile(_alone(text, query), self.schemas)
+                compiled = api.compile(_alone(text, query), self.schemas)
                 for warning in compiled.query.warnings:
                     logging.getLogger("cersql").warning("%s", warning)
         except CersqlError as error:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.syntax import Syntax
 
-import cersql
+from cersql import api
+from cersql.cli.errors import CommandError
 from cersql.cli.output import table_of
-from cersql.cli.reports import CommandError
 from cersql.cli.tables import load
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def demo(spark: SparkSession, console: Console) -> None:
     console.print(Syntax(sql.strip(), "sql", background_color="default", word_wrap=True))
 
     console.rule("[bold]What was planned[/bold]")
-    console.print(cersql.explain(spark, sql), markup=False, highlight=False)
+    console.print(api.explain(spark, sql), markup=False, highlight=False)
 
     console.rule("[bold]What was found[/bold]")
     began = time.perf_counter()

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from cersql.cli.reports import CommandError
+from cersql.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,13 +29,13 @@ CONFIG = {
 @contextlib.contextmanager
 def started(name: str, *, verbose: bool, config: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """A local session, quiet unless `verbose`, that is stopped at the end."""
-    import cersql
+    from cersql import api
 
     _check_java()
     with tempfile.TemporaryDirectory(prefix="cersql-", ignore_cleanup_errors=True) as warehouse:
         settings = {**CONFIG, "spark.sql.warehouse.dir": warehouse, **(config or {})}
         with contextlib.nullcontext() if verbose else _stderr_in_a_file():
-            spark = cersql.session(name, settings)
+            spark = api.session(name, settings)
             if not verbose:
                 spark.sparkContext.setLogLevel("OFF")
         try:

@@ -24,9 +24,10 @@ from rich.console import Console
 from rich.text import Text
 
 from cersql.cli import checking, output, running, serving, shell
+from cersql.cli.arguments import Commands, add_common, add_query, positive
+from cersql.cli.errors import CommandError
 from cersql.cli.local import started
 from cersql.cli.reports import (
-    CommandError,
     StatementError,
     problem_of,
     put,
@@ -35,9 +36,10 @@ from cersql.cli.reports import (
     statement_report,
     table_hint,
 )  # fmt: skip
-from cersql.cli.tables import load, schema_argument, table_argument
+from cersql.cli.tables import load
 from cersql.show.explain import DRAWINGS, STAGES
 from runtime.errors import CersqlError
+from runtime.program import package_version
 
 __all__ = ["CommandError", "load", "main", "started"]  # for the commands that have files of their own
 
@@ -101,18 +103,13 @@ def _forget_stdout() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from cersql import __version__
-
     parser = argparse.ArgumentParser(prog="cersql", description="Complex event recognition on Apache Spark.")
-    parser.add_argument("--version", action="version", version=f"cersql {__version__}")
+    parser.add_argument("--version", action="version", version=f"cersql {package_version()}")
     commands = parser.add_subparsers(required=True, metavar="command")
     # A command with a file of its own brings its arguments itself: `other.register(commands)`.
     for register in (_demo, _run, _explain, _check, _shell, serving.register, _warm):
         register(commands)
     return parser
-
-
-Commands = argparse._SubParsersAction  # what `add_subparsers` gives: its add_parser makes a command
 
 
 def _demo(commands: Commands) -> None:
@@ -156,7 +153,7 @@ def _run(commands: Commands) -> None:
         epilog="csv, json (one object a line) and parquet take a single result: of several statements all but one make "
         "views. Example: cersql run late.sql --table flights=flights.csv --output late.parquet",
     )
-    _add_query(command)
+    add_query(command)
     command.add_argument("--format", choices=output.FORMATS, help="default: by the end of --output's name, else table")
     command.add_argument(
         "--output",
@@ -165,8 +162,8 @@ def _run(commands: Commands) -> None:
         metavar="FILE",
         help="write the result to this file instead; it is replaced once the result is whole",
     )
-    command.add_argument("--rows", type=_positive, default=100, help="of a table at most (default: %(default)s)")
-    _add_common(command)
+    command.add_argument("--rows", type=positive, default=100, help="of a table at most (default: %(default)s)")
+    add_common(command)
     command.set_defaults(command=running.run)
 
 
@@ -176,9 +173,9 @@ def _explain(commands: Commands) -> None:
         help="print what is planned for a query",
         description="Print what becomes of the pattern queries in a file. None is run.",
     )
-    _add_query(command)
+    add_query(command)
     command.add_argument("--stage", choices=STAGES + DRAWINGS, metavar="STAGE", help=", ".join(STAGES + DRAWINGS))
-    _add_common(command)
+    add_common(command)
     command.set_defaults(command=running.explain)
 
 
@@ -192,7 +189,7 @@ def _check(commands: Commands) -> None:
     )
     command.add_argument("query", nargs="*", metavar="FILE", help="files of statements; - is the standard input")
     command.add_argument("--execute", "-e", metavar="TEXT", help="check this text instead")
-    _add_common(command)
+    add_common(command)
     command.set_defaults(command=checking.check)
 
 
@@ -204,58 +201,9 @@ def _shell(commands: Commands) -> None:
         "terminal.",
     )
     command.add_argument("--init", metavar="FILE", help="run the statements of this file first")
-    command.add_argument("--rows", type=_positive, default=100, help="of a result at most (default: %(default)s)")
-    _add_common(command)
+    command.add_argument("--rows", type=positive, default=100, help="of a result at most (default: %(default)s)")
+    add_common(command)
     command.set_defaults(command=shell.run)
-
-
-def _add_query(command: argparse.ArgumentParser) -> None:
-    command.add_argument("query", nargs="?", metavar="FILE", help="a file of statements; - is the standard input")
-    command.add_argument("--execute", "-e", metavar="TEXT", help="take the statements from here instead")
-
-
-def _add_common(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--table",
-        type=table_argument,
-        action="append",
-        default=[],
-        metavar="NAME=FILE",
-        help="a table of the statements: a .csv (with a header), .tsv, .parquet or .json file, or a folder of "
-        "such files; may be given again",
-    )
-    command.add_argument(
-        "--schema",
-        type=schema_argument,
-        action="append",
-        default=[],
-        metavar="NAME=COLUMNS",
-        help="the types of columns of a --table, as of a .csv without rows, or a table without data: "
-        "trades='ts TIMESTAMP, price DOUBLE'; may be given again",
-    )
-    command.add_argument(
-        "--conf",
-        type=_setting,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting of Spark or of cersql, for example spark.driver.memory=4g; may be given again",
-    )
-    command.add_argument("--quiet", "-q", action="store_true", help="no progress, no times")
-    command.add_argument("--verbose", action="store_true", help="show what Spark logs, and where errors are from")
-
-
-def _positive(written: str) -> int:
-    if not written.isdecimal() or int(written) == 0:
-        raise argparse.ArgumentTypeError(f"{written!r} is no whole number above 0")
-    return int(written)
-
-
-def _setting(written: str) -> tuple[str, str]:
-    key, equals, value = written.partition("=")
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(f"{written!r} is not KEY=VALUE")
-    return key, value
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cersql.cli.reports import UsageError
+from cersql.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

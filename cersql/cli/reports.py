@@ -8,28 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from cersql.cli.texts import Script, Statement
 from cersql.statements.find import first_query
 from runtime.errors import CersqlError, line_and_column, pointer, shortened
-
-if TYPE_CHECKING:
-    from cersql.cli.texts import Script, Statement
-
-
-class CommandError(Exception):
-    """A command cannot be carried out, for a reason that is none of the query's."""
-
-    exit_code = 1
-
-
-class UsageError(CommandError):
-    """A command was called wrongly."""
-
-    exit_code = 2
 
 
 class StatementError(Exception):

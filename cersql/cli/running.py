@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.text import Text
 
 from cersql.cli import output, tables
+from cersql.cli.errors import CommandError, UsageError
 from cersql.cli.local import started
 from cersql.cli.progress import Progress
-from cersql.cli.reports import CommandError, StatementError, UsageError, put, warning_report
+from cersql.cli.reports import StatementError, put, warning_report
 from cersql.cli.texts import Script, Statement, read
 from cersql.language.lexer import tokens
 from cersql.statements.planned import Planned, collected
@@ -106,7 +107,7 @@ def _put_table(result: DataFrame, arguments: Namespace, out: IO[str], progress: 
 
 
 def explain(arguments: Namespace) -> None:
-    import cersql
+    from cersql import api
 
     script, statements = _given(arguments)
     asked = [statement for statement in statements if holds_pattern(statement)]
@@ -119,7 +120,7 @@ def explain(arguments: Namespace) -> None:
             progress.step("planning")
             with placed(statement):
                 if statement in asked:
-                    text = cersql.explain(spark, statement.text, stage=arguments.stage)
+                    text = api.explain(spark, statement.text, stage=arguments.stage)
                     progress.hide()
                     if len(asked) > 1:
                         print_line(f"-- {script.name}:{statement.line}")
@@ -160,10 +161,10 @@ def session(name: str, arguments: Namespace) -> Iterator[Opened]:
 
 def execute(spark: SparkSession, statement: Statement) -> DataFrame:
     """The result of a statement. A mistake in ours is told by us, one in Spark's by Spark."""
-    import cersql
+    from cersql import api
     from cersql.statements.find import is_ours
 
-    return cersql.sql(spark, statement.text) if is_ours(statement.text) else spark.sql(statement.text)
+    return api.sql(spark, statement.text) if is_ours(statement.text) else spark.sql(statement.text)
 
 
 def holds_pattern(statement: Statement) -> bool:

@@ -16,7 +16,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from cersql.cli import running
-from cersql.cli.reports import CommandError, UsageError, put, warning_report
+from cersql.cli.arguments import Commands, add_common
+from cersql.cli.errors import CommandError, UsageError
+from cersql.cli.reports import put, warning_report
 from cersql.cli.texts import Statement
 
 if TYPE_CHECKING:
@@ -27,9 +29,7 @@ if TYPE_CHECKING:
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
-def register(commands: argparse._SubParsersAction) -> None:
-    from cersql.cli import main as cli
-
+def register(commands: Commands) -> None:
     command = commands.add_parser(
         "serve",
         help="a Thrift server for beeline, JDBC, PyHive and BI tools",
@@ -42,7 +42,7 @@ def register(commands: argparse._SubParsersAction) -> None:
     command.add_argument("--init", metavar="FILE", help="run the statements of this file first")
     command.add_argument("--port", type=_port, default=10000, help="0 takes a free one (default: %(default)s)")
     command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    cli._add_common(command)
+    add_common(command)
     command.set_defaults(command=serve)
 
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cersql.cli.reports import UsageError
+from cersql.cli.errors import UsageError
 from cersql.language import scripts
 from cersql.language.lexer import tokens
 from runtime.errors import Span, line_and_column

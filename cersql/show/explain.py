@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from cersql.binding.formulas import changed
 from cersql.language import syntax
@@ -12,21 +12,32 @@ from cersql.show import drawing
 from planner import cel
 from planner.automata import automaton
 from planner.deterministic import determinize
+from planner.physical import PhysicalPlan
 from planner.query import Query
 from runtime import nodes
 from runtime.arrays import AnyArray
 from runtime.errors import Span
 from runtime.program import ALWAYS, SKIP, Program
 
-if TYPE_CHECKING:
-    from cersql.statements.planned import Compiled
-
 STAGES = ("syntax", "cel", "automaton", "deterministic", "physical", "program")
 MOST_LINES = 2_000  # of a stage
 DRAWINGS = ("dot", "mermaid", "svg")
 
 
-def explain_stage(compiled: Compiled, stage: str | None) -> str:
+class Stages(Protocol):
+    """A query at every stage of its way."""
+
+    @property
+    def syntax(self) -> syntax.Query: ...
+    @property
+    def query(self) -> Query: ...
+    @property
+    def plan(self) -> PhysicalPlan: ...
+    @property
+    def program(self) -> Program: ...
+
+
+def explain_stage(compiled: Stages, stage: str | None) -> str:
     """One of STAGES, or the automaton as one of DRAWINGS; None gives the stages that a user asks for first."""
     match stage:
         case None:
@@ -161,7 +172,7 @@ def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
     return changed(formula, lambda part: _visible(part, marks))
 
 
-def show_automaton(compiled: Compiled) -> str:
+def show_automaton(compiled: Stages) -> str:
     """The automaton; where it is composed, the flat ones one after the other, and how they are joined."""
     flat = automaton.show(compiled.plan.automaton)
     machine = compiled.program.machine

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cersql.errors import BindError, suggestion
 from cersql.language.lexer import tokens
@@ -31,10 +31,13 @@ from cersql.statements.functions import body_of, check_function
 from cersql.statements.parameters import Arguments, Values, check_no_markers, fill, fill_markers, marker_values
 from cersql.statements.planned import Planned, plan_query
 from cersql.statements.pushdown import reading_of
-from cersql.statements.refining import explanation, refined
+from cersql.statements.refining import explanation, refine, refined
 from cersql.statements.stream import ShowStreams, StartStream, StopStream
 from runtime.errors import CersqlError, Span
 from spark_ext import functions, patterns, streams, views
+from spark_ext.arguments import of_values
+from spark_ext.quiet import quiet_captures
+from spark_ext.session import run_sql, try_sql
 from spark_ext.streaming import few_partitions
 
 if TYPE_CHECKING:
@@ -68,6 +71,33 @@ def rewrite(
         return _arranged(spark, filled.text, found, values(), plan or partial(plan_query, order_by=order_by))
     except CersqlError as error:
         raise filled.original(error.at(filled.text)) from None
+
+
+def run(
+    spark: SparkSession, text: str, args: Any = None, *, order_by: str | None = None, every: bool = True
+) -> DataFrame:
+    """Run any statement: over fewer keys where it allows that, as Spark's own where Spark reads it, else as ours.
+
+    `args` are those of `spark.sql`; `every`: an error is ours, whatever Spark refuses.
+    """
+
+    def values() -> Arguments | None:
+        return of_values(spark, args) if args else None
+
+    fewer = refine(spark, text, values)
+    if not isinstance(fewer, str | None):
+        return fewer
+    text = fewer or text
+    plain = try_sql(spark, text, args)
+    if plain is not None:
+        return plain
+    with quiet_captures():
+        ours = rewrite(spark, text, values, order_by=order_by, every=every)
+    if ours is None:
+        return run_sql(spark, text, args)  # and Spark says what is wrong
+    if isinstance(ours, str):  # values in order are filled in by now
+        return run_sql(spark, ours, args if isinstance(args, Mapping) else None)
+    return ours
 
 
 def _with_values_in_order(sql: str, arguments: Arguments | None) -> str:
@@ -171,15 +201,13 @@ class _Command:
         return explanation(self.spark, parts, f"EXPLAIN {found.mode or ''} {statement}", self.arguments)
 
     def start_stream(self, found: StartStream) -> DataFrame:
-        from cersql import api
-
         if streams.running(found.name):
             hint = f"STOP PATTERN STREAM {found.name} ends it."
             raise BindError("STREAM_EXISTS", span=found.span, name=found.name, hint=hint)
         text = self.sql[found.query.start : found.query.end]
         inner = find(text)
         with few_partitions(self.spark):
-            df = self.plan(found.query).frame() if isinstance(inner, Whole) else api.sql(self.spark, text)
+            df = self.plan(found.query).frame() if isinstance(inner, Whole) else run(self.spark, text)
             if not df.isStreaming:
                 raise BindError(
                     "NO_STREAM", span=found.query, name=found.name,

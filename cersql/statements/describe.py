@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cersql.show.explain import Stages, explain_stage
 from cersql.statements.find import CreateFunction
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
-
-    from cersql.statements.planned import Compiled
 
 Fact = tuple[str, str, str]
 
@@ -19,12 +18,12 @@ def columns_of(schema: StructType) -> tuple[Fact, ...]:
     return tuple(("column", field.name, field.dataType.simpleString()) for field in schema.fields)
 
 
-def describe(text: str, compiled: Compiled) -> tuple[Fact, ...]:
+def describe(text: str, compiled: Stages) -> tuple[Fact, ...]:
     """A planned query: its text, what it is made of and how it runs, as EXPLAIN prints them."""
-    formula, _, meaning = compiled.explain("cel").partition("\n\n")
+    formula, _, meaning = explain_stage(compiled, "cel").partition("\n\n")
     facts = [("query", "text", text), ("query", "formula", formula)]
     facts += [("query", *_named(line)) for line in meaning.splitlines()]
-    facts += [("plan", *_named(line)) for line in compiled.explain("physical").splitlines()]
+    facts += [("plan", *_named(line)) for line in explain_stage(compiled, "physical").splitlines()]
     return tuple(facts)
 
 

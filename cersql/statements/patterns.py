@@ -72,7 +72,7 @@ class Patterns:
         Views are bound to the tables that the session has now. Raises CersqlError or Spark's error at the first
         statement that fails; those before it have been carried out.
         """
-        from cersql.api import sql
+        from cersql.statements.front import sql
 
         text = Path(path).read_text(encoding="utf-8")
         before = {definition.text for definition in self._definitions()}

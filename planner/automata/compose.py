@@ -7,7 +7,7 @@ runtime.automata.machines make the states that the data reaches.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from itertools import product
@@ -17,120 +17,13 @@ import numpy as np
 from planner import cel
 from planner.automata.automaton import Automaton, Guard, Label, distinct_guards, trim
 from planner.automata.cea import to_cea
+from planner.cel import searching
 from planner.errors import PlanError
 from planner.rewrite.across import level_of, way
+from planner.rewrite.filters import is_flat
 from runtime import nodes
 from runtime import program as rt
 from runtime.nodes import BEGIN, END, FIRST_VARIABLE, VISIBLE
-
-FLAT = (
-    cel.Event, cel.As, cel.Sequence, cel.Contiguous, cel.Iteration, cel.ContiguousIteration, cel.Repeat, cel.Or,
-    cel.Filter, cel.FilterAny,
-)  # fmt: skip
-
-
-def is_flat(formula: cel.Formula) -> bool:
-    """Is its automaton as large as the formula, so that it is built whole?"""
-    return isinstance(formula, FLAT) and all(map(is_flat, cel.children(formula)))
-
-
-def push_filters(formula: cel.Formula) -> cel.Formula:
-    """Filters moved down to flat parts, so that an event that fails them satisfies no guard and need not leave Spark.
-
-    A filter on each event of a variable holds of a match if it holds of its parts. It stays above strategies, which
-    choose before it, and above AND, whose sides must mark alike.
-    """
-    match formula:
-        case cel.Filter(inner, variable, predicate) if not is_flat(inner):
-            return _pushed(push_filters(inner), variable, predicate)
-        case cel.Compare(inner, sides):
-            return _compared(push_filters(inner), sides)
-    return rebuilt(formula, push_filters)
-
-
-def _compared(formula: cel.Formula, sides: tuple[cel.Side, ...]) -> cel.Formula:
-    """A comparison where all its variables are bound and no earlier, so that runs forget soonest what they compared.
-
-    In OR, `;` and `:` the sides that bind none of the variables have nothing to say about it.
-    """
-    wanted = compared_variables(sides)
-    match formula:
-        case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
-            left, right = formula.left, formula.right
-            inside = [bool(wanted & cel.variables(part)) for part in (left, right)]
-            if inside == [True, False]:
-                return replace(formula, left=_compared(left, sides))
-            if inside == [False, True]:
-                return replace(formula, right=_compared(right, sides))
-        case cel.Or(left, right):
-            return cel.Or(*(_compared(p, sides) if wanted & cel.variables(p) else p for p in (left, right)))
-        case cel.Unless(inner) | cel.Within(inner) | cel.NotBefore(_, inner) | cel.NotAfter(inner) | cel.Across(inner):
-            return replace(formula, inner=_compared(inner, sides))
-    return cel.Compare(formula, sides)
-
-
-def compared_variables(sides: tuple[cel.Side, ...]) -> frozenset[str]:
-    """The variables of which events are chosen."""
-    return frozenset(part.variable for side in sides for part in cel.parts_of(side))
-
-
-def _pushed(formula: cel.Formula, variable: str | None, predicate: cel.Predicate) -> cel.Formula:
-    def push(part: cel.Formula) -> cel.Formula:
-        return _pushed(part, variable, predicate)
-
-    match formula:
-        case _ if variable is not None and variable not in cel.variables(formula):
-            return formula
-        case cel.As(inner, name):
-            return cel.As(_pushed(inner, None if name == variable else variable, predicate), name)
-        case _ if is_flat(formula):
-            return cel.Filter(formula, variable, predicate)
-        case cel.Absent(left, vetoes, right):
-            return cel.Absent(push(left), vetoes, push(right))
-        case cel.NotBefore(vetoes, inner, window):
-            return cel.NotBefore(vetoes, push(inner), window)
-        case cel.NotAfter(inner, vetoes, window):
-            return cel.NotAfter(push(inner), vetoes, window)
-        case cel.Unless(inner, veto):
-            return cel.Unless(push(inner), veto)
-        case cel.Project(inner, keep) if variable is None or variable not in keep:
-            return cel.Filter(formula, variable, predicate)
-        case cel.Strategy() | cel.And():
-            return cel.Filter(formula, variable, predicate)
-    return rebuilt(formula, push)
-
-
-def rebuilt(formula: cel.Formula, change: Callable[[cel.Formula], cel.Formula]) -> cel.Formula:
-    """The formula with each direct part changed."""
-    match formula:
-        case cel.Event():
-            return formula
-        case cel.Absent(left, vetoes, right):
-            return cel.Absent(change(left), tuple(map(change, vetoes)), change(right))
-        case cel.NotBefore(vetoes, inner, window):
-            return cel.NotBefore(tuple(map(change, vetoes)), change(inner), window)
-        case cel.NotAfter(inner, vetoes, window):
-            return cel.NotAfter(change(inner), tuple(map(change, vetoes)), window)
-        case cel.Unless(inner, veto):
-            return cel.Unless(change(inner), change(veto))
-        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Or(left, right):
-            return type(formula)(change(left), change(right))
-        case cel.And(left, right) | cel.All(left, right):
-            return type(formula)(change(left), change(right))
-    return replace(formula, inner=change(formula.inner))  # type: ignore[attr-defined, type-var]
-
-
-def searching(formula: cel.Formula) -> cel.Start | cel.Strategy | None:
-    """The START, or the strategy that compares matches, that asks where the search for the formula begins. What is
-    absent is searched for from an event of the match or of its window on."""
-    match formula:
-        case cel.Start():
-            return formula
-        case cel.Strategy(rule) if rule != "STRICT":
-            return formula
-        case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
-            return searching(left) or (searching(right) if cel.may_be_empty(left) else None)
-    return next((found for part in cel.positive(formula) if (found := searching(part)) is not None), None)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from planner import cel
-from planner.automata.compose import rebuilt
+from planner.cel import rebuilt
 from planner.query import Key, Query
 from planner.rewrite.links import Equality, agreed, applied, links, of_one_event, with_vetoes
 from planner.sql import quote

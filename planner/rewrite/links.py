@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from planner import cel
-from planner.automata.compose import rebuilt
+from planner.cel import rebuilt
 from planner.query import Link, Query
 from planner.sql import quote
 

@@ -1,0 +1,87 @@
+"""Filters and comparisons moved down to where they act first: `(A ; B) FILTER a[v > 1]` is `A FILTER a[v > 1] ; B`.
+
+An event that fails a filter on a flat part satisfies no guard, and need not leave Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner import cel
+from planner.cel import rebuilt
+
+FLAT = (
+    cel.Event, cel.As, cel.Sequence, cel.Contiguous, cel.Iteration, cel.ContiguousIteration, cel.Repeat, cel.Or,
+    cel.Filter, cel.FilterAny,
+)  # fmt: skip
+
+
+def is_flat(formula: cel.Formula) -> bool:
+    """Is its automaton as large as the formula, so that it is built whole?"""
+    return isinstance(formula, FLAT) and all(map(is_flat, cel.children(formula)))
+
+
+def push_filters(formula: cel.Formula) -> cel.Formula:
+    """Filters moved down to flat parts, so that an event that fails them satisfies no guard and need not leave Spark.
+
+    A filter on each event of a variable holds of a match if it holds of its parts. It stays above strategies, which
+    choose before it, and above AND, whose sides must mark alike.
+    """
+    match formula:
+        case cel.Filter(inner, variable, predicate) if not is_flat(inner):
+            return _pushed(push_filters(inner), variable, predicate)
+        case cel.Compare(inner, sides):
+            return _compared(push_filters(inner), sides)
+    return rebuilt(formula, push_filters)
+
+
+def _compared(formula: cel.Formula, sides: tuple[cel.Side, ...]) -> cel.Formula:
+    """A comparison where all its variables are bound and no earlier, so that runs forget soonest what they compared.
+
+    In OR, `;` and `:` the sides that bind none of the variables have nothing to say about it.
+    """
+    wanted = compared_variables(sides)
+    match formula:
+        case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
+            left, right = formula.left, formula.right
+            inside = [bool(wanted & cel.variables(part)) for part in (left, right)]
+            if inside == [True, False]:
+                return replace(formula, left=_compared(left, sides))
+            if inside == [False, True]:
+                return replace(formula, right=_compared(right, sides))
+        case cel.Or(left, right):
+            return cel.Or(*(_compared(p, sides) if wanted & cel.variables(p) else p for p in (left, right)))
+        case cel.Unless(inner) | cel.Within(inner) | cel.NotBefore(_, inner) | cel.NotAfter(inner) | cel.Across(inner):
+            return replace(formula, inner=_compared(inner, sides))
+    return cel.Compare(formula, sides)
+
+
+def compared_variables(sides: tuple[cel.Side, ...]) -> frozenset[str]:
+    """The variables of which events are chosen."""
+    return frozenset(part.variable for side in sides for part in cel.parts_of(side))
+
+
+def _pushed(formula: cel.Formula, variable: str | None, predicate: cel.Predicate) -> cel.Formula:
+    def push(part: cel.Formula) -> cel.Formula:
+        return _pushed(part, variable, predicate)
+
+    match formula:
+        case _ if variable is not None and variable not in cel.variables(formula):
+            return formula
+        case cel.As(inner, name):
+            return cel.As(_pushed(inner, None if name == variable else variable, predicate), name)
+        case _ if is_flat(formula):
+            return cel.Filter(formula, variable, predicate)
+        case cel.Absent(left, vetoes, right):
+            return cel.Absent(push(left), vetoes, push(right))
+        case cel.NotBefore(vetoes, inner, window):
+            return cel.NotBefore(vetoes, push(inner), window)
+        case cel.NotAfter(inner, vetoes, window):
+            return cel.NotAfter(push(inner), vetoes, window)
+        case cel.Unless(inner, veto):
+            return cel.Unless(push(inner), veto)
+        case cel.Project(inner, keep) if variable is None or variable not in keep:
+            return cel.Filter(formula, variable, predicate)
+        case cel.Strategy() | cel.And():
+            return cel.Filter(formula, variable, predicate)
+    return rebuilt(formula, push)
