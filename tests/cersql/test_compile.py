@@ -10,6 +10,8 @@ import pytest
 from queries import SCHEMAS, check_place
 
 import cersql
+from cersql.binding.bind import bind
+from cersql.language.parse import parse
 
 QUERY = "FROM t PATTERN A a ; B+ b WHERE a.v > 1 PARTITION BY k ORDER BY ts WITHIN 10 MINUTES RETURN a, COUNT(b)"
 
@@ -49,12 +51,12 @@ def test_unknown_stage() -> None:
 
 
 def test_ctes_stand_before_each_relation() -> None:
-    class Catalog(cersql.api.SchemaCatalog):
+    class Catalog(SchemaCatalog):
         def relation(self, statement: str):  # type: ignore[no-untyped-def]
             return super().relation(statement.removeprefix("WITH q AS (SELECT 1) "))
 
-    tree = cersql.parse.parse("WITH q AS (SELECT 1) FROM t PATTERN A a ORDER BY ts RETURN *")
-    query = cersql.bind.bind(tree, Catalog(SCHEMAS))
+    tree = parse("WITH q AS (SELECT 1) FROM t PATTERN A a ORDER BY ts RETURN *")
+    query = bind(tree, Catalog(SCHEMAS))
     assert query.sources[0].relation == "WITH q AS (SELECT 1) SELECT * FROM `t`"
 
 

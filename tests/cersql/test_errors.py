@@ -9,7 +9,10 @@ from queries import SCHEMAS, check_error, check_place
 
 import cersql
 import planner.automata.cea
+from cersql.api import SchemaCatalog
+from cersql.binding.bind import bind
 from cersql.errors import BindError, ParseError, nearest, suggestion
+from cersql.language.parse import parse
 from planner.automata.cea import to_cea
 from planner.cel import Event, Repeat, Sequence
 from planner.errors import PlanError
@@ -263,18 +266,18 @@ def test_what_nests_too_deep_to_be_planned() -> None:
 def test_place_in_a_longer_text() -> None:
     text = "SELECT * FROM (\n\tFROM t PATTERN A a\n\tWHERE b.v > 1 ORDER BY ts RETURN *\n) AS m"
     start, end = text.index("FROM t"), text.index("\n)")
-    tree = cersql.parse.parse(text, start=start, end=end)
+    tree = parse(text, start=start, end=end)
     with pytest.raises(BindError) as raised:
-        cersql.bind.bind(tree, cersql.api.SchemaCatalog(SCHEMAS))
+        bind(tree, SchemaCatalog(SCHEMAS))
     check_place(raised.value, text, text.index("b.v"), "UNKNOWN_VARIABLE")
     assert str(raised.value).endswith("\tWHERE b.v > 1 ORDER BY ts RETURN *\n\t      ^")
 
 
 def test_missing_order_points_at_the_end_of_the_query_alone() -> None:
     text = "SELECT * FROM (FROM t PATTERN A a RETURN a.v + 1) AS m"
-    tree = cersql.parse.parse(text, start=text.index("FROM t"), end=text.index(") AS"))
+    tree = parse(text, start=text.index("FROM t"), end=text.index(") AS"))
     with pytest.raises(BindError) as raised:
-        cersql.bind.bind(tree, cersql.api.SchemaCatalog(SCHEMAS))
+        bind(tree, SchemaCatalog(SCHEMAS))
     check_place(raised.value, text, text.index(") AS"), "ORDER_MISSING")
 
 
