@@ -10,6 +10,7 @@ import pytest
 from queries import SCHEMAS, check_place
 
 import cersql
+from cersql.api import SchemaCatalog
 from cersql.binding.bind import bind
 from cersql.language.parse import parse
 
