@@ -1,33 +1,70 @@
-"""The Engine protocol, and the table of engines.
+"""The engine, one for all programs: a stepper reads events and leaves roots, of which a selector gives matches.
 
-An engine is incremental: a stream may be cut into feeds anywhere, also with a snapshot and a restore into a fresh
-engine between two of them, and gives the same matches. Enumeration is lazy: whoever stops reading stops the work.
+The engine is incremental: a stream may be cut into feeds anywhere and gives the same matches. Enumeration is lazy:
+whoever stops reading stops the work. Its whole state is what the store's arena and its holders hold: flat arrays, and
+the table of states that were met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Iterator
+from enum import Enum
+from itertools import pairwise
+from typing import assert_never
 
+import numpy as np
+
+from runtime import nodes
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
+from runtime.compact_set.store import PlainWalks, ProductWalks, Store, Walks
 from runtime.errors import InternalError
 from runtime.program import Program, check_version
-from runtime.selection.any_timeouts import AnyTimeoutsEngine
-from runtime.selection.consume_any import ConsumeAnyEngine
-from runtime.selection.skipping_engine import SkippingEngine
-from runtime.selection.taking import TakingEngine
-from runtime.selection.timeouts import TimeoutsEngine
-from runtime.steppers.bound import BoundEngine
-from runtime.steppers.cea_engine import CeaEngine
-from runtime.steppers.pcea_engine import PceaEngine
-from runtime.steppers.registers_engine import RegistersEngine
-from runtime.steppers.timed_engine import TimedEngine
+from runtime.selection.any_timeouts import DropsOfAll
+from runtime.selection.key_events import Dropped
+from runtime.selection.late import Late
+from runtime.selection.selector import Picking, Selector
+from runtime.selection.skipping import Skipping
+from runtime.selection.taking import Taking
+from runtime.selection.timeouts import Drops, Watch
+from runtime.steppers.each_key import EachKey
+from runtime.steppers.general import GeneralStepper
+from runtime.steppers.pcea_stepper import PceaStepper
+from runtime.steppers.register_stepper import RegisterStepper
+from runtime.steppers.stepper import ALL_REPORT, NO_KEYS, Feed, Stepper
+from runtime.steppers.table import TableStepper
+from runtime.steppers.timed_table import TimedStepper
 
 
-class Engine(Protocol):
-    """One automaton model at work on one ordered stream, or on many that follow each other by key."""
+class Found(Enum):
+    """What a step of reading has come to."""
+
+    ROOTS = "there may be roots"
+    FED = "a feed, or the part of one key in it, is read"
+    ENDED = "a key has ended, and its roots are taken"
+
+
+class Engine:
+    """One program at work on one ordered stream, or on many that follow each other by key.
+
+    ExecutionError PROGRAM_VERSION if this release cannot run the program.
+    """
+
+    def __init__(self, program: Program, dropped: Dropped | None = None) -> None:
+        """`dropped`: watch the program's timeouts, but for the starts that this says were dropped."""
+        check_version(program)
+        own = program if dropped is None or program.timeouts is None else program.timeouts
+        self._program = own
+        self._store = Store(own.window, walks_of(own))
+        self._stepper = stepper_of(own, self._store, logs=dropped is not None)
+        if dropped is None:
+            self._selector = selector_of(own)(own, self._store, self._stepper)
+        else:
+            self._selector = Watch(program, self._store, self._stepper, dropped)
+        self._store.holders += [self._stepper, self._selector]
+        self._by_key = self._stepper.by_key or self._selector.by_key
+        self._key, self._position = 0, -1  # of the last event
+        self._watching = Watching(program) if dropped is None and program.timeouts is not None else None
 
     def feed(
         self,
@@ -40,13 +77,22 @@ class Engine(Protocol):
     ) -> Iterator[Matches]:
         """Read events in order; yield the matches that end at them, in chunks of bounded size.
 
-        symbols: int64[n] (or int64[n, words]), bit i for guard i; times: int64[n] or float64[n], non-decreasing in a
-        key; positions: int64[n] in the key's stream, where a gap stands for events without any guard (default:
+        symbols: int64[n] (or int64[n, words + terms]), bit i for guard i; times: int64[n] or float64[n], non-decreasing
+        in a key; positions: int64[n] in the key's stream, where a gap stands for events without any guard (default:
         consecutive); keys: int64[n], equal ones adjacent, a new one begins a new stream; rows: int64[n], increasing in
         no particular way, what the matches mention (default: the positions); mute: bool[n], do not report the matches
         that end here. O(n · live states) + output.
         """
-        ...
+        if not len(symbols):
+            return
+        feed = self._completed(symbols, times, positions, keys, rows, mute)
+        for found in self._read(feed):
+            for matches in self._matches(found):
+                if self._watching is not None:
+                    self._watching.note(matches)
+                yield matches
+        if self._watching is not None:
+            yield from self._watching.read(feed)
 
     def count(
         self,
@@ -56,43 +102,208 @@ class Engine(Protocol):
         keys: IntArray | None = None,
         mute: AnyArray | None = None,
     ) -> int:
-        """Read events; only count the matches."""
-        ...
+        """Read events; only count the matches, by nodes where none need be chosen."""
+        if not len(symbols):
+            return 0
+        if self._watching is not None and self._watching.needs_matches:
+            return sum(matches.n for matches in self.feed(symbols, times, positions, keys, None, mute))
+        feed = self._completed(symbols, times, positions, keys, None, mute)
+        total = sum(self._number(found) for found in self._read(feed))
+        if self._watching is not None:
+            total += sum(matches.n for matches in self._watching.read(feed))
+        return total
 
     def flush(self) -> Iterator[Matches]:
         """The stream has ended: yield what only becomes known by that."""
-        ...
+        for found in self._end_key(0):
+            for matches in self._matches(found):
+                if self._watching is not None:
+                    self._watching.note(matches)
+                yield matches
+        if self._watching is not None:
+            yield from self._watching.ended()
+
+    def count_rest(self) -> int:
+        """As `flush`, but only how many they are."""
+        if self._watching is not None:
+            return sum(matches.n for matches in self.flush())
+        return sum(self._number(found) for found in self._end_key(0))
 
     def least_row(self) -> int:
-        """No later match mentions a row below this."""
-        ...
+        """No later match mentions a row below this. Compacts the arena; O(nodes)."""
+        least = self._selector.least_row()
+        return least if self._watching is None else min(least, self._watching.least_row())
 
-    def snapshot(self) -> bytes: ...
+    @property
+    def stepper(self) -> Stepper:
+        """What reads the events, for those who look at it."""
+        return self._stepper
 
-    def restore(self, data: bytes) -> None: ...
+    @property
+    def nodes(self) -> int:
+        """Nodes in the arena, for statistics."""
+        return self._store.nodes
+
+    # ------------------------------------------------------------ reading
+
+    def _completed(
+        self,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None,
+        keys: IntArray | None,
+        rows: IntArray | None,
+        mute: AnyArray | None,
+    ) -> Feed:
+        """The events with nothing left out."""
+        times = np.ascontiguousarray(times, np.float64 if np.issubdtype(times.dtype, np.floating) else np.int64)
+        keys = NO_KEYS if keys is None else keys
+        if positions is None:
+            positions = self._stepper.next_positions(self._position, self._key, len(symbols), keys)
+        return Feed(
+            symbols=symbols,
+            times=times,
+            positions=positions,
+            rows=positions if rows is None else rows,
+            clocks=positions if self._store.by_position else times,
+            keys=keys,
+            mute=ALL_REPORT if mute is None else mute,
+        )
+
+    def _read(self, feed: Feed) -> Iterator[Found]:
+        """Read a feed; yields what has been found before it goes on."""
+        if not self._by_key:
+            yield from self._step(feed)
+            self._key = int(feed.keys[-1]) if len(feed.keys) else self._key
+            return
+        borders = [0, *(np.flatnonzero(np.diff(feed.keys)) + 1).tolist(), len(feed.times)]
+        for begin, end in pairwise(borders):
+            key = int(feed.keys[begin]) if len(feed.keys) else self._key
+            if key != self._key:
+                yield from self._end_key(key)
+            yield from self._step(feed.part(begin, end))
+
+    def _step(self, feed: Feed) -> Iterator[Found]:
+        store = self._store
+        store.begin(feed.clocks)
+        for _ in self._stepper.read(feed._replace(rows=self._selector.rows(feed))):
+            yield Found.ROOTS
+        store.n_roots = 0
+        store.now, self._position = feed.clocks[-1], int(feed.positions[-1])
+        yield Found.FED
+
+    def _end_key(self, following: int) -> Iterator[Found]:
+        """The key that is being read has ended; the next one follows."""
+        self._stepper.end_key()
+        yield Found.ROOTS
+        self._store.n_roots = 0
+        yield Found.ENDED
+        if self._by_key:
+            self._stepper.begin_key(following)
+            self._store.forget()
+            self._key, self._position = following, -1
+
+    def _matches(self, found: Found) -> Iterator[Matches]:
+        match found:
+            case Found.ROOTS:
+                return self._selector.take()
+            case Found.FED:
+                return self._selector.fed()
+            case Found.ENDED:
+                return self._selector.ended(self._key)
+        assert_never(found)
+
+    def _number(self, found: Found) -> int:
+        if found is Found.ROOTS:
+            return self._selector.count()
+        return sum(matches.n for matches in self._matches(found))
 
 
-ENGINES: dict[str, Callable[[Program], Engine]] = {
-    "plain": CeaEngine,
-    "composed": CeaEngine,
-    "timed": TimedEngine,
-    "any": ConsumeAnyEngine,
-    "bound": BoundEngine,
-    "registers": RegistersEngine,
-    "skipping": SkippingEngine,
-    "pcea": PceaEngine,
-}
+# ---------------------------------------------------------------- which stepper, which selector
+
+
+def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
+    """The stepper that runs a program. `logs`: see TimedStepper and GeneralStepper."""
+    match program.rule:
+        case "plain" | "composed" if not logs:
+            return TableStepper(program, store)
+        case "plain" | "composed" | "timed":
+            return TimedStepper(program, store, logs)
+        case "bound":
+            return GeneralStepper(program, store, logs)
+        case "registers" | "skipping":
+            return RegisterStepper(program, store)
+        case "pcea":
+            return PceaStepper(program, store)
+        case "any":
+            machine = program.machine
+            general = bool(program.terms) or (machine is not None and machine.has(nodes.NotBeforeEach))
+            return EachKey(store, lambda: (GeneralStepper if general else TimedStepper)(program, store))
+    raise InternalError("INTERNAL", detail=f"no engine for the rule {program.rule!r}")
+
+
+def walks_of(program: Program) -> Walks:
+    """How the sets of a program are walked."""
+    machine = program.machine
+    return ProductWalks(len(machine.guard), machine.label_of) if isinstance(machine, nodes.Parallel) else PlainWalks()
+
+
+def selector_of(program: Program) -> type[Selector]:
+    """What chooses among the matches of a program."""
+    if program.skip is not None and not program.skip.waits:
+        return Taking
+    late = program.ends_late or program.rule == "bound"
+    if program.choose != "ALL" or (program.skip is not None and late):
+        return Late
+    if program.skip is not None:
+        return Skipping
+    return Picking if program.pick != "ALL" else Selector
+
+
+# ---------------------------------------------------------------- WITH TIMEOUTS
+
+
+class Watching:
+    """The starts that time out, found by a second engine over the same events; and what drops them."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._of_all = DropsOfAll(program, self._watched) if program.rule == "any" else None
+        self._drops = Drops(program)
+        self._engine = Engine(program, self._drops.of_key)
+
+    @property
+    def needs_matches(self) -> bool:
+        return self._of_all is not None or self._drops.needs_matches
+
+    def note(self, matches: Matches) -> None:
+        """Matches that were given."""
+        (self._drops if self._of_all is None else self._of_all).note(matches)
+
+    def read(self, feed: Feed) -> Iterator[Matches]:
+        """The events that were read."""
+        if self._of_all is not None:
+            self._of_all.read(feed)
+            return iter(())
+        return self._engine.feed(feed.symbols, feed.times, feed.positions, keys_of(feed), feed.rows)
+
+    def ended(self) -> Iterator[Matches]:
+        """The stream has ended."""
+        return self._engine.flush() if self._of_all is None else self._of_all.timeouts()
+
+    def _watched(self, feed: Feed, dropped: Dropped) -> Iterator[Matches]:
+        engine = Engine(self._program, dropped)
+        yield from engine.feed(feed.symbols, feed.times, feed.positions, keys_of(feed), feed.rows)
+        yield from engine.flush()
+
+    def least_row(self) -> int:
+        return self._engine.least_row() if self._of_all is None else self._of_all.least_row()
+
+
+def keys_of(feed: Feed) -> IntArray | None:
+    return feed.keys if len(feed.keys) else None
 
 
 def engine_for(program: Program) -> Engine:
     """The engine that runs this program. ExecutionError PROGRAM_VERSION if this release cannot."""
-    check_version(program)
-    if program.rule not in ENGINES:
-        raise InternalError("INTERNAL", detail=f"no engine for the rule {program.rule!r}")
-    if program.skip is None or program.skip.waits:
-        engine = ENGINES[program.rule](program)
-    else:
-        engine = TakingEngine(program, ENGINES[program.rule](replace(program, skip=None)))
-    if program.timeouts is None:
-        return engine
-    return (AnyTimeoutsEngine if program.rule == "any" else TimeoutsEngine)(program, engine)
+    return Engine(program)

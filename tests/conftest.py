@@ -27,11 +27,12 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS + MAPPED)
 
 # The files that take longest, longest first: what is left for the end is short, and all workers end at one time.
 LONGEST = """
+test_second_pass test_aggregates test_several_sources test_limits_spark test_new_high_spark test_gathering
 test_thrift test_streaming test_types test_connect test_corpus_spark test_concurrency test_pattern_streams
 test_comparisons_spark test_registers test_layouts test_functions test_notebook test_refining
 test_differential_spark test_examples test_session test_differential_all_spark test_returns test_commands
-test_spark_sql test_real_data test_bucket test_second_pass test_laws test_comparisons test_picking test_pcea
-test_order test_next_match test_exhaustive test_timeouts test_differential
+test_spark_sql test_real_data test_bucket test_arithmetic_spark test_arithmetic_queries test_laws test_comparisons
+test_picking test_pcea test_order test_next_match test_exhaustive test_timeouts test_differential
 """.split()
 
 

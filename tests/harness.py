@@ -136,17 +136,15 @@ def run_whole(program: Program, rows: Rows) -> Found:
     return decode(program, rows, batches)
 
 
-def run_cut(program: Program, rows: Rows, cuts: Iterable[int], restore: bool = False) -> Found:
-    """Cut before each row in `cuts`; with `restore` a fresh engine takes the snapshot over at each cut."""
+def run_cut(program: Program, rows: Rows, cuts: Iterable[int], compact: bool = False) -> Found:
+    """Cut before each row in `cuts`; with `compact` the compact set is compacted at each cut."""
     engine = engine_for(program)
     batches: list[Any] = []
     borders = [0, *sorted(cuts), len(rows)]
     for start, stop in pairwise(borders):
         batches += engine.feed(*rows.cut(start, stop))
-        if restore:
-            state = engine.snapshot()
-            engine = engine_for(program)
-            engine.restore(state)
+        if compact:
+            engine.least_row()
     return decode(program, rows, [*batches, *engine.flush()])
 
 
@@ -181,9 +179,9 @@ def every_way(program: Program, stream: Sequence[oracle.Event], keyed: bool, see
         "whole": run_whole(program, rows),
         "one row at a time": run_cut(program, rows, range(1, len(rows))),
         "cut": run_cut(program, rows, random_cuts(seed, len(rows))),
-        "cut and restored": run_cut(program, rows, random_cuts(seed + 1, len(rows)), restore=True),
+        "cut and compacted": run_cut(program, rows, random_cuts(seed + 1, len(rows)), compact=True),
         "rows without a condition dropped": run_whole(program, sparse),
-        "dropped, cut and restored": run_cut(program, sparse, random_cuts(seed + 2, len(sparse)), restore=True),
+        "dropped, cut and compacted": run_cut(program, sparse, random_cuts(seed + 2, len(sparse)), compact=True),
     }
 
 

@@ -106,13 +106,13 @@ def test_engine_and_oracle_agree_on_each_key(asked: Asked, rows: list[Row], seed
 
 @given(strategies.queries(2), strategies.busy_streams(8), st.booleans())
 @strategies.examples(15)
-def test_a_stream_may_be_cut_anywhere(asked: Asked, rows: list[Row], restore: bool) -> None:
+def test_a_stream_may_be_cut_anywhere(asked: Asked, rows: list[Row], compact: bool) -> None:
     rows = affordable(asked, rows)
     program = harness.compiled(asked.formula, asked.window, asked.options)
     fed = harness.rows_of(program, [row.event() for row in rows])
     whole = harness.unique(harness.run_whole(program, fed))
     for cut in range(len(rows) + 1):
-        assert harness.unique(harness.run_cut(program, fed, [cut], restore)) == whole, f"cut at {cut}"
+        assert harness.unique(harness.run_cut(program, fed, [cut], compact)) == whole, f"cut at {cut}"
 
 
 @pytest.mark.slow

@@ -13,8 +13,10 @@ from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import Program, Skip
 from runtime.selection import select
-from runtime.steppers.registers_engine import RegistersEngine
-from runtime.steppers.timed_engine import TimedEngine
+from runtime.steppers import run_table, timed
+from runtime.steppers.register_stepper import RegisterStepper
+from runtime.steppers.stepper import Stepper
+from runtime.steppers.timed_table import TimedStepper
 
 SCHEMA = {"t": "type STRING, v INT, ts INT"}
 PATTERNS = {
@@ -48,7 +50,7 @@ def stream(made: Program, n: int, seed: int) -> tuple[AnyArray, AnyArray]:
 
 
 def listed(made: Program, symbols: AnyArray, times: AnyArray, cuts: list[int]) -> list[select.Match]:
-    """The matches; at each cut the engine is compacted, saved and restored."""
+    """The matches; at each cut the compact set is compacted."""
     engine, found = engine_for(made), []
     positions = np.arange(len(times), dtype=np.int64)
 
@@ -64,8 +66,6 @@ def listed(made: Program, symbols: AnyArray, times: AnyArray, cuts: list[int]) -
             keep(batch)
         if end in cuts:
             engine.least_row()
-            state, engine = engine.snapshot(), engine_for(made)
-            engine.restore(state)
     for batch in engine.flush():
         keep(batch)
     return found
@@ -97,13 +97,12 @@ def test_what_is_sure_to_be_skipped_has_no_runs(pattern: str) -> None:
     engine, most = engine_for(made), 0
     for at in range(0, 4_000, 100):
         engine.count(symbols[at : at + 100], times[at : at + 100])
-        assert isinstance(engine, TimedEngine | RegistersEngine)
-        assert engine._entries is not None
-        most = max(most, int(engine._entries.counts[_live_at(engine)]))
+        most = max(most, n_runs(engine.stepper))
     assert most <= 12
 
 
-def _live_at(engine: TimedEngine | RegistersEngine) -> int:
-    from runtime.steppers import run_table, timed
-
-    return timed.N_LIVE if isinstance(engine, TimedEngine) else run_table.N_USED
+def n_runs(stepper: Stepper) -> int:
+    if isinstance(stepper, TimedStepper):
+        return int(stepper._live.counts[timed.N_LIVE])
+    assert isinstance(stepper, RegisterStepper)
+    return int(stepper._entries.counts[run_table.N_USED])

@@ -50,15 +50,14 @@ def compiled(formula: cel.Formula, window: cel.Window | None = None, options: Op
 
 
 def run(
-    program: Program, rows: Rows, cuts: Iterable[int] = (), restore: bool = False
+    program: Program, rows: Rows, cuts: Iterable[int] = (), compact: bool = False
 ) -> tuple[harness.Found, dict[Hashable, list[Shown]]]:
     """The matches, and the timeouts, by key."""
     engine, batches = engine_for(program), []
     for start, stop in pairwise([0, *sorted(cuts), len(rows)]):
         batches += engine.feed(*rows.cut(start, stop))
-        if restore:
-            state, engine = engine.snapshot(), engine_for(program)
-            engine.restore(state)
+        if compact:
+            engine.least_row()
     batches += engine.flush()
     matches = harness.decode(program, rows, [batch for batch in batches if not batch.timeout])
     runs = harness.decode(program, rows, [batch for batch in batches if batch.timeout])
@@ -93,8 +92,8 @@ def check(
     ways = {
         "whole": run(program, rows),
         "one row at a time": run(program, rows, range(1, len(rows))),
-        "cut and restored": run(program, rows, harness.random_cuts(seed, len(rows)), restore=True),
-        "dropped, cut and restored": run(program, sparse, harness.random_cuts(seed + 1, len(sparse)), restore=True),
+        "cut and compacted": run(program, rows, harness.random_cuts(seed, len(rows)), compact=True),
+        "dropped, cut and compacted": run(program, sparse, harness.random_cuts(seed + 1, len(sparse)), compact=True),
     }
     for way, (matches, shown) in ways.items():
         assert harness.unique(matches) == own, harness.difference(way, harness.unique(matches), own)
@@ -241,7 +240,7 @@ def test_a_long_loop_and_many_starts() -> None:
     _, shown = run(program, rows)
     assert [(start, name) for start, name, _ in shown[None]] == [(n, "A") for n in range(700)]
     assert all(len(dict(mu)["A"]) == 700 - start for start, _, (_, _, mu) in shown[None])
-    assert run(program, rows, [350], restore=True)[1] == shown
+    assert run(program, rows, [350], compact=True)[1] == shown
 
 
 def test_many_starts_at_once() -> None:
@@ -455,8 +454,8 @@ def test_what_any_key_has_consumed(
     assert program.rule == "any"
     ends = sorted(places[key][end] for key, matches in own.items() for _, end, _ in matches)
     fed = harness.rows_of(program, events, keyed)
-    for cuts, restore in (((), False), (harness.random_cuts(seed, len(fed)), True)):
-        matches, shown = run(program, fed, cuts, restore)
+    for cuts, compact in (((), False), (harness.random_cuts(seed, len(fed)), True)):
+        matches, shown = run(program, fed, cuts, compact)
         assert harness.unique(matches) == own
         for key, timed_out in whole.items():
             lost = dropped_by_any(places[key], events, ends, window)

@@ -126,7 +126,7 @@ def mark_kernel(arena, roots, n_roots, now, width, strict, forward):
 
 
 @kernel
-def slide_kernel(arena, now, width, strict, forward):
+def slide_kernel(arena, forward):
     """Move the marked nodes together, in order; forward[node] becomes its new index. Returns the least row kept.
 
     A union whose right side has left the window is replaced by its left side.
@@ -188,11 +188,24 @@ def grown_walk(walk: Walk) -> Walk:
 
 
 class Roots(NamedTuple):
-    """Matches to be listed: a node, the clock of its last event, and its key."""
+    """What a stepper leaves behind where matches end: a node, the clock at which its window is looked at, its key; and,
+    where each start has runs of its own, the positions of the first event and of the last (-1: a run that goes on)."""
 
     node: AnyArray  # int32
     clock: AnyArray  # as Arena.start
     key: AnyArray  # int64
+    begin: AnyArray  # int64
+    end: AnyArray  # int64
+
+
+def new_roots(capacity: int, clock: np.dtype) -> Roots:
+    return Roots(
+        node=np.zeros(capacity, np.int32),
+        clock=np.zeros(capacity, clock),
+        key=np.zeros(capacity, np.int64),
+        begin=np.zeros(capacity, np.int64),
+        end=np.zeros(capacity, np.int64),
+    )
 
 
 class Listing(NamedTuple):

@@ -99,7 +99,7 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     symbols = symbols_of(task, rows)[order]
     engine = engine_for(task.program)
     if task.count_only:
-        yield engine.count(symbols, clocks, positions, keys, mute) + sum(matches.n for matches in engine.flush())
+        yield engine.count(symbols, clocks, positions, keys, mute) + engine.count_rest()
         return
     builder = RowBuilder(task)
     places = IN_ORDER
@@ -173,8 +173,11 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
         if held.num_rows > most:
             held, base = _forget(engine, held, base)
             most = max(4 * STREAM_ROWS, 2 * held.num_rows)
-    for matches in engine.flush():
-        yield matches.n if task.count_only or held is None else builder.batch(matches, held, base)
+    if task.count_only:
+        yield engine.count_rest()
+    elif held is not None:
+        for matches in engine.flush():
+            yield builder.batch(matches, held, base)
 
 
 def _forget(engine: Engine, held: pa.Table, base: int) -> tuple[pa.Table, int]:

@@ -18,29 +18,27 @@ the whole.
 The query's own program gives the matches. A second one, Program.timeouts, reads the same symbols: its runs are
 NXT-best for each start and state (nodes.First), and the kernel logs each of their moves. A run that First gives up is
 logged once more, and nothing is lost after that: the run that beats it has the same state, so that it can take all that
-the other could, and be greater. The log is compressed to one node for each start whenever the kernel stops. Where
-events are compared, runtime.selection.bound_timeouts watches in its place.
+the other could, and be greater. The log is compressed to one node for each start whenever the stepper stops.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
+from runtime.compact_set.store import Store
 from runtime.compact_set.tecs import BOTTOM, UNION, inside
 from runtime.jit import kernel
 from runtime.program import Program
-from runtime.selection.bound_timeouts import BoundWatch
 from runtime.selection.key_events import Dropped, KeyEvents
 from runtime.selection.select import Match, last_dropped
-from runtime.steppers import timed
-from runtime.steppers.timed_engine import TimedEngine
+from runtime.selection.selector import Selector
+from runtime.steppers.stepper import Feed, Stepper
 
 CHUNK_STARTS = 1 << 14
 
@@ -94,183 +92,99 @@ def spell(arena: Any, nodes: Any, ends: Any, rows: Any, labels: Any) -> None:
             node = arena.child[node]
 
 
-class WatchEngine(TimedEngine):
-    """Runs Program.timeouts; what it yields at the end of a key are the starts that timed out.
+class Watch(Selector):
+    """Gives the starts of a key that timed out, once it has ended. `program` is the query's; its `timeouts` is the one
+    that runs, by a stepper that logs every move. Nodes remember positions.
 
-    `dropped` says which starts of a key were dropped. Of the inherited state, `_best` has for each start the rank and
-    node of its furthest run so far, or nothing once a match begins there.
+    `_best`: for each start the rank and node of its furthest run so far, or None once a match begins there.
     """
 
-    def __init__(self, program: Program, dropped: Dropped) -> None:
+    by_key = lists_to_count = True
+
+    def __init__(self, program: Program, store: Store, stepper: Stepper, dropped: Dropped) -> None:
         assert program.timeouts is not None
-        super().__init__(program.timeouts)
-        self._logs = self._holds = self._borders = True
+        super().__init__(program.timeouts, store, stepper)
         self._dropped, self._all_starts = dropped, program.all_starts
         self._ranks = program.timeouts.ranks()
         self._label_of = np.array([program.labels.index(label) for label in program.timeouts.labels], np.int32)
-        self._batch_times: AnyArray = np.zeros(0, np.int64)
-        self._key_times: list[AnyArray] = []
+        self._best: dict[int, tuple[int, int] | None] = {}
+        self._events = KeyEvents()
 
-    def _run(
-        self,
-        symbols: AnyArray,
-        times: AnyArray,
-        positions: IntArray | None,
-        keys: IntArray | None,
-        rows: IntArray | None,
-        mute: AnyArray | None,
-    ) -> Iterator[bool]:
-        self._batch_times = self._as_clock(times)
-        yield from super()._run(symbols, times, positions, keys, rows, mute)
+    def rows(self, feed: Feed) -> IntArray:
+        """See Selector.rows."""
+        self._events.add(feed)
+        return feed.positions
 
-    def _note(self, begin: int, positions: IntArray, rows: IntArray, keys: IntArray) -> None:
-        super()._note(begin, positions, rows, keys)
-        self._key_times.append(self._batch_times[begin : begin + len(self._numbers[-1][0])])
-
-    def _forget_key(self) -> None:
-        super()._forget_key()
-        self._key_times = []
-
-    def _output(self, ended: bool) -> Iterator[Matches]:
-        self._compress()
-        if ended and self._best:
-            yield from self._timeouts()
-
-    def _compress(self) -> None:
-        """Keep the furthest of the runs that were logged for each start."""
-        assert self._entries is not None
-        n = int(self._entries.counts[timed.N_ROOTS])
-        if n == 0:
-            return
-        arena, roots, best = self._arena, self._timed_roots, self._best
-        assert arena is not None
+    def take(self) -> Iterator[Matches]:
+        """See Selector.take: keep the furthest of the runs that were logged for each start."""
+        n, roots, arena, best = self.store.n_roots, self.store.roots, self.store.arena, self._best
         ranks = self._ranks[arena.label[roots.node[:n]]]
         logged = zip(
             roots.begin[:n].tolist(), roots.end[:n].tolist(), roots.node[:n].tolist(), ranks.tolist(), strict=True
         )
         for start, end, node, rank in logged:
             if end >= 0 and not self._all_starts:
-                best[start] = []
+                best[start] = None
                 continue
-            held = best.get(start)
+            held = best.get(start, (-2, BOTTOM))
             if held is None:
-                best[start] = [(rank, node)]
-            elif held and rank >= held[0][0] and rank >= 0:
-                old = held[0][1]
-                if rank > held[0][0] or arena.child[node] == old or is_greater(arena, self._ranks, node, old):
-                    best[start] = [(rank, node)]
+                continue
+            beats = rank > held[0] or (
+                rank == held[0] >= 0 and (arena.child[node] == held[1] or is_greater(arena, self._ranks, node, held[1]))
+            )
+            if beats:
+                best[start] = rank, node
+        return iter(())
 
-    def _timeouts(self) -> Iterator[Matches]:
-        assert self._entries is not None
-        key = int(self._entries.counts[timed.KEY])
-        events = KeyEvents(self._numbers, self._key_times)
-        open_ = sorted((start, group[0][1]) for start, group in self._best.items() if group)
-        starts = np.array([start for start, _ in open_], np.int64)
-        nodes = np.array([node for _, node in open_], np.int32)
-        nodes = nodes[~self._dropped(key, starts, events)]
-        for begin in range(0, len(nodes), CHUNK_STARTS):
-            yield self._spelled(nodes[begin : begin + CHUNK_STARTS], key, events)
+    def ended(self, key: int) -> Iterator[Matches]:
+        """See Selector.ended."""
+        open_ = sorted((start, best[1]) for start, best in self._best.items() if best is not None)
+        if open_:
+            starts = np.array([start for start, _ in open_], np.int64)
+            nodes = np.array([node for _, node in open_], np.int32)
+            nodes = nodes[~self._dropped(key, starts, self._events)]
+            for begin in range(0, len(nodes), CHUNK_STARTS):
+                yield self._spelled(nodes[begin : begin + CHUNK_STARTS], key)
+        self._best = {}
+        self._events.clear()
 
-    def _spelled(self, nodes: AnyArray, key: int, events: KeyEvents) -> Matches:
+    def _spelled(self, nodes: AnyArray, key: int) -> Matches:
         offsets = np.zeros(len(nodes) + 1, np.int64)
-        sizes(self._arena, nodes, offsets[1:])
+        sizes(self.store.arena, nodes, offsets[1:])
         np.cumsum(offsets, out=offsets)
         positions, labels = np.zeros(offsets[-1], np.int64), np.zeros(offsets[-1], np.int32)
-        spell(self._arena, nodes, offsets[1:], positions, labels)
-        keys = np.full(len(nodes), key, np.int64)
-        return Matches(len(nodes), offsets, events.rows_at(positions), self._label_of[labels], keys, timeout=True)
+        spell(self.store.arena, nodes, offsets[1:], positions, labels)
+        rows, keys = self._events.rows_at(positions), np.full(len(nodes), key, np.int64)
+        return Matches(len(nodes), offsets, rows, self._label_of[labels], keys, timeout=True)
 
-    def snapshot(self) -> bytes:
-        return pickle.dumps((super().snapshot(), self._key_times))
+    def least_row(self) -> int:
+        """See Selector.least_row: a start that was dropped is found by all events of its key."""
+        return self._events.least_row(0)
 
-    def restore(self, data: bytes) -> None:
-        state, self._key_times = pickle.loads(data)
-        super().restore(state)
+    # ------------------------------------------------------------ a holder of nodes
 
+    def held(self) -> AnyArray:
+        """See Holder.held."""
+        return np.array([best[1] for best in self._best.values() if best is not None], np.int32)
 
-class Engine(Protocol):
-    """What is used of runtime.engine.Engine, which cannot be imported here."""
-
-    def feed(self, *given: Any) -> Iterator[Matches]: ...
-
-    def count(self, *given: Any) -> int: ...
-
-    def flush(self) -> Iterator[Matches]: ...
-
-    def least_row(self) -> int: ...
-
-    def snapshot(self) -> bytes: ...
-
-    def restore(self, data: bytes) -> None: ...
+    def renumber(self, forward: AnyArray) -> None:
+        """See Holder.renumber."""
+        self._best = {s: best and (best[0], int(forward[best[1]])) for s, best in self._best.items()}
 
 
-class TimeoutsEngine:
-    """The matches of a query's own engine, and at the end of each key the starts that timed out (see Engine)."""
+class Drops:
+    """What the matches of a query have dropped: which starts are no timeouts. By key, as rows, it notes where matches
+    ended (CONSUME BY), or the matches themselves (AFTER MATCH SKIP)."""
 
-    def __init__(self, program: Program, engine: Engine) -> None:
-        self._program, self._engine = program, engine
-        assert program.timeouts is not None
-        watch = BoundWatch if program.timeouts.rule == "bound" else WatchEngine
-        self._watch: WatchEngine | BoundWatch = watch(program, self._dropped)
-        self._needs_matches = program.consume or program.skip is not None
-        # By key, as rows: where matches ended (CONSUME BY), or the matches themselves (AFTER MATCH SKIP).
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.needs_matches = program.consume or program.skip is not None
         self._ends: dict[int, set[int]] = defaultdict(set)
         self._chosen: dict[int, list[tuple[IntArray, AnyArray]]] = defaultdict(list)
 
-    def feed(
-        self,
-        symbols: AnyArray,
-        times: AnyArray,
-        positions: IntArray | None = None,
-        keys: IntArray | None = None,
-        rows: IntArray | None = None,
-        mute: AnyArray | None = None,
-    ) -> Iterator[Matches]:
-        """See Engine.feed; nothing is mute."""
-        for matches in self._engine.feed(symbols, times, positions, keys, rows, mute):
-            self._remember(matches)
-            yield matches
-        yield from self._watch.feed(symbols, times, positions, keys, rows)
-
-    def count(
-        self,
-        symbols: AnyArray,
-        times: AnyArray,
-        positions: IntArray | None = None,
-        keys: IntArray | None = None,
-        mute: AnyArray | None = None,
-    ) -> int:
-        """Matches and timeouts. See Engine.count."""
-        if self._needs_matches:
-            return sum(matches.n for matches in self.feed(symbols, times, positions, keys, None, mute))
-        own = self._engine.count(symbols, times, positions, keys, mute)
-        return own + self._watch.count(symbols, times, positions, keys)
-
-    def flush(self) -> Iterator[Matches]:
-        """See Engine.flush."""
-        for matches in self._engine.flush():
-            self._remember(matches)
-            yield matches
-        yield from self._watch.flush()
-
-    def least_row(self) -> int:
-        """See Engine.least_row."""
-        return min(self._engine.least_row(), self._watch.least_row())
-
-    def snapshot(self) -> bytes:
-        own = self._engine.snapshot(), self._watch.snapshot()
-        return pickle.dumps((*own, dict(self._ends), dict(self._chosen)))
-
-    def restore(self, data: bytes) -> None:
-        own, watch, ends, chosen = pickle.loads(data)
-        self._engine.restore(own)
-        self._watch.restore(watch)
-        self._ends, self._chosen = defaultdict(set, ends), defaultdict(list, chosen)
-
-    # ------------------------------------------------------------ what CONSUME BY and AFTER MATCH SKIP drop
-
-    def _remember(self, matches: Matches) -> None:
-        if not self._needs_matches:
+    def note(self, matches: Matches) -> None:
+        """Matches that were given."""
+        if not self.needs_matches:
             return
         keys = matches.key.tolist()
         if self._program.skip is None:
@@ -281,7 +195,7 @@ class TimeoutsEngine:
             own = slice(int(matches.offsets[k]), int(matches.offsets[k + 1]))
             self._chosen[key].append((matches.positions[own], matches.labels[own]))
 
-    def _dropped(self, key: int, starts: IntArray, events: KeyEvents) -> AnyArray:
+    def of_key(self, key: int, starts: IntArray, events: KeyEvents) -> AnyArray:
         """Which of the starts of a key that has ended were dropped."""
         ends, chosen = self._ends.pop(key, None), self._chosen.pop(key, None)
         lost = np.zeros(len(starts), np.bool_)

@@ -378,7 +378,7 @@ def step_kernel(
     arena, automaton, early, entries, ordered, happened, pending, roots, begin,
     symbols, words, positions, rows, clocks, keys, mute, width, strict, greedy, consume, apart,
 ):  # fmt: skip
-    """Read events from `begin` on; `apart`: NEXT_BEST (all of one key, and roots bear their beginnings), … Returns
+    """Read events from `begin` on; `apart`: NEXT_BEST (all of one key, and roots know their beginnings), … Returns
     (why it stopped, the event to go on with); an event that lacked room has had no effect."""
     leading, skips = entries.leading, len(entries.leading.start) > 0
     counts, n_edges, late = entries.counts, automaton.edge_of[-1], automaton.special[LATE]
@@ -471,7 +471,8 @@ def step_kernel(
             if ends and late == NOBODY:
                 root = counts[N_ROOTS]
                 roots.node[root], roots.clock[root] = node, now
-                roots.key[root] = pending.registers[k, -1] if apart == NEXT_BEST else counts[KEY]
+                roots.key[root], roots.end[root] = counts[KEY], position
+                roots.begin[root] = pending.registers[k, -1] if apart == NEXT_BEST else 0
                 counts[N_ROOTS] = root + 1
                 if skips:
                     matched(leading, pending.registers[k, -1], position)

@@ -23,7 +23,7 @@ from runtime.steppers.cea import LIST_LENGTH, insert, merge, prune
 from runtime.steppers.leading import DROPPED, TAIL, begins, covered, forget_leading, is_kept, matched, settle_before
 
 # Results of step_kernel.
-DONE, NEEDS_ROW, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_STATE, KEY_ENDS, CONSUMED, NEEDS_RECORDS = range(9)
+DONE, NEEDS_ROW, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_STATE, CONSUMED, NEEDS_RECORDS = range(8)
 
 # Places in Entries.counts.
 N_LIVE, LAST_POSITION, KEY, SERIAL, SIDE, WANTED_STATE, WANTED_CLASS, N_ROOTS, START_STATE, WANTED_CODE = range(10)
@@ -112,16 +112,6 @@ def grown_entries(old: Entries, capacity: int, registers: int) -> Entries:
     new.start_clock[:r], new.start_position[:r] = old.start_clock, old.start_position
     new.counts[:] = old.counts
     return new
-
-
-class Roots(NamedTuple):
-    """As tecs.Roots; `begin` is the position of the match's first event, where each start has its own run."""
-
-    node: AnyArray
-    clock: AnyArray
-    key: AnyArray
-    begin: AnyArray  # int64
-    end: AnyArray  # int64: the position at which the match ends
 
 
 @inlined
@@ -497,15 +487,14 @@ def drop_skipped(rules, live, leading, roots, n_roots, position, now):
 @kernel
 def step_kernel(
     arena, rules, windows, live, leading, roots, begin, classes, positions, rows, clocks, times, keys, mute, width,
-    strict, borders, consume, log, skips,
+    strict, consume, log, skips,
 ):  # fmt: skip
     """Read events begin … until something is missing. Returns (result, event at which to go on).
 
     As runtime.steppers.cea.step_kernel; `clocks` is what `width` (the window of the whole match) is measured in,
-    `times` what the windows inside are, unless by position. `borders`: stop (KEY_ENDS) before the first event of a new
-    key. `consume`: stop (CONSUMED) after an event that ends matches; its entries are dropped. `log`: see `fire`.
-    `skips`: runs end whose start AFTER MATCH SKIP PAST LAST ROW is sure to skip (runtime.steppers.leading). O(entries)
-    per event.
+    `times` what the windows inside are, unless by position. `consume`: stop (CONSUMED) after an event that ends
+    matches; its entries are dropped. `log`: see `fire`. `skips`: runs end whose start AFTER MATCH SKIP PAST LAST ROW is
+    sure to skip (runtime.steppers.leading). O(entries) per event.
     """
     counts = live.counts
     keyed = len(keys) > 0
@@ -516,8 +505,6 @@ def step_kernel(
         klass = classes[i]
         position = positions[i]
         if keyed and keys[i] != counts[KEY]:
-            if borders:
-                return KEY_ENDS, i
             counts[KEY] = keys[i]
             counts[N_LIVE] = 0
             counts[LAST_POSITION] = -1

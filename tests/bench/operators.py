@@ -91,7 +91,7 @@ def states(program: Program, read: np.ndarray, times: np.ndarray) -> int:
     """Deterministic states that the stream reached."""
     engine = engine_for(program)
     engine.count(read, times, mute=np.ones(len(read), np.bool_))
-    held = getattr(engine, "_composed", None) or engine._subsets  # type: ignore[attr-defined]
+    held = getattr(engine.stepper, "_composed", None) or engine.stepper._subsets  # type: ignore[attr-defined]
     return len(held.members)
 
 

@@ -13,7 +13,7 @@ from planner import physical
 from runtime import nodes
 from runtime.engine import engine_for
 from runtime.steppers import run_table
-from runtime.steppers.registers_engine import RegistersEngine
+from runtime.steppers.register_stepper import RegisterStepper
 
 SCHEMA = {"t": "type STRING, x BIGINT, y BIGINT, z BIGINT, ts BIGINT"}
 
@@ -62,10 +62,10 @@ def chain_length(made: cersql.Compiled) -> int:
     """At how many runs an event looks at the most, when thousands with other values wait."""
     program, n = made.program, 8_000
     engine = engine_for(program)
-    assert isinstance(engine, RegistersEngine)
+    assert isinstance(engine.stepper, RegisterStepper)
     symbols = values_of(made, n)
     engine.count(symbols, np.arange(n, dtype=np.int64), mute=np.ones(n, np.bool_))
-    entries = engine._entries
+    entries = engine.stepper._entries
     assert entries is not None
     waiting = entries.counts[run_table.N_USED]
     assert waiting > 1_000

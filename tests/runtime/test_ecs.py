@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from strategies import Row
 
 from planner import cel
+from runtime.compact_set import store
 from runtime.compact_set import tecs as ecs
-from runtime.steppers import cea_engine
-from runtime.steppers.cea_engine import CeaEngine
+from runtime.engine import Engine
+from runtime.steppers.table import TableStepper
 
 A, B = cel.Event("A", frozenset({"x"})), cel.Event("B", frozenset({"y"}))
 LOOP = cel.Sequence(A, cel.Sequence(cel.Iteration(B), A))
@@ -42,9 +43,9 @@ def check_arena(arena: ecs.Arena) -> None:
         assert spine[node] <= SPINE
 
 
-def engine_of(formula: cel.Formula, window: oracle.Window | None) -> CeaEngine:
+def engine_of(formula: cel.Formula, window: oracle.Window | None) -> Engine:
     engine = harness.engine_for(harness.compiled(formula, window))
-    assert isinstance(engine, CeaEngine)
+    assert isinstance(engine.stepper, TableStepper)
     return engine
 
 
@@ -56,11 +57,10 @@ def test_invariants(formula: cel.Formula, rows: list[Row], window: oracle.Window
     fed = harness.rows_of(engine._program, [row.event() for row in rows])
     for n in range(len(fed)):
         engine.count(*fed.cut(n, n + 1))
-        assert engine._arena is not None
-        check_arena(engine._arena)
+        check_arena(engine._store.arena)
         if n % 5 == 4:
             engine.least_row()
-            check_arena(engine._arena)
+            check_arena(engine._store.arena)
 
 
 @given(strategies.formulas(4), strategies.streams(max_size=16), strategies.windows(), st.integers(1, 5))
@@ -100,15 +100,14 @@ def test_no_later_match_mentions_a_row_below_the_least() -> None:
 )
 def test_the_arena_does_not_grow_with_the_stream(window: oracle.Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a window holds fits; 200 times as many events need no more."""
-    monkeypatch.setattr(cea_engine, "FIRST_NODES", 1 << 13)
+    monkeypatch.setattr(store, "FIRST_NODES", 1 << 13)
     engine = engine_of(cel.Sequence(A, cel.Sequence(B, A)), window)
     symbols = harness.symbols_of(engine._program, [Row("AB"[n % 2], None, n, 0).event() for n in range(1000)])
     sizes, total = [], 0
     for part in range(200):
         times = np.arange(1000 * part, 1000 * part + 1000, dtype=np.float64 if window.size == 20.5 else np.int64)
         total += engine.count(symbols, times)
-        assert engine._arena is not None
-        sizes.append(len(engine._arena.row))
+        sizes.append(len(engine._store.arena.row))
     assert max(sizes) <= 2 * sizes[0]
     assert engine.least_row() >= 200_000 - 22
     assert engine.nodes < 1000
@@ -117,7 +116,7 @@ def test_the_arena_does_not_grow_with_the_stream(window: oracle.Window, monkeypa
 
 def test_without_a_window_nothing_is_lost_when_it_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     """2ⁿ complex events in a few nodes, counted over several growths."""
-    monkeypatch.setattr(cea_engine, "FIRST_NODES", 1 << 13)
+    monkeypatch.setattr(store, "FIRST_NODES", 1 << 13)
     engine = engine_of(cel.Sequence(A, B), None)
     n = 40_000
     symbols = harness.symbols_of(engine._program, [Row("AB"[k % 2], None, k, 0).event() for k in range(4)])

@@ -16,7 +16,7 @@ from runtime import jit
 RUNTIME = Path(jit.__file__).parent
 SCRIPT = """
 import numpy as np
-import runtime.steppers.cea_engine, runtime.selection.timeouts, runtime.compact_set.picking
+import runtime.steppers.table, runtime.selection.timeouts, runtime.compact_set.picking
 from runtime.compact_set.tecs import inside
 from runtime.jit import _temporary
 

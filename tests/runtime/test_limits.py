@@ -1,8 +1,7 @@
-"""What an engine refuses: too many subsets, too many symbols, programs and snapshots of another version."""
+"""What an engine refuses: too many subsets, too many symbols, programs of another version."""
 
 from __future__ import annotations
 
-import pickle
 import random
 import signal
 import socket
@@ -26,11 +25,11 @@ from runtime.automata import symbols
 from runtime.automata.determinize import Subsets
 from runtime.automata.machine import Steps
 from runtime.automata.symbols import Classes
-from runtime.engine import engine_for
+from runtime.engine import Engine, engine_for
 from runtime.errors import ExecutionError, InternalError
 from runtime.program import FORMAT, Program, package_version
 from runtime.selection import select
-from runtime.steppers import timed_engine
+from runtime.steppers import timed_table
 from runtime.task import Limits
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +61,7 @@ def test_state_limit_while_running() -> None:
 
 
 def test_register_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timed_engine, "CODE_BITS", 1)
+    monkeypatch.setattr(timed_table, "CODE_BITS", 1)
     inner = Within(Sequence(A, B), Window("time", 5))
     engine = engine_for(compile_formula(Sequence(Within(Sequence(A, inner), Window("time", 9)), A)))
     events = np.array([1, 1, 2], np.int64), np.arange(3, dtype=np.int64)
@@ -92,15 +91,6 @@ def test_program_version(other: dict[str, object]) -> None:
     assert f"runs cersql {package_version()} (format {FORMAT})" in error.message
     assert str(next(iter(other.values()))) in error.message
     assert "on the executors as on the driver" in str(error)
-
-
-def test_snapshot_version() -> None:
-    engine = engine_for(program())
-    state = pickle.loads(engine.snapshot())
-    state["format"] = FORMAT + 1
-    error = error_of(engine.restore, pickle.dumps(state))
-    assert error.condition == "SNAPSHOT_VERSION"
-    assert error.message == f"A snapshot of format {FORMAT + 1} cannot be restored by format {FORMAT}."
 
 
 def test_no_engine_for_a_rule() -> None:
@@ -273,11 +263,11 @@ def test_runs_that_an_earlier_start_makes_superfluous_change_no_match(
     for _ in range(25):
         kinds = "".join(chance.choices("AABBCD", k=chance.randint(5, 60)))
         keys = np.sort(np.array(chance.choices((3, 4), weights=(3, 1), k=len(kinds))))
-        monkeypatch.setattr(timed_engine, "PIECE", 1 << 30)
-        monkeypatch.setattr(timed_engine, "FEW_RUNS", 1 << 30)
+        monkeypatch.setattr(timed_table, "PIECE", 1 << 30)
+        monkeypatch.setattr(timed_table, "FEW_RUNS", 1 << 30)
         wanted = chosen_of(made, kinds, keys)
-        monkeypatch.setattr(timed_engine, "PIECE", chance.choice((1, 2, 5)))
-        monkeypatch.setattr(timed_engine, "FEW_RUNS", 1)
+        monkeypatch.setattr(timed_table, "PIECE", chance.choice((1, 2, 5)))
+        monkeypatch.setattr(timed_table, "FEW_RUNS", 1)
         assert chosen_of(made, kinds, keys) == wanted, kinds
 
 
@@ -291,9 +281,9 @@ def test_a_loop_that_skips_past_its_match_has_few_runs() -> None:
     assert engine_nodes(engine) < 5000 * 700  # one for each event and start that is looked at, not for each start
 
 
-def engine_nodes(engine: object) -> int:
-    assert isinstance(engine, timed_engine.TimedEngine)
-    return len(engine._arena.row) if engine._arena is not None else 0
+def engine_nodes(engine: Engine) -> int:
+    assert isinstance(engine.stepper, timed_table.TimedStepper)
+    return len(engine._store.arena.row)
 
 
 # ---------------------------------------------------------------- memory, and who reads

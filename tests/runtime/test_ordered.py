@@ -13,7 +13,7 @@ from runtime import nodes
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, Program
-from runtime.steppers import ordered, registers_engine
+from runtime.steppers import ordered, register_stepper
 
 QUERIES = {
     "less": ("A a ; B b", "a.v < b.v"),
@@ -49,7 +49,7 @@ def stream(program: Program, n: int, seed: int, kinds: int, distinct: int) -> An
 
 
 def run(program: Program, symbols: AnyArray, times: AnyArray, keys: AnyArray | None, cuts: list[int]) -> list[object]:
-    """The matches (key, rows, labels) in some fixed order; a new engine goes on after each cut."""
+    """The matches (key, rows, labels) in some fixed order; the compact set is compacted at each cut."""
     engine, found = engine_for(program), []
     ends = [*cuts, len(symbols)]
     positions = np.arange(len(symbols), dtype=np.int64)
@@ -62,9 +62,7 @@ def run(program: Program, symbols: AnyArray, times: AnyArray, keys: AnyArray | N
                 key = 0 if keys is None else int(m.key[k])
                 found.append((key, tuple(m.positions[held].tolist()), tuple(m.labels[held].tolist())))
         if end in cuts:
-            data = engine.snapshot()
-            engine = engine_for(program)
-            engine.restore(data)
+            engine.least_row()
     return sorted(found)  # type: ignore[type-var]
 
 
@@ -78,7 +76,7 @@ def without(program: Program) -> Program:
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("keyed", [False, True], ids=["one stream", "three keys"])
 def test_as_without(name: str, keyed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registers_engine, "FIRST_ENTRIES", 16)
+    monkeypatch.setattr(register_stepper, "FIRST_ENTRIES", 16)
     n = 600
     for seed, (window, distinct) in enumerate((("40", 5), ("25", 1000), ("< 60", 30))):
         own = program(name, "12" if "rising" in name or "no check" in name else window)
@@ -95,14 +93,13 @@ def test_blocks_stay_few() -> None:
     """Blocks at least halve from one to the next, whatever leaves the window, and old ones go."""
     own = program("less", "300")
     engine = engine_for(own)
-    assert isinstance(engine, registers_engine.RegistersEngine)
+    assert isinstance(engine.stepper, register_stepper.RegisterStepper)
     n = 5000
     symbols = stream(own, n, 1, 2, 1 << 40)
     times = np.arange(n, dtype=np.int64)
     for begin in range(0, n, 100):
         engine.count(symbols[begin : begin + 100], times[begin : begin + 100])
-        index = engine._ordered
-        assert index is not None
+        index = engine.stepper._ordered
         blocks, end = index.ends[0]
         sizes = np.diff([*index.begin[0, :blocks], end])
         assert (sizes[:-1] >= 2 * sizes[1:]).all()

@@ -23,7 +23,7 @@ from runtime.compact_set import products
 from runtime.compact_set import tecs as ecs
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, Program
-from runtime.steppers import pcea_engine
+from runtime.steppers import pcea_stepper
 
 NAMES = "abcd"
 
@@ -144,16 +144,13 @@ def run(program: Program, symbols: AnyArray, times: AnyArray, keys: AnyArray | N
                 found.append((int(m.key[k]), tuple(m.positions[held].tolist()), labels))
         if end in cuts:
             engine.least_row()
-            data = engine.snapshot()
-            engine = engine_for(program)
-            engine.restore(data)
     assert len(set(found)) == len(found), "a match is listed twice"
     return sorted(found)
 
 
 @pytest.mark.parametrize("tree", TREES)
 def test_as_the_general_engine(tree: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pcea_engine, "FIRST_PLACES", 16)
+    monkeypatch.setattr(pcea_stepper, "FIRST_PLACES", 16)
     formula = in_any_order(*TREES[tree])
     few = len(TREES[tree][0]) > 3
     total = 0

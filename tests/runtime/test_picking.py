@@ -12,10 +12,10 @@ from planner.choice import choice
 from planner.lower import lower_composed
 from planner.query import Skip, Window
 from runtime.arrays import AnyArray
+from runtime.compact_set import store
 from runtime.engine import engine_for
 from runtime.program import Program
 from runtime.selection import skipping_engine
-from runtime.steppers import cea_engine
 
 A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
 EITHER = cel.Event("B", frozenset({"x"}))
@@ -50,8 +50,6 @@ def run(program: Program, kinds: AnyArray, values: AnyArray, keys: AnyArray | No
         batches += engine.feed(symbols[begin:end], times[begin:end], positions=times[begin:end], keys=own)
         if end in cuts:
             engine.least_row()
-            data, engine = engine.snapshot(), engine_for(program)
-            engine.restore(data)
     found = []
     for m in [*batches, *engine.flush()]:
         for k in range(m.n):
@@ -68,7 +66,7 @@ def run(program: Program, kinds: AnyArray, values: AnyArray, keys: AnyArray | No
 @pytest.mark.parametrize("rule", ["NXT", "LAST"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cea_engine, "FIRST_NODES", 64)
+    monkeypatch.setattr(store, "FIRST_NODES", 64)
     random = np.random.default_rng(len(name))
     n = 400
     kinds, values = np.array(list("ABC"))[random.integers(0, 3, n)], random.integers(0, 9, n)
@@ -89,7 +87,7 @@ def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("skip", [Skip("PAST LAST ROW"), Skip("TO NEXT ROW"), Skip("TO LAST", "b")], ids=lambda s: s.to)
 @pytest.mark.parametrize("name", FORMULAS)
 def test_skipping_as_the_general_engine(name: str, skip: Skip, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cea_engine, "FIRST_NODES", 64)
+    monkeypatch.setattr(store, "FIRST_NODES", 64)
     monkeypatch.setattr(skipping_engine, "MOST_HELD", 3)
     random = np.random.default_rng(len(name))
     n = 400

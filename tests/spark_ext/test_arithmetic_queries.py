@@ -152,7 +152,7 @@ def test_a_stream_has_the_rows_of_the_batch(spark: SparkSession) -> None:
     view(spark, "measured_utc", [(n, t, ts, v) for n, t, ts, v in ROWS], "id INT, type STRING, ts TIMESTAMP, v DOUBLE")
     text = """PATTERN SEQ(A a, !B x, ANY y) WHERE y.v - a.v >= 0.5 AND abs(x.v - a.v) > 1 ORDER BY ts WITHIN 6 MINUTES
               RETURN a.id AS a, y.id AS y"""
-    replayed = cersql.replay(spark, "measured_utc", text)
+    replayed = cersql.replay(spark, "measured_utc", text, batches=2)
     assert replayed.matches
     assert replayed.same, str(replayed)
 

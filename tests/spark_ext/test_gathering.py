@@ -103,7 +103,7 @@ def test_on_a_stream(session: SparkSession) -> None:
     timed = session.sql("SELECT timestamp_seconds(ts) AS ts, type, v FROM t")
     text = """PATTERN A a ; B+ b WHERE far(a.v, b.v) OR COUNT(b) > 1 ORDER BY ts WITHIN 10 SECONDS
     RETURN a.v, b.v, MAX(plus(b.v)) AS m, MAX_BY(b.v, b.ts) AS x, LISTAGG(b.v, ',') AS l, COUNT(b) AS n HAVING n < 3"""
-    replayed = cersql.replay(session, timed, text)
+    replayed = cersql.replay(session, timed, text, batches=2)
     assert replayed.same, str(replayed)
     assert replayed.matches > 0
 

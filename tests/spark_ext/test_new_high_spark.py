@@ -108,7 +108,7 @@ def test_equalities_of_neighbours_and_of_one_type(session: SparkSession) -> None
 )
 def test_a_stream_has_the_rows_of_the_batch(session: SparkSession, pattern: str) -> None:
     replayed = cersql.replay(
-        session, "highs", f"PATTERN {pattern} ORDER BY ts, id WITHIN 20 SECONDS RETURN *", disorder=5.0
+        session, "highs", f"PATTERN {pattern} ORDER BY ts, id WITHIN 20 SECONDS RETURN *", disorder=5.0, batches=2
     )
     assert replayed.same, str(replayed)
     assert replayed.matches > 0

@@ -101,30 +101,46 @@ def test_on_a_stream(spark: Any, table: Any) -> None:
     timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")
     clauses = "PARTITION BY key WITHIN 12 SECONDS SEMANTICS NXT"
     query = PATTERN.replace("FROM second_pass", "").format(clauses=clauses, returned="m.ts AS ts")
-    replayed = cersql.replay(spark, timed, query, disorder=3.0)
+    replayed = cersql.replay(spark, timed, query, disorder=3.0, batches=2)
     assert replayed.same, str(replayed)
     assert replayed.matches > 0
 
 
-@pytest.mark.parametrize("clauses", ["RETURN m.ts AS ts, match_status AS s WITH TIMEOUTS", "RETURN * WITH TIMEOUTS"])
-@pytest.mark.parametrize("strategy", ["", "SEMANTICS NXT"])
+@pytest.mark.parametrize(
+    ("strategy", "clauses"),
+    [
+        ("", "RETURN * WITH TIMEOUTS"),
+        ("SEMANTICS NXT", "RETURN m.ts AS ts, match_status AS s WITH TIMEOUTS"),
+        pytest.param("", "RETURN m.ts AS ts, match_status AS s WITH TIMEOUTS", marks=pytest.mark.exhaustive),
+        pytest.param("SEMANTICS NXT", "RETURN * WITH TIMEOUTS", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_starts_that_time_out_on_a_stream(spark: Any, table: Any, clauses: str, strategy: str) -> None:
     """A start is asked when its window closes, of which matches were given out long before."""
     timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")
     query = f"""PATTERN (A a ; B+ b ; C c) AS m WHERE a.v + SUM(b.v) > c.v + 9 PARTITION BY key ORDER BY ts
     WITHIN 6 SECONDS {strategy} {clauses}"""
-    replayed = cersql.replay(spark, timed, query, disorder=3.0)
+    replayed = cersql.replay(spark, timed, query, disorder=3.0, batches=2)
     assert replayed.same, str(replayed)
     assert replayed.matches > 0
 
 
-@pytest.mark.parametrize("strategy", ["NXT", "LAST", "SKIP TILL NEXT MATCH"])
-@pytest.mark.parametrize("skip", ["PAST LAST ROW", "TO NEXT ROW", "TO LAST a"])
+SKIPS, STRATEGIES = ("PAST LAST ROW", "TO NEXT ROW", "TO LAST a"), ("NXT", "LAST", "SKIP TILL NEXT MATCH")
+
+
+@pytest.mark.parametrize(
+    ("skip", "strategy"),
+    [
+        pytest.param(skip, strategy, marks=() if i == j else (pytest.mark.exhaustive,))
+        for i, skip in enumerate(SKIPS)
+        for j, strategy in enumerate(STRATEGIES)
+    ],
+)
 def test_a_skip_beside_a_strategy_on_a_stream(spark: Any, table: Any, strategy: str, skip: str) -> None:
     timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")
     query = f"""PATTERN A+ a ; B b PARTITION BY key ORDER BY ts WITHIN 6 SECONDS
     SEMANTICS {strategy} AFTER MATCH SKIP {skip} RETURN a.ts AS a, b.ts AS b"""
-    replayed = cersql.replay(spark, timed, query, disorder=3.0)
+    replayed = cersql.replay(spark, timed, query, disorder=3.0, batches=2)
     assert replayed.same, str(replayed)
     assert replayed.matches > 0
 
@@ -194,12 +210,12 @@ def test_two_sources_and_no_word_of_events(spark: Any) -> None:
         assert cersql.sql(spark, text.format(clause=clause, items="1 AS one")).count() == len(expected)
 
 
-@pytest.mark.parametrize("strategy", ["MAX", "LAST"])
+@pytest.mark.parametrize("strategy", ["MAX", pytest.param("LAST", marks=pytest.mark.exhaustive)])
 def test_on_a_stream_beside_an_absence_after_the_match(spark: Any, table: Any, strategy: str) -> None:
     """Rivals wait for each other: what began later is known later."""
     timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")
     query = """PATTERN SEQ(A a, B+ b, !C) WHERE a.v + SUM(b.v) > 9 PARTITION BY key ORDER BY ts
     WITHIN 4 SECONDS SEMANTICS {strategy} RETURN *"""
-    replayed = cersql.replay(spark, timed, query.format(strategy=strategy), disorder=1.0)
+    replayed = cersql.replay(spark, timed, query.format(strategy=strategy), disorder=1.0, batches=2)
     assert replayed.same, str(replayed)
     assert replayed.matches > 0

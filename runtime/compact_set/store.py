@@ -1,0 +1,259 @@
+"""The compact set of one engine: its arena, the roots that wait to be listed, and room for more.
+
+Whoever holds nodes (a stepper its runs, a selector the matches that it chooses from) is a *holder*. When the arena is
+full, all holders drop what has left the window, what they still reach is moved together, and they learn the new
+numbers. The arena grows where more than half of it is alive, so compacting is amortized O(1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+
+from runtime.arrays import AnyArray, IntArray, grown
+from runtime.compact_set import products, tecs
+from runtime.compact_set.matches import Matches
+from runtime.errors import ExecutionError
+from runtime.program import Window
+
+FIRST_NODES = 1 << 16
+FIRST_ROOTS = 1 << 15
+CHUNK_MATCHES = 1 << 14
+CHUNK_EVENTS = 1 << 17
+NOTHING = int(np.iinfo(np.int64).max)  # the least row of what mentions none
+
+
+class Holder(Protocol):
+    """Who holds nodes."""
+
+    def prune(self, now: Any) -> None:
+        """Drop what has left the window at the clock `now`."""
+
+    def held(self) -> AnyArray:
+        """int32[n]: the nodes that it holds."""
+
+    def renumber(self, forward: AnyArray) -> None:
+        """Node x is now forward[x]."""
+
+
+class Store:
+    """`roots` of which the first `n_roots` are filled; `whole`: what is held leaves the window as a whole, or not at
+    all, so that no part of a set is cut off where the arena is compacted; `now`: the clock of the last event."""
+
+    def __init__(self, window: Window | None, walks: Walks | None = None) -> None:
+        self.by_position = window is None or window.kind == "events"
+        self.strict = bool(window and window.strict)
+        self.width: Any = np.int64(NOTHING if window is None else window.size)
+        self.clock = np.dtype(np.int64)
+        self.whole = False
+        self.holders: list[Holder] = []
+        self.n_roots = 0
+        self.now: Any = 0
+        self.arena = tecs.new_arena(FIRST_NODES, self.clock)
+        self.roots = tecs.new_roots(FIRST_ROOTS, self.clock)
+        self._walks = PlainWalks() if walks is None else walks
+        self._crowded = self._stuck = -1  # the events before which there was no room for nodes, and for roots
+
+    def begin(self, clocks: AnyArray) -> None:
+        """A feed begins, whose clocks are these; the first one shows their type."""
+        self._crowded = -1
+        if clocks.dtype != self.clock:
+            self.clock = clocks.dtype
+            self.width = self.clock.type(self.width)
+            self.arena = tecs.new_arena(len(self.arena.row), self.clock)
+            self.roots = tecs.new_roots(len(self.roots.node), self.clock)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes in the arena, for statistics."""
+        return int(self.arena.size[0])
+
+    # ------------------------------------------------------------ room
+
+    def make_room(self, now: Any, at: int) -> None:
+        """Compact before event `at`, and double the arena if more than half of it is alive (so that compacting is
+        amortized O(1)), or if what compacting left was not enough for this one event of many live states."""
+        self.compact(now)
+        if at == self._crowded or 2 * self.arena.size[0] > len(self.arena.row) - 4096:
+            self.grow()
+        self._crowded = at
+
+    def grow(self) -> None:
+        """Room for as many nodes again."""
+        self.arena = tecs.grown_arena(self.arena, 2 * len(self.arena.row))
+
+    def listed_before(self, at: int, for_roots: bool) -> None:
+        """The kernel stopped before event `at`, and its roots have been listed; if it stopped there for want of roots
+        the last time, too, then bring more."""
+        if for_roots and at == self._stuck:
+            self.more_roots(2 * len(self.roots.node))
+        self._stuck = at if for_roots else -1
+
+    def more_roots(self, capacity: int) -> None:
+        """Room for so many roots, and those that are there."""
+        if capacity > len(self.roots.node):
+            self.roots = tecs.Roots._make(grown(column, capacity) for column in self.roots)
+
+    def compact(self, now: Any | None = None) -> int:
+        """Drop every node that no holder reaches inside the window, at `now` or the last event. Returns the least row
+        that is still mentioned. O(nodes)."""
+        now = self.clock.type(self.now if now is None else now)
+        for holder in self.holders:
+            holder.prune(now)
+        nodes = np.concatenate([np.zeros(0, np.int32), *(holder.held() for holder in self.holders)])
+        forward, width = np.zeros(self.nodes, np.int32), self.width
+        if self.whole:
+            now, width = self.arena.start[: self.nodes].max(), self._ever
+        tecs.mark_kernel(self.arena, nodes, len(nodes), now, width, self.strict, forward)
+        least = int(tecs.slide_kernel(self.arena, forward))
+        for holder in self.holders:
+            holder.renumber(forward)
+        return least
+
+    def forget(self) -> None:
+        """Empty the arena; nobody holds a node."""
+        self.arena.size[0] = 1
+
+    @property
+    def _ever(self) -> Any:
+        """The width of a window that nothing leaves."""
+        return np.float64(np.inf) if self.clock == np.float64 else np.int64(NOTHING)
+
+    # ------------------------------------------------------------ output
+
+    @contextmanager
+    def instead(self, roots: tecs.Roots) -> Iterator[None]:
+        """Other roots, for as long as these are listed."""
+        own = self.roots, self.n_roots
+        self.roots, self.n_roots = roots, len(roots.node)
+        try:
+            yield
+        finally:
+            self.roots, self.n_roots = own
+
+    def listed(self) -> Iterator[Matches]:
+        """The matches of all roots, in chunks that stay small whatever there is to list."""
+        if self.n_roots == 0:
+            return
+        self._walks.begin()
+        events, root, result = CHUNK_EVENTS, 0, tecs.LISTING_FULL
+        while result != tecs.FINISHED:
+            listing = new_listing(events, root)
+            result = self._walks.go_on(self, listing)
+            n, root = int(listing.state[0]), int(listing.state[1])
+            if n == 0 and result == tecs.LISTING_FULL:
+                events *= 2  # a single match is longer than the chunk
+                continue
+            if n:
+                end = int(listing.offsets[n])
+                yield Matches(n, listing.offsets[: n + 1], listing.row[:end], listing.label[:end], listing.key[:n])
+
+    def counted(self) -> int:
+        """The number of matches of all roots. ExecutionError COUNT_OVERFLOW if no BIGINT can hold it."""
+        if self.n_roots == 0:
+            return 0
+        total = self._walks.count(self)
+        if total < 0:
+            raise ExecutionError("COUNT_OVERFLOW", hint="Bound the pattern with WITHIN, or its loops by conditions.")
+        return total
+
+
+def new_listing(events: int, root: int) -> tecs.Listing:
+    """Room for a chunk of matches with so many events in all, from that root on."""
+    return tecs.Listing(
+        offsets=np.zeros(CHUNK_MATCHES + 1, np.int64),
+        row=np.empty(events, np.int64),
+        label=np.empty(events, np.int32),
+        key=np.empty(CHUNK_MATCHES, np.int64),
+        state=np.array([0, root], np.int64),
+    )
+
+
+# ---------------------------------------------------------------- walks
+
+
+class Walks(Protocol):
+    """How sets are walked: those of unions and outputs, or those with products."""
+
+    def begin(self) -> None: ...
+
+    def go_on(self, store: Store, listing: tecs.Listing) -> int: ...
+
+    def count(self, store: Store) -> int: ...
+
+
+class _Counting:
+    """Counts by walking small sets, and node by node where a set is large."""
+
+    def __init__(self) -> None:
+        self._walk = tecs.new_walk(256)
+        self._counts = tecs.new_counts(1)
+
+    def count(self, store: Store) -> int:
+        """The number of matches of all roots, or OVERFLOW."""
+        total, at = np.zeros(1, np.int64), 0
+        if len(self._counts.number) < len(store.arena.row):
+            self._counts = tecs.new_counts(len(store.arena.row))
+        while at != store.n_roots:
+            at = self._count_from(store, at, total)
+            if at == tecs.OVERFLOW:
+                return at
+            if at != store.n_roots:
+                self._walk = tecs.grown_walk(self._walk)
+        return int(total[0])
+
+    def _count_from(self, store: Store, begin: int, total: IntArray) -> int:
+        """Add the matches of roots to total[0]; the root where the walk's stack was too short, n_roots, or OVERFLOW."""
+        at: int = tecs.count_kernel(
+            store.arena, store.roots, begin, store.n_roots, store.width, store.strict,
+            self._walk.stack_node, self._counts, total,
+        )  # fmt: skip
+        return at
+
+
+class PlainWalks(_Counting):
+    """Walks of sets without products."""
+
+    def begin(self) -> None:
+        self._walk.top[0] = 0
+
+    def go_on(self, store: Store, listing: tecs.Listing) -> int:
+        while True:
+            result: int = tecs.enumerate_kernel(
+                store.arena, self._walk, store.roots, store.n_roots, store.width, store.strict, listing
+            )
+            if result != tecs.WALK_FULL:
+                return result
+            self._walk = tecs.grown_walk(self._walk)
+
+
+class ProductWalks(_Counting):
+    """Walks of sets with products. `label_of`: the label of an event that is the atoms of this mask."""
+
+    def __init__(self, n_atoms: int, label_of: IntArray) -> None:
+        super().__init__()
+        self._products = products.new_product_walk(256, max(1, n_atoms))
+        self._label_of = label_of
+
+    def begin(self) -> None:
+        self._products.top[0] = 0
+
+    def go_on(self, store: Store, listing: tecs.Listing) -> int:
+        while True:
+            result: int = products.enumerate_products(
+                store.arena, self._products, store.roots, store.n_roots, store.width, store.strict,
+                self._label_of, listing,
+            )  # fmt: skip
+            if result != tecs.WALK_FULL:
+                return result
+            self._products = products.grown_product_walk(self._products)
+
+    def _count_from(self, store: Store, begin: int, total: IntArray) -> int:
+        at: int = products.count_products(
+            store.arena, store.roots, begin, store.n_roots, store.width, store.strict,
+            self._walk.stack_node, self._counts, total,
+        )  # fmt: skip
+        return at

@@ -1,0 +1,107 @@
+"""One event's moves of all runs of the general stepper, on union lists: `fire` of cea.py, without a table.
+
+A *move* is (source, label, target, accept, begin): from the list in slot `source` of the old side, or from ⊥ (START),
+by an event with that label (SKIPPED: by none; REPORTED: what is there is known to match), into the list in slot
+`target` of the new side, or none (-1). Sources come by decreasing max-start, moves of one source together.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from runtime.arrays import AnyArray
+from runtime.compact_set.tecs import BOTTOM, extend
+from runtime.jit import inlined, kernel
+from runtime.steppers.cea import LIST_LENGTH, insert, merge, prune
+
+START = -1  # a source
+SKIPPED, REPORTED = -2, -3  # labels
+SOURCE, LABEL, TARGET, ACCEPT, BEGIN = range(5)  # columns of moves
+NODES_OF_A_MOVE = 2 * LIST_LENGTH + 5
+
+
+class Lists(NamedTuple):
+    """Union lists in slots, on two sides."""
+
+    length: AnyArray  # int32[2, slots]
+    nodes: AnyArray  # int32[2, slots, LIST_LENGTH]
+
+
+def new_lists(n_slots: int) -> Lists:
+    return Lists(np.zeros((2, n_slots), np.int32), np.zeros((2, n_slots, LIST_LENGTH), np.int32))
+
+
+def grown_lists(lists: Lists, n_slots: int) -> Lists:
+    bigger = new_lists(n_slots)
+    old = lists.length.shape[1]
+    bigger.length[:, :old], bigger.nodes[:, :old] = lists.length, lists.nodes
+    return bigger
+
+
+@inlined
+def put(arena, lists, side, slot, node):
+    """A safe node into the list of a slot."""
+    if lists.length[side, slot] == 0:
+        lists.nodes[side, slot, 0] = node
+        lists.length[side, slot] = 1
+    else:
+        insert(arena, lists, side, slot, node)
+
+
+@kernel
+def move_kernel(arena, lists, old, roots, n_roots, moves, n_slots, row, now, width, strict, position, key, report, log):
+    """Do all moves of an event; returns the number of roots. `report`: of those that accept; `log`: every other
+    marking move is a root, too, that ends at -1. There is room: NODES_OF_A_MOVE and one root for each move."""
+    new = 1 - old
+    for slot in range(n_slots):
+        lists.length[new, slot] = 0
+    source, merged = np.int64(-2), np.int64(-1)
+    for m in range(len(moves)):
+        if moves[m, SOURCE] != source:
+            source, merged = moves[m, SOURCE], np.int64(-1)
+            if source == START:
+                merged = np.int64(BOTTOM)
+            else:
+                prune(arena, lists, old, source, now, width, strict)
+        if source != START and lists.length[old, source] == 0:
+            continue
+        label, target = moves[m, LABEL], moves[m, TARGET]
+        if label == SKIPPED and lists.length[new, target] == 0:  # moved as it is
+            length = lists.length[old, source]
+            for e in range(length):
+                lists.nodes[new, target, e] = lists.nodes[old, source, e]
+            lists.length[new, target] = length
+            continue
+        if merged < 0:
+            merged = np.int64(merge(arena, lists, old, source))
+        if label == SKIPPED:
+            put(arena, lists, new, target, merged)
+            continue
+        node, clock, end = merged, now, np.int64(position)
+        if label == REPORTED:
+            clock = arena.start[merged]  # time has passed
+        else:
+            node = extend(arena, row, label, merged, now if source == START else arena.start[merged])
+            if target >= 0:
+                put(arena, lists, new, target, node)
+            if not moves[m, ACCEPT]:
+                end = np.int64(-1)
+        if (report and end >= 0) or (log and end < 0):
+            roots.node[n_roots], roots.clock[n_roots], roots.key[n_roots] = node, clock, key
+            roots.begin[n_roots], roots.end[n_roots] = moves[m, BEGIN], end
+            n_roots += 1
+    return n_roots
+
+
+@kernel
+def merged_node(arena, lists, side, slot):
+    """One node for the list of a slot."""
+    return merge(arena, lists, side, slot)
+
+
+@kernel
+def prune_slot(arena, lists, side, slot, now, width, strict):
+    """Drop what has left the window; how much is left."""
+    return prune(arena, lists, side, slot, now, width, strict)

@@ -1,0 +1,176 @@
+"""Runs that hold values: the stepper of registers.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from runtime import nodes
+from runtime.arrays import AnyArray
+from runtime.compact_set.store import Store
+from runtime.program import Program
+from runtime.relations import arithmetic_error
+from runtime.steppers import happened, leading, ordered, registers, relation_ops, run_table
+from runtime.steppers.stepper import Feed, Stepper
+
+FIRST_ENTRIES = 1 << 8
+FEW_ENTRIES = 1 << 10  # up to here a table that is full grows: to look for what has left the window so often costs more
+NEVER = int(np.iinfo(np.int64).max)  # after all positions
+
+
+class RegisterStepper(Stepper):
+    """Runs nodes.Registers."""
+
+    def __init__(self, program: Program, store: Store) -> None:
+        super().__init__(store)
+        machine = program.machine
+        assert isinstance(machine, nodes.Registers)
+        self._program, self._n_registers = program, machine.n_registers
+        arrays = {name: getattr(machine, name) for name in registers.Automaton._fields if name != "relations"}
+        self._relations = machine.relations
+        self._automaton = registers.Automaton(**arrays, relations=relation_ops.flat(machine.relations))
+        self._index_of, self._greedy = machine.index_of, machine.greedy
+        self._late = bool(machine.special[nodes.LATE] != nodes.NOBODY)
+        self._apart = registers.BOTH_STAY if self._late else registers.TOGETHER
+        if machine.apart:
+            self._apart = registers.NEXT_BEST
+        store.whole = bool(self._apart)  # a run is inside the window as a whole or not at all
+        self._early = machine.early
+        self._make(np.dtype(np.int64), 0)
+
+    def _make(self, clock: np.dtype, key: int) -> None:
+        """The tables, whose clocks have this type."""
+        skips = self._program.skip is not None and self._program.skip.to == "PAST LAST ROW"
+        records = leading.new_leading(FIRST_ENTRIES if skips else 0, clock)
+        self._entries = run_table.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock, records)
+        self._entries.counts[run_table.KEY] = key
+        n = 1 + int(self._automaton.ordered_of.max())
+        self._ordered = ordered.new_ordered(n, 4 * FIRST_ENTRIES, clock)
+        kinds, checks = len(self._early.guard), len(self._early.kind)
+        self._happened = happened.new_happened(kinds, checks, FIRST_ENTRIES, clock)
+        self._pending = registers.new_pending(FIRST_ENTRIES, self._n_registers, clock)
+
+    # ------------------------------------------------------------ reading
+
+    def read(self, feed: Feed) -> Iterator[None]:
+        """See Stepper.read. ExecutionError ARITHMETIC where Spark would fail."""
+        store, at, words = self.store, 0, self._program.words
+        symbols = np.ascontiguousarray(feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None])
+        if feed.clocks.dtype != self._entries.start.dtype:
+            self._make(feed.clocks.dtype, int(self._entries.counts[run_table.KEY]))
+        while True:
+            entries = self._entries
+            result, at = registers.step_kernel(
+                store.arena, self._automaton, self._early, entries, self._ordered, self._happened, self._pending,
+                store.roots, at, symbols, words, feed.positions, feed.rows, feed.clocks, feed.keys, feed.mute,
+                store.width, store.strict, self._greedy, self._program.consume, self._apart,
+            )  # fmt: skip
+            failed = int(self._automaton.relations.error[0])
+            if failed != relation_ops.NO_ERROR:
+                raise arithmetic_error(self._relations[failed].shown)
+            if at:
+                store.now = feed.clocks[at - 1]
+            store.n_roots = int(entries.counts[run_table.N_ROOTS])
+            yield
+            store.n_roots = entries.counts[run_table.N_ROOTS] = 0
+            if result == registers.DONE:
+                return
+            self._bring(result, feed.clocks[at], at)
+            store.listed_before(at, result == registers.NEEDS_ROOTS)
+
+    def _bring(self, result: int, now: Any, at: int) -> None:
+        """What the kernel lacks before event `at`, whose clock is `now`."""
+        if result == registers.NEEDS_NODES:
+            self.store.make_room(now, at)
+        elif result == registers.NEEDS_ENTRIES:
+            self._more_entries(now)
+        elif result == registers.NEEDS_ORDERED:
+            self._more_ordered(now)
+        elif result == registers.NEEDS_HAPPENED:
+            self._happened = happened.with_room(self._early, self._happened, FIRST_ENTRIES)
+        elif result == registers.NEEDS_RECORDS:
+            self._entries = self._entries._replace(leading=leading.roomier(self._entries.leading))
+        elif result == registers.NEEDS_PENDING:
+            room = 2 * len(self._pending.at)
+            self._pending = registers.new_pending(room, self._n_registers, self._entries.start.dtype)
+
+    def _more_entries(self, now: Any) -> None:
+        """Without those that have left the window; with more room, if these are few or more than half have not."""
+        entries = self._entries
+        self._sweep(now)
+        run_table.rebuild(entries)
+        most = max(FEW_ENTRIES, 2 * entries.counts[run_table.N_USED])
+        if len(entries.node) < most or self._wanting == entries.counts[run_table.SERIAL]:
+            entries = run_table.grown_entries(entries)
+        self._wanting = entries.counts[run_table.SERIAL] + 1  # the next look at this very event
+        self._entries = entries
+
+    _wanting = -1
+
+    def _sweep(self, now: Any) -> None:
+        """Drop entries that have left the window; what waited for that is let out, as roots."""
+        entries, store = self._entries, self.store
+        if self._late:
+            store.more_roots(store.n_roots + int(entries.counts[run_table.N_USED]))
+        run_table.sweep(self._automaton, entries, store.roots, now, store.width, store.strict)
+
+    def _more_ordered(self, now: Any) -> None:
+        """Without what has left the window; with more room, if more than half of it has not."""
+        store, sorted_ = self.store, self._ordered
+        ordered.sweep_ordered(store.arena, sorted_, now, store.width, store.strict)
+        if 2 * (sorted_.ends[:, ordered.END].max() + FIRST_ENTRIES) > sorted_.value.shape[1]:
+            self._ordered = ordered.grown_ordered(sorted_)
+
+    # ------------------------------------------------------------ keys and starts
+
+    def end_key(self) -> None:
+        """See Stepper.end_key."""
+        if self._late:
+            store, counts = self.store, self._entries.counts
+            store.more_roots(2 * int(counts[run_table.N_USED]))
+            run_table.end_key(self._automaton, self._entries, store.roots)
+            store.n_roots = int(counts[run_table.N_ROOTS])
+            counts[run_table.N_ROOTS] = 0
+
+    def begin_key(self, key: int) -> None:
+        """See Stepper.begin_key."""
+        run_table.forget_all(self._entries)
+        leading.forget_leading(self._entries.leading)
+        self._entries.counts[run_table.KEY], self._entries.counts[run_table.LAST_POSITION] = key, -1
+
+    def least_start(self) -> int:
+        """See Stepper.least_start."""
+        entries = self._entries
+        self._sweep(self.store.clock.type(self.store.now))
+        alive = entries.at >= 0
+        near = self._automaton.near[np.maximum(entries.at, 0)] == nodes.ONLY_NEAR
+        # The kernel may have stopped before what it calls the last position.
+        alive &= ~near | (entries.last >= entries.counts[run_table.LAST_POSITION] - 1)
+        return int(entries.registers[alive, -1].min(initial=NEVER))
+
+    # ------------------------------------------------------------ its nodes: those of entries, and of ordered runs
+
+    def prune(self, now: Any) -> None:
+        """See Holder.prune."""
+        ordered.sweep_ordered(self.store.arena, self._ordered, now, self.store.width, self.store.strict)
+
+    def _items(self) -> list[tuple[int, slice]]:
+        """Where the nodes of the ordered runs stand."""
+        return [(x, slice(0, int(end))) for x, end in enumerate(self._ordered.ends[:, ordered.END])]
+
+    def held(self) -> AnyArray:
+        """See Holder.held."""
+        found: AnyArray = np.concatenate(
+            [self._entries.node[self._entries.at >= 0], *(self._ordered.node[item] for item in self._items())]
+        )
+        return found
+
+    def renumber(self, forward: AnyArray) -> None:
+        """See Holder.renumber."""
+        entries = self._entries
+        used = entries.at >= 0
+        entries.node[used] = forward[entries.node[used]]
+        for item in self._items():
+            self._ordered.node[item] = forward[self._ordered.node[item]]
