@@ -243,3 +243,10 @@ def test_conditions_are_written_for_people() -> None:
             assert name == name.upper(), name
             assert len(condition.sqlstate) == 5, name
             assert condition.message.endswith((".", "}")), f"{name}: a message is a sentence"
+
+
+def test_the_page_on_architecture_names_files_that_are_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:cersql|planner|runtime|spark_ext)/[\w/.]+)`", page)
+    assert len(named) > 30
+    assert not [name for name in named if not (ROOT / name).exists()]

@@ -1,0 +1,95 @@
+"""Whatever there is to list comes in small batches, at once, and is counted without listing: for every stepper."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import cersql
+from runtime.arrays import AnyArray
+from runtime.compact_set.matches import Matches
+from runtime.compact_set.store import CHUNK_EVENTS, CHUNK_MATCHES
+from runtime.engine import engine_for
+from runtime.program import Program
+from runtime.steppers.general import GeneralStepper
+from runtime.steppers.pcea_stepper import PceaStepper
+from runtime.steppers.register_stepper import RegisterStepper
+from runtime.steppers.stepper import Stepper
+from runtime.steppers.table import TableStepper
+from runtime.steppers.timed_table import TimedStepper
+
+SCHEMAS = {"t": {"ts": "timestamp", "type": "string", "v": "int"}}
+LOOP = 2**40 - 1  # of 40 times A, any but none
+QUERIES: dict[str, tuple[str, type[Stepper], int]] = {
+    "table": ("A+ a ; B b", TableStepper, LOOP),
+    "composed": ("(A+ a ; B b) UNLESS C", TableStepper, LOOP),
+    "timed": ("((A+ a) WITHIN 1 HOUR) ; B b", TimedStepper, LOOP),
+    "known late": ("A+ a ; B b ; !C WITHIN 1 HOUR", TimedStepper, LOOP),
+    "registers": ("A+ a ; B b WHERE a.v <= b.v", RegisterStepper, LOOP),
+    "side by side": ("ALL(A a, A a2, A a3, B b) WHERE a.v = a2.v AND a2.v = a3.v AND a3.v = b.v", PceaStepper, 59280),
+    "general": ("((A+ a ; B b) UNLESS C) WHERE a.v <= b.v", GeneralStepper, LOOP),
+    "general, known late": ("((A+ a ; B b) UNLESS (C ; C)) ; !C WHERE a.v <= b.v WITHIN 1 HOUR", GeneralStepper, LOOP),
+}
+
+
+def program(pattern: str) -> Program:
+    return cersql.compile(f"FROM t TYPE type PATTERN {pattern} ORDER BY ts RETURN *", SCHEMAS).program
+
+
+def events(made: Program) -> tuple[AnyArray, AnyArray]:
+    """40 times A, then B; all values are equal."""
+    bit = {kind: sum(1 << i for i, names in enumerate(made.guards) if kind in names) for kind in "AB"}
+    every = sum(1 << i for i, names in enumerate(made.guards) if not names)
+    rows = [[bit[kind] | every, *[7] * len(made.terms)] for kind in "A" * 40 + "B"]
+    return np.array(rows, np.int64), np.arange(41, dtype=np.int64)
+
+
+def batches(made: Program) -> Iterator[Matches]:
+    engine = engine_for(made)
+    yield from engine.feed(*events(made))
+    yield from engine.flush()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_batches_are_small_and_the_first_comes_at_once(name: str) -> None:
+    pattern, stepper, total = QUERIES[name]
+    made = program(pattern)
+    assert type(engine_for(made).stepper) is stepper
+    next(batches(made), None)  # kernels are compiled
+    tracemalloc.start()
+    try:
+        found = list(islice(batches(made), 3))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(batch.n for batch in found) == min(total, 3 * found[0].n)
+    assert all(batch.n <= CHUNK_MATCHES and len(batch.positions) <= CHUNK_EVENTS for batch in found)
+    assert most < 100 << 20
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_they_are_counted_without_listing(name: str) -> None:
+    pattern, _, total = QUERIES[name]
+    made = program(pattern)
+    engine = engine_for(made)
+    assert engine.count(*events(made)) + engine.count_rest() == total
+
+
+@pytest.mark.parametrize("clauses", ["SEMANTICS NXT", "SEMANTICS LAST", "AFTER MATCH SKIP PAST LAST ROW",
+                                     "AFTER MATCH SKIP TO NEXT ROW", "SEMANTICS NXT AFTER MATCH SKIP TO NEXT ROW",
+                                     "CONSUME BY PARTITION SEMANTICS NXT"])  # fmt: skip
+@pytest.mark.parametrize("pattern", ["A+ a ; B b", "A+ a ; B b WHERE a.v <= b.v"])
+def test_what_is_chosen_is_not_listed_before(pattern: str, clauses: str) -> None:
+    made = program(f"{pattern} WITHIN 1 HOUR {clauses}")
+    tracemalloc.start()
+    try:
+        found = list(batches(made))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 1 <= sum(batch.n for batch in found) <= 40
+    assert most < 100 << 20
