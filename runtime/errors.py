@@ -191,7 +191,7 @@ class ExecutionError(CersqlError):
         "ARITHMETIC": Condition("22003", "An overflow, or a division by zero, in {expression}."),
         "LEAST_BIGINT": Condition(
             "22003",
-            "A condition on several events computes with a BIGINT, and cannot do so with {value}, its least value.",
+            "A condition on several events reads a BIGINT, and cannot do so with {value}, one of its least values.",
         ),
         "MEMORY_LIMIT": Condition(
             "53200", "A worker holds {found} of memory, the limit is {limit}, for the query {query}."

@@ -50,6 +50,7 @@ from planner.sql import is_collated, literal, quote
 from runtime.limits import MATCHES_SETTING, MEMORY_SETTING
 from runtime.partition.partition import COUNT_COLUMN
 from runtime.partition.rows import EMPTY
+from runtime.partition.terms import has_own_codes
 from runtime.program import MOST_MATCHES, Later, symbol_words
 from runtime.selection import rivals
 from runtime.task import Limits, OrderColumn, OutputVariable, Slices, Task
@@ -116,11 +117,11 @@ class Batch:
             case _:
                 n, rows = 1, self._rows().repartition(1)
         # What is interleaved is numbered by key here, and so must be held as a whole.
-        # Codes of terms that are ranks, too, mean something among the rows at hand only.
-        # So must be the rows of which a second pass asks how far a start reaches.
+        # So must be rows whose terms have ranks for codes, which mean something among the rows at hand only, and those
+        # of which a second pass asks how far a start reaches.
         later = self.plan.later
         looks = later is not None and (later.looks_at_windows or later.strict or later.consume == "ANY")
-        whole = self._interleaved or self.terms or looks
+        whole = self._interleaved or self._ranks_terms(rows) or looks
         presorted = self._spark_sorts(n) and not whole
         return self._matched(self._sorted(rows) if presorted else rows, presorted)
 
@@ -128,6 +129,11 @@ class Batch:
         """In n tasks; in as many as adaptive execution finds enough, where the size was not known."""
         columns = [rows[name] for name in names]
         return rows.repartition(*columns) if self._bytes >= UNKNOWN_BYTES else rows.repartition(n, *columns)
+
+    def _ranks_terms(self, rows: DataFrame) -> bool:
+        """Is something compared whose codes are ranks, such as strings?"""
+        types = {field.name: field.dataType for field in rows.schema.fields}
+        return not all(has_own_codes(to_arrow_type(types[name])) for name, _ in self.terms)
 
     @property
     def _interleaved(self) -> bool:

@@ -47,13 +47,14 @@ def run(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
                 return
 
 
-def symbols_of(task: Task, rows: pa.Table) -> AnyArray:
-    """int64[n] or int64[n, words + terms]."""
+def symbols_of(task: Task, rows: pa.Table, in_pieces: bool = False) -> AnyArray:
+    """int64[n] or int64[n, words + terms]. `in_pieces`: the codes of terms must mean the same in other rows."""
     symbols = as_symbols([rows.column(name) for name in task.symbols], task.symbol_bits)
     if not task.terms:
         return symbols
     words = symbols[:, None] if symbols.ndim == 1 else symbols
-    return np.concatenate([words, term_codes([rows.column(name) for name in task.terms], task.program.numbers)], axis=1)
+    numbers = tuple(range(len(task.terms))) if in_pieces else task.program.numbers
+    return np.concatenate([words, term_codes([rows.column(name) for name in task.terms], numbers)], axis=1)
 
 
 def first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]:
@@ -155,7 +156,7 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
     for piece in pieces(batches, STREAM_ROWS):
         begin = base + (held.num_rows if held is not None else 0)
         keys = keyer.keys(piece)
-        symbols, clocks = symbols_of(task, piece), clocks_of(task, piece)
+        symbols, clocks = symbols_of(task, piece, in_pieces=True), clocks_of(task, piece)
         positions = None if task.position is None else as_clock(piece.column(task.position))
         mute = None
         if task.slices is not None:

@@ -18,10 +18,13 @@ from runtime.errors import ExecutionError
 from runtime.partition.order import as_clock, codes, combined, float_codes, has_clock
 from runtime.program import NULL_CODE
 
+RESERVED = NULL_CODE + 2  # up to here codes mean no value (see runtime.steppers.register_ops)
+_SORT_HINT = "Compare it as a DECIMAL(20, 0), or leave such rows out."
+
 
 def term_codes(columns: list[pa.ChunkedArray | pa.Array], numbers: tuple[int, ...] = ()) -> IntArray:
     """int64[n, len(columns)]; columns of one type share their codes. Those of the columns `numbers`, which are computed
-    with, are never ranks: ExecutionError LEAST_BIGINT for the one value that has no code."""
+    with, are never ranks: ExecutionError LEAST_BIGINT for the three values that have no code."""
     arrays = [combined(column) for column in columns]
     found = np.empty((len(arrays[0]), len(arrays)), np.int64)
     by_type: dict[pa.DataType, list[int]] = defaultdict(list)
@@ -31,13 +34,18 @@ def term_codes(columns: list[pa.ChunkedArray | pa.Array], numbers: tuple[int, ..
         whole = pa.concat_arrays([arrays[i] for i in group])
         values = _codes(whole, kind)
         null = np.asarray(whole.is_null())
-        if bool(np.any(values[~null] == NULL_CODE)):  # a BIGINT's least value: then ranks
+        if bool(np.any(values[~null] <= RESERVED)):  # the least values of a BIGINT: then ranks
             if not set(numbers).isdisjoint(group):
-                raise ExecutionError("LEAST_BIGINT", value=NULL_CODE)
+                raise ExecutionError("LEAST_BIGINT", value=int(values[~null].min()), hint=_SORT_HINT)
             values = np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
         values[null] = NULL_CODE
         found[:, group] = values.reshape(len(group), -1).T
     return found
+
+
+def has_own_codes(kind: pa.DataType) -> bool:
+    """Are the codes of this type's values the same wherever they are made, and no ranks?"""
+    return pa.types.is_floating(kind) or has_clock(kind)
 
 
 def _codes(array: pa.Array, kind: pa.DataType) -> IntArray:

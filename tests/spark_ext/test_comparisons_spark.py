@@ -313,3 +313,36 @@ def test_esper(ordered: SparkSession) -> None:
         WHERE a.name in (b.name) HAVING sum(a.price + b.price) > 100
     """)
     assert [tuple(row) for row in df.collect()] == [(1, 110)]
+
+
+@pytest.mark.parametrize(
+    ("type", "spark_sorts"),
+    [("int", True), ("bigint", True), ("double", True), ("date", True), ("decimal(10,2)", True), ("string", False)],
+)
+def test_where_spark_may_sort(session: SparkSession, type: str, spark_sorts: bool) -> None:
+    """Codes of strings are ranks among the rows of a task, which must hold them all; others mean the same anywhere."""
+    made = "date_add(DATE '2024-01-01', CAST(pmod(id * 7, 11) AS INT))" if type == "date" else f"CAST(pmod(id * 7, 11) AS {type})"
+    rows = f"(SELECT id, id % 3 AS k, IF(id % 2 = 0, 'A', 'B') AS type, {made} AS v FROM range(0, 200, 1, 4)) AS t"
+    found = {}
+    for sort in ("worker", "spark"):
+        for condition in ("a.v < b.v", "a.v <> b.v"):
+            pattern = f"PATTERN A a ; B b WHERE {condition} PARTITION BY k ORDER BY id WITHIN 20"
+            with sparks.settings(session, cersql__sort=sort):
+                df = session.sql(f"FROM {rows} {pattern} RETURN a.id, b.id")
+                plan = df._jdf.queryExecution().sparkPlan().toString()  # type: ignore[operator]
+                found.setdefault(condition, []).append(sorted(map(tuple, df.collect())))
+            assert ("Sort [" in plan) == (spark_sorts and sort == "spark"), plan
+    for condition, (by_worker, by_spark) in found.items():
+        assert by_worker == by_spark, condition
+        assert len(by_worker) > 10
+
+
+def test_the_least_values_where_spark_sorts(session: SparkSession) -> None:
+    """A BIGINT's least values have no codes of their own; the error says what to write."""
+    rows = "(SELECT id, IF(id = 2, 'B', 'A') AS type, id - 9223372036854775807L - 1 AS v FROM range(3)) AS t"
+    text = f"FROM {rows} PATTERN A a ; B b WHERE a.v < b.v ORDER BY id RETURN a.id"
+    with sparks.settings(session, cersql__sort="worker"):
+        assert sorted(row.id for row in session.sql(text).collect()) == [0, 1]
+    with sparks.settings(session, cersql__sort="spark"), pytest.raises(Exception, match="LEAST_BIGINT") as raised:
+        session.sql(text).collect()
+    assert "DECIMAL(20, 0)" in str(raised.value)
