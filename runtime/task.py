@@ -62,6 +62,7 @@ class Task:
     the symbol; those above it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY).
     `status`, `reached`: the columns of WITH TIMEOUTS; `names`: for the latter, what the user calls each of
     Program.variables. `later`: with the columns by which matches are chosen in a second pass (runtime.rivals).
+    `pairs`: the column that says of which tabulated condition a row is a pair (runtime.tables), NULL in rows of events.
     `limits`: what the worker may use, beside Program.max_matches.
     """
 
@@ -87,4 +88,5 @@ class Task:
     names: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
     later: Later | None = None
+    pairs: str | None = None
     limits: Limits = DEFAULT_LIMITS
