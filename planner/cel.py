@@ -75,13 +75,38 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Tabulated:
+    """A condition on two events that Spark decides pair by pair: `sql` over the columns left_column(0), …, which are
+    `left` on the row of the one event, and right_column(0), …, which are `right` on that of the other.
+
+    `levenshtein(a.s, b.s) < 3` has left and right `s`.
+    """
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    sql: str
+
+
+def left_column(i: int) -> str:
+    return f"__cersql_left{i}"
+
+
+def right_column(i: int) -> str:
+    return f"__cersql_right{i}"
+
+
+@dataclass(frozen=True)
 class Related:
     """A condition that computes with values of several events: `terms` are the operands of `relation`, in their order,
-    each cast to the Spark type in `types`. `b.v - a.v >= 1` has the terms a: v and b: v, both as DOUBLE."""
+    each cast to the Spark type in `types`. `b.v - a.v >= 1` has the terms a: v and b: v, both as DOUBLE.
+
+    Of a condition that is `tabulated` the terms are codes of what it reads of the left and of the right event.
+    """
 
     terms: tuple[Term, ...]
     types: tuple[str, ...]
     relation: Relation
+    tabulated: Tabulated | None = None
 
     def __str__(self) -> str:
         return str(self.relation)

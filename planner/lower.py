@@ -175,6 +175,7 @@ def _composed(
         n_event_guards=len(guards),
         terms=tuple(sql for sql, _ in composer.terms),
         numbers=tuple(sorted(composer.numbers)),
+        tables=tuple((number, *terms) for number, terms in composer.tables.items()),
         **more,
     )
 

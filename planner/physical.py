@@ -25,6 +25,7 @@ from planner.query import Query
 from planner.rewrite.filters import is_flat
 from planner.rewrite.keys import keyed
 from planner.sql import literal, quote
+from planner.tabulated import Asked, tabulated
 from runtime import nodes
 from runtime.program import WORD_BITS, Later, Program, symbol_words
 
@@ -40,11 +41,11 @@ class PhysicalPlan:
     """The plan of a query. `layout` is keys, slices, ranges or single; `drops`: rows without a guard never leave Spark.
 
     `guards`: what each bit of the symbol demands, as Spark SQL; a row that satisfies none of the first `n_event_guards`
-    can neither be part of a match nor prevent one. `span`: the greatest number of positions that a match
-    covers, if it is bounded. `type_column`: the TYPE column, if every guard demands one value of it, so that no
-    other values need be told apart; `type_in_symbol`: the symbol of every row that is kept says that value, and sorts
-    like it. `later`: what is chosen in a second pass (runtime.selection.rivals), of matches that are listed.
-    `reasons`: why it is so, for EXPLAIN.
+    can neither be part of a match nor prevent one. `span`: the greatest number of positions that a match covers, if it
+    is bounded. `type_column`: the TYPE column, if every guard demands one value of it, so that no other values need be
+    told apart; `type_in_symbol`: the symbol of every row that is kept says that value, and sorts like it. `later`: what
+    is chosen in a second pass (runtime.selection.rivals), of matches that are listed. `tabulated`: the conditions on
+    two events that Spark decides before, pair by pair. `reasons`: why it is so, for EXPLAIN.
     """
 
     query: Query
@@ -61,6 +62,7 @@ class PhysicalPlan:
     reasons: tuple[str, ...]
     terms: tuple[tuple[str, str], ...] = ()
     later: Later | None = None
+    tabulated: tuple[Asked, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"layout: {self.layout}", f"rows dropped before the shuffle: {'yes' if self.drops else 'none'}"]
@@ -91,7 +93,10 @@ def plan(query: Query) -> PhysicalPlan:
     sees_positions = observes_positions(automaton, query) if program.machine is None else sees_gaps(query)
     sees_positions = sees_positions or (later is not None and later.strict)
     laid_out = replace(query, consume=asked.consume, skip=asked.skip)  # which no slice can say alone
-    span = position_span(automaton, laid_out)
+    tables = {number for number, _, _ in program.tables}
+    asked_of_pairs = tuple(asked for asked in tabulated(query.formula) if asked.related.relation.table in tables)
+    # Pairs of rows are sent to the key or slice of time that both are in; a position is known too late for that.
+    span = None if asked_of_pairs else position_span(automaton, laid_out)
     layout, slice_size, why = _layout(laid_out, sees_positions, span)
     conditions = tuple(guard_sql(guard, query) for guard in made.guards)
     drops, why_drop = _drops(events, conditions[: len(events)], sees_positions, layout)
@@ -114,11 +119,13 @@ def plan(query: Query) -> PhysicalPlan:
             *filter(None, [tree]),
             why,
             why_drop,
-            *_why_compared(made),
+            *_why_compared(made, asked_of_pairs),
+            *_why_tabulated(asked_of_pairs, query),
             *_why_listed(asked, later),
         ),
         terms=made.terms,
         later=later,
+        tabulated=asked_of_pairs,
     )
 
 
@@ -178,13 +185,36 @@ def _sees_other_keys(query: Query) -> str | None:
     return None
 
 
-def _why_compared(made: Lowered) -> tuple[str, ...]:
+def _why_tabulated(asked: tuple[Asked, ...], query: Query) -> tuple[str, ...]:
+    """Which pairs of rows Spark looks at."""
+    which = " ".join(
+        ("of one key",) * bool(query.partition_by or query.keys) + ("within the window",) * in_window(query)
+    )
+    pairs = f"the pairs of rows {which}" if which else "all pairs of rows, since there is no key and no window of time"
+    return tuple(
+        f"Spark tabulates {related} over {pairs}, before runs look it up: a cost by the pairs that meet"
+        for related, _ in asked
+    )
+
+
+def in_window(query: Query) -> bool:
+    """Can only rows meet that are no farther apart than a window of whole time units?"""
+    window, clock = query.window, query.column(query.order_by[0].column).type
+    if window is None or window.kind != "time" or clock in ("float", "double"):
+        return False
+    return isinstance(window.size, int) and window.size < 1 << 61
+
+
+def _why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
     """How events are compared, and what that costs."""
     if not made.terms:
         if made.program.rule != "registers":
             return ()
         return (f"what must not happen is kept in registers, {_cost(made.program.machine)}",)
-    shown = ", ".join(sql for sql, _ in made.terms[:3]) + (", …" if len(made.terms) > 3 else "")
+    codes = {term.sql for related, _ in asked for term in related.terms}
+    names = [sql for sql, _ in made.terms if sql not in codes]
+    names += dict.fromkeys(str(related) for related, _ in asked)
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
     if made.program.rule == "pcea":
         return (f"runs for each event of ALL go side by side, joined by {shown}: a logarithmic cost per event",)
     if made.program.rule in ("registers", "skipping"):

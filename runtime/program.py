@@ -108,10 +108,12 @@ class Program:
     by which the matches of one end are chosen from as they come (NXT or LAST, of rule 'registers'). 'skipping': as
     'registers', with `skip`. 'bound': as these, with comparisons of events; behind the words of a symbol come the codes
     of `terms`, NULL_CODE for NULL, whose order is that of the values where they are compared (the names are for people
-    and tests). The terms `numbers` are computed with: their codes are their values. `timeouts`: the program that
-    watches, over the same symbols, how far each start comes (runtime.selection.timeouts); all its labels are among
-    `labels`. `all_starts`: it tells of every start, whether a match begins there or not. `max_subsets`: the states that
-    a worker may make; `max_matches`: the matches that a task may list, or hold to choose from.
+    and tests). The terms `numbers` are computed with: their codes are their values. `tables`: of each condition that
+    Spark tabulates (runtime.partition.tables) its number, and the terms of the left and of the right event. `timeouts`:
+    the program that watches, over the same symbols, how far each start comes (runtime.selection.timeouts); all its
+    labels are among `labels`. `all_starts`: it tells of every start, whether a match begins there or not.
+    `max_subsets`: the states that a worker may make; `max_matches`: the matches that a task may list, or hold to choose
+    from.
     """
 
     n_states: int
@@ -129,6 +131,7 @@ class Program:
     inner_windows: tuple[Window, ...] = ()
     terms: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
+    tables: tuple[tuple[int, int, int], ...] = ()
     n_event_guards: int | None = None
     consume: bool = False
     skip: Skip | None = None

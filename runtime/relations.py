@@ -8,18 +8,21 @@ know.
 
 `holds` computes one in Python, for the general engine; runtime.steppers.relation_ops does in kernels, for all but
 decimals.
+
+What cannot be computed here is looked up: `levenshtein(a.s, b.s) < 3` is LOAD 0, LOAD 1, MEMBER 0, where table 0 holds
+the pairs of codes of which Spark has found it TRUE (runtime.partition.tables puts it into the relation).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from runtime.errors import ExecutionError
+from runtime.errors import ExecutionError, InternalError
 
 # Kinds of ops, with what their argument is. Operands and constants:
 LOAD, LOAD_F, INT, FLOAT = range(4)  # an operand's number; of one that is floating; the number; its index in `floats`
@@ -33,6 +36,7 @@ COMPARE, COMPARE_F = 28, 29  # the argument is the place of the operator in COMP
 # Of decimals; the argument is the place of what they need in `scales`. Their kernels are not written:
 DECIMAL = 30
 ADD_D, SUB_D, MUL_D, DIV_D, CAST_D, TO_F_D, NEG_D, ABS_D = range(DECIMAL, DECIMAL + 8)
+MEMBER = DECIMAL + 8  # are the two in the table of this number? Only the general engine knows it
 
 WRAPS, FAILS, IS_NULL = range(3)  # modes: what an overflow or a division by zero gives
 COMPARES = ("=", "<>", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM")
@@ -41,16 +45,21 @@ FOLDS = frozenset((LEAST, GREATEST, LEAST_F, GREATEST_F))
 DAY_US = 86_400_000_000
 
 Number = int | float | None
+Pairs = frozenset[tuple[int | None, int | None]]
 
 
 @dataclass(frozen=True)
 class Relation:
-    """`code`: (op, argument) …; the last leaves whether it holds. `shown`: as the user wrote it."""
+    """`code`: (op, argument) …; the last leaves whether it holds. `shown`: as the user wrote it.
+
+    `pairs`: the table of a MEMBER, once the rows are there.
+    """
 
     code: tuple[tuple[int, int], ...]
     floats: tuple[float, ...] = ()
     scales: tuple[tuple[int, ...], ...] = ()
     shown: str = ""
+    pairs: Pairs | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.shown
@@ -59,6 +68,11 @@ class Relation:
     def in_kernels(self) -> bool:
         """Can runtime.steppers.relation_ops compute it?"""
         return all(op < DECIMAL for op, _ in self.code)
+
+    @property
+    def table(self) -> int | None:
+        """The number of the table that it looks something up in."""
+        return next((argument for op, argument in self.code if op == MEMBER), None)
 
     @property
     def n_operands(self) -> int:
@@ -120,7 +134,9 @@ def holds(relation: Relation, values: Sequence[int | None]) -> bool:
             stack.append(None if value is None else _unary(relation, op, argument, value))
         else:
             right, left = stack.pop(), stack.pop()
-            if op in (COMPARE, COMPARE_F):
+            if op == MEMBER:
+                stack.append(_is_member(relation, left, right))
+            elif op in (COMPARE, COMPARE_F):
                 stack.append(compared(COMPARES[argument], left, right))
             elif left is None or right is None:
                 stack.append(None)
@@ -143,6 +159,12 @@ def compared(op: str, left: Number, right: Number) -> int | None:
         return None
     a, b = _in_order(left), _in_order(right)
     return int({"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op])
+
+
+def _is_member(relation: Relation, left: Any, right: Any) -> int:
+    if relation.pairs is None:
+        raise InternalError("INTERNAL", detail=f"nobody has tabulated {relation}")
+    return int((left, right) in relation.pairs)
 
 
 def _missing(relation: Relation, mode: int) -> int | None:

@@ -62,7 +62,8 @@ class Task:
     symbol; those above it break ties. `interleaved`: the rows of all keys are read in one order (CONSUME BY ANY).
     `status`, `reached`: the columns of WITH TIMEOUTS; `names`: for the latter, what the user calls each of
     Program.variables. `later`: with the columns by which matches are chosen in a second pass
-    (runtime.selection.rivals). `limits`: what the worker may use, beside Program.max_matches.
+    (runtime.selection.rivals). `pairs`: the column that says of which tabulated condition a row is a pair
+    (runtime.partition.tables), NULL in rows of events. `limits`: what the worker may use, beside Program.max_matches.
     """
 
     program: Program
@@ -87,4 +88,5 @@ class Task:
     names: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
     later: Later | None = None
+    pairs: str | None = None
     limits: Limits = DEFAULT_LIMITS

@@ -2,6 +2,8 @@
 
 sources → (drop) → columns and symbol → shuffle → mapInArrow(engine) → WHERE on whole matches (→ mapInArrow(strategy))
 → HAVING → RETURN → LIMIT
+
+Before the shuffle rows may be joined by others, of pairs that fulfil a condition on two events (spark_ext.tabulating).
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from pyspark.sql.types import (
 )  # fmt: skip
 
 from planner import cel
-from planner.physical import PhysicalPlan, drop_sql, packed_symbol_sql, symbol_sql, type_rank_sql
+from planner.physical import PhysicalPlan, drop_sql, in_window, packed_symbol_sql, symbol_sql, type_rank_sql
 from planner.query import (
     END_COLUMN,
     REACHED_COLUMN,
@@ -61,6 +63,7 @@ from spark_ext.gathering import with_gathered
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
 from spark_ext.objections import analyzed, explained, one_row_each
 from spark_ext.schema import SparkCatalog
+from spark_ext.tabulating import PAIR_COLUMN, Meeting, Side, pair_rows, with_pairs
 from spark_ext.worker import chosen_matches, match_partition, renamed
 
 SLICE_COLUMN = "__cersql_slice"
@@ -106,16 +109,17 @@ class Batch:
         n = self._partitions()
         match self.plan.layout:
             case "keys":
-                rows = self._shuffled(self._rows(), n, *self.keys)
+                rows = self._shuffled(self._with_pairs(self._rows(), self.keys), n, *self.keys)
             case "slices":
                 assert self.query.window is not None
                 clock = clock_sql(self.query.order_by[0].column, self.types)
-                rows = self._rows(self._slices(clock, int(self.query.window.size)))
+                slices = self._slices(clock, int(self.query.window.size))
+                rows = self._with_pairs(self._rows(slices), (SLICE_COLUMN,), slices)
                 rows = self._shuffled(rows, n, SLICE_COLUMN)
             case "ranges":
                 rows, n = self._numbered(self._rows(), n)
             case _:
-                n, rows = 1, self._rows().repartition(1)
+                n, rows = 1, self._with_pairs(self._rows(), self.keys).repartition(1)
         # What is interleaved is numbered by key here, and so must be held as a whole.
         # So must be rows whose terms have ranks for codes, which mean something among the rows at hand only, and those
         # of which a second pass asks how far a start reaches.
@@ -141,10 +145,7 @@ class Batch:
 
     def _rows(self, *more: str) -> DataFrame:
         """The rows that can matter, with the columns that the engine, the order and RETURN need, and `more`."""
-        source, filter_ = self._with_keys(), drop_sql(self.plan)
-        deterministic = self._deterministic()
-        if filter_ is not None and deterministic:
-            source = source.where(filter_)
+        source, dropped = self._kept()
         columns = [self._payload(name) for name in self._needed()]
         columns += [f"{sql} AS {key}" for key, sql in self.key_sql.items()]
         columns += [f"{collations.key(self.spark, quote(column))} AS {name}" for column, name in self.sorts.items()]
@@ -152,9 +153,66 @@ class Batch:
         if any(tie.name == TYPE_COLUMN for tie in self._ties()):
             columns.append(f"CAST({type_rank_sql(self.plan)} AS INT) AS {TYPE_COLUMN}")
         rows = source.selectExpr(*columns, *more)
-        if filter_ is not None and not deterministic:
-            rows = rows.where(self._relevant())
-        return rows
+        return rows if dropped else rows.where(self._relevant())
+
+    def _kept(self) -> tuple[DataFrame, bool]:
+        """The source with keys, without the rows that cannot matter, and whether these are dropped so; not where a
+        condition could be another the next time it is asked."""
+        source, filter_ = self._with_keys(), drop_sql(self.plan)
+        if filter_ is None:
+            return source, True
+        return (source.where(filter_), True) if self._deterministic else (source, False)
+
+    def _with_pairs(self, rows: DataFrame, groups: Sequence[str], *more: str) -> DataFrame:
+        """The rows, with the pairs of which Spark finds a condition TRUE; `groups`: the columns in which rows that meet
+        agree, `more`: SQL of those that are no keys."""
+        if not self.plan.tabulated:
+            return rows
+        self._check_steady()
+        own = [f"{self.key_sql[name]} AS {name}" for name in groups if name in self.key_sql]
+        source, _ = self._kept()
+        time, window = self.query.order_by[0].column, self.query.window
+        meeting = Meeting(groups, quote(time), None)
+        if window is not None and in_window(self.query):
+            meeting = Meeting(groups, clock_sql(time, self.types), int(window.size))
+
+        def of(condition: str, columns: Sequence[str]) -> DataFrame:
+            return source.where(f"({condition}) AND {quote(time)} IS NOT NULL").selectExpr(*own, *more, *columns)
+
+        pairs = []
+        for asked in self.plan.tabulated:
+            related, made = asked.related, asked.related.tabulated
+            assert made is not None
+            columns = made.left, made.right
+            sides = [
+                Side(self._can_be(term.variable), sql, term.sql)
+                for term, sql in zip(related.terms, columns, strict=True)
+            ]
+            places = [
+                self.plan.terms.index((term.sql, type)) for term, type in zip(related.terms, related.types, strict=True)
+            ]
+            left, right = (self.terms[place][0] for place in places)
+            with explained(self.query.text, self.source, [sql for _, sql in self.query.origins], condition=True):
+                pairs.append(analyzed(pair_rows(of, asked, (sides[0], sides[1]), (left, right), meeting)))
+        return with_pairs(rows, pairs)
+
+    def _can_be(self, variable: str) -> str:
+        """Which rows can be events of a variable; any, where that could be others the next time."""
+        if not self._deterministic:
+            return "TRUE"
+        types = dict(self.query.types)
+        kinds = {kind for own, kind in cel.bindings(self.query.formula) if own == variable}
+        tests = ["TRUE" if kind is None else types[kind] for kind in sorted(kinds, key=str)]
+        return "TRUE" if "TRUE" in tests else " OR ".join(f"({test})" for test in tests) or "FALSE"
+
+    def _check_steady(self) -> None:
+        """Pairs are made in a look of their own at the source, which must find the same rows."""
+        if not hasattr(self.source, "_jdf"):  # Connect cannot say
+            return
+        plan = self.source.selectExpr("*")._jdf.queryExecution().withCachedData()  # with what is cached by now
+        if not plan.deterministic():
+            hint = "Cache it, or write it to a table, before matching."
+            raise SparkError("UNSTEADY_SOURCE", shown=self.plan.tabulated[0].related, hint=hint)
 
     def _with_keys(self) -> DataFrame:
         """The source without rows that have NULL for a key of the planner's; a NULL time is still found."""
@@ -290,7 +348,7 @@ class Batch:
         kept.update(name for name, _ in (*self.symbols, *self.terms))
         columns = [quote(name) for name in numbered.columns if name in kept]
         if self.plan.span is None:
-            return numbered.select(*columns).repartition(1), 1
+            return self._with_pairs(numbered.select(*columns), ()).repartition(1), 1
         sliced = numbered.selectExpr(*columns, self._slices(POSITION_COLUMN, self.plan.span - 1))
         return sliced.repartition(n, sliced[SLICE_COLUMN]), n
 
@@ -361,6 +419,7 @@ class Batch:
             reached=REACHED_COLUMN if self._wants(REACHED_COLUMN) else None,
             names=tuple({v.mark: v.name for v in query.variables}[mark] for mark in plan.program.variables),
             later=plan.later,
+            pairs=PAIR_COLUMN if plan.tabulated else None,
         )
 
     def _match_schema(self, task: Task) -> StructType:
@@ -419,6 +478,7 @@ class Batch:
             return setting == "spark"
         return self._bytes // n > WORKER_BYTES
 
+    @functools.cached_property
     def _deterministic(self) -> bool:
         """Would two evaluations of the conditions on one row agree? What calls no function surely does."""
         calls = any(re.search(r"[\w`]\s*\(", sql) for sql, _ in self.query.origins)

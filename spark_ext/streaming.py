@@ -135,6 +135,12 @@ class Streaming(Batch):
             hint = "Order by a TIMESTAMP column that has a watermark."
             raise SparkError("STREAM_ORDER", column=column, type=kind, hint=hint)
         self._check_later(self.plan.later)
+        if self.plan.tabulated:
+            hint = (
+                "Run it over a table, or ask it in a WHERE around the whole pattern, of events that are no neighbours, "
+                "without SKIP TILL NEXT MATCH; there Spark computes it on matches."
+            )
+            raise SparkError("STREAM_TABULATED", shown=self.plan.tabulated[0].related, hint=hint)
         if query.limit is not None:
             hint = "Leave LIMIT out, and limit what reads the result."
             raise SparkError("STREAM_LIMIT", limit=query.limit, hint=hint)

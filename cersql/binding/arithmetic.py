@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from cersql.binding.comparisons import Event, cut, events_of, plain_text, unwrapped, with_depth
 from cersql.binding.expressions import Bare, Call, Node, Word
+from planner.cel import Tabulated
 from planner.sql import Sql
 from runtime import relations as ops
 from runtime.relations import Relation
@@ -37,11 +38,15 @@ _OF_DECIMALS = {"+": ops.ADD_D, "-": ops.SUB_D, "*": ops.MUL_D, "/": ops.DIV_D}
 
 @dataclass(frozen=True)
 class Related:
-    """`operands`: (event, SQL on it, the Spark type it is sent in), in the order of the relation."""
+    """`operands`: (event, SQL on it, the Spark type it is sent in), in the order of the relation.
+
+    `tabulated`: how Spark decides it, where workers cannot compute it (cersql.tabulated).
+    """
 
     operands: tuple[tuple[Event, Sql, str], ...]
     relation: Relation
     whole: Sql
+    tabulated: Tabulated | None = None
 
 
 class _NoRelation(Exception):

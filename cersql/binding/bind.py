@@ -62,6 +62,7 @@ class _Binder:
         self.rows = source_rows.sorted_out(query, self.scope, keys, by)
         self.conditions = Conditions(query.text, self.scope, self.stream, self._sources_of, keys, by)
         self.conditions.types = catalog
+        self.conditions.decides = selection.must_take(query)
         self.types = Types(query, self.sources, catalog, self.conditions)
 
     def bind(self) -> Query:
@@ -222,9 +223,10 @@ def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
         if not any(needs_match(node) for part, _ in clause for node in walk(part.nodes)):
             raise BindError(
                 "NOT_SUPPORTED_YET", span=clause[0][0].span,
-                construct="Under SKIP TILL NEXT MATCH a condition on two events that is no comparison of their values",
-                hint="Write it as one, b.y > a.y + 1. (HAVING would ask something else: which matches stay, and not "
-                "which events a match takes.)",
+                construct="Under SKIP TILL NEXT MATCH this condition on several events",
+                hint="There it compares values (b.y > a.y + 1), is arithmetic, or speaks of two events, without a "
+                "subquery and without functions that give another value each time. (HAVING would ask something else: "
+                "which matches stay, and not which events a match takes.)",
             )  # fmt: skip
 
 

@@ -1,10 +1,11 @@
 """Conditions to filters: WHERE and FILTER as an AND of ORs, each side about one event or comparing two.
 
 The rule of the language (semantics, "Filters"): NOT goes down to the comparisons, and each OR must be TRUE for every
-choice of one event for each variable in it. For ORs whose sides speak of one variable each that is
-φ FILTER (P(x) OR Q(y)) = (φ FILTER P(x)) OR (φ FILTER Q(y)); an OR with a comparison of two events stays one filter
-(cersql/binding/comparisons.py takes the comparison apart). A part all of whose comparisons speak of the same variable
-is never taken apart: it is one predicate, and Spark's three-valued logic inside it is the user's.
+choice of one event for each variable in it. For ORs whose sides speak of one variable each that is φ FILTER (P(x) OR
+Q(y)) = (φ FILTER P(x)) OR (φ FILTER Q(y)); an OR with a comparison of two events stays one filter
+(cersql/binding/comparisons.py takes the comparison apart, cersql/binding/arithmetic.py computes,
+cersql/binding/tabulated.py has Spark decide what is neither). A part all of whose comparisons speak of the same
+variable is never taken apart: it is one predicate, and Spark's three-valued logic inside it is the user's.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from cersql.binding.arithmetic import Arithmetic, Related
 from cersql.binding.booleans import MAX_CLAUSES, MAX_JOINED, Bool, OrOf, check_length, conjunctive, structure
@@ -31,6 +33,7 @@ from cersql.binding.expressions import NEIGHBOURS, Bare, Call, Node, Ref, Togeth
 from cersql.binding.projection import Limits
 from cersql.binding.row_keys import Key, RowKeys
 from cersql.binding.scope import ExpressionTypes, Names, Scope, display, unknown_column, unknown_variable
+from cersql.binding.tabulated import Tabulating
 from cersql.binding.together import gathered, together_of
 from cersql.errors import BindError
 from cersql.language.lexer import strip_quotes, tokens
@@ -121,6 +124,7 @@ class Conditions:
     named: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
     types: ExpressionTypes | None = None  # what Spark says of expressions; set once the columns are known
+    decides: bool = False  # does a run need to know what holds, as soon as it takes an event?
 
     @property
     def columns(self) -> Sequence[Column]:
@@ -163,20 +167,17 @@ class Conditions:
             call = next((n for side, _ in clause for n in walk(side.nodes) if needs_match(n)), None)
             if call is None and mixed:
                 assert owner is not None
-                compared = self._grouped(clause)
-                if isinstance(compared, Bool):
-                    raise _comparison(compared, self.columns)
-                across.append((owner, compared))
+                across.append((owner, self._tabulated(clause)))
             elif call is None:
                 named = frozenset(n.variable for side, _ in clause for n in walk(side.nodes) if isinstance(n, Ref))
                 listed = owner is None and whole and not _neighbours(clause) and holds_many(named)
                 compared = self._grouped(clause, listed)
                 if isinstance(compared, tuple):
                     clauses.append((owner, compared))
-                elif owner is None and whole and not _neighbours(clause):
+                elif owner is None and whole and not _neighbours(clause) and not self._must_decide(clause):
                     on_match.append(clause)  # Spark computes it on whole matches
                 else:
-                    raise _comparison(compared, self.columns)
+                    clauses.append((owner, self._tabulated(clause)))
             elif owner is not None:
                 raise BindError(
                     "NOT_SUPPORTED_YET", span=call.span,
@@ -194,6 +195,19 @@ class Conditions:
         clauses = _joined(clauses)
         check_length(condition.span, len(clauses) + len(across) + len(on_match), MAX_CLAUSES, " on several events")
         return Split(tuple(clauses), tuple(across), tuple(on_match))
+
+    def _must_decide(self, clause: OrOf) -> bool:
+        """Must runs know whether it holds, and can they? What they cannot is refused once the strategy is bound."""
+        return self.decides and isinstance(self._grouped(clause, tabulated=True), tuple)
+
+    def _tabulated(self, clause: OrOf) -> Sides:
+        """The sides of an OR, those tabulated that workers do not know. Raises BindError where that cannot be done."""
+        known = self._grouped(clause)
+        if isinstance(known, Bool) and _interval(known, self.columns) is None:
+            known = self._grouped(clause, tabulated=True)
+        if isinstance(known, Bool):
+            raise _comparison(known, self.columns)
+        return known
 
     def _refuse_neighbours(self, clause: OrOf, other: str) -> None:
         """A condition on the match as a whole does not speak of consecutive events."""
@@ -542,11 +556,11 @@ class Conditions:
 
     # ------------------------------------------------------------ clauses
 
-    def _grouped(self, clause: OrOf, listed: bool = False) -> Sides | Bool:
+    def _grouped(self, clause: OrOf, listed: bool = False, tabulated: bool = False) -> Sides | Bool:
         """The sides of an OR, those about one event put together; sides without a variable join each of the others.
 
-        A side about several events that is neither a comparison of two nor arithmetic is given back instead. `listed`:
-        arithmetic is, too, if a variable of it can be several events."""
+        A side about several events that is neither a comparison of two nor arithmetic is given back instead, or
+        `tabulated` if it can be. `listed`: arithmetic is given back, too."""
         modes = modes_of([part.nodes for part, _ in clause])
         sides: dict[Event | None, list[Sql]] = {}
         compared: list[Compared | Related] = []
@@ -554,7 +568,7 @@ class Conditions:
             events = events_of(part.nodes, modes)
             trend = any(isinstance(node, Call) for node in part.nodes)
             if len(events) > 1 or trend:
-                found = self._compared(part, positive, modes) or self._related(part, positive, modes, listed)
+                found = self._compared(part, positive, modes) or self._related(part, positive, modes, listed, tabulated)
                 if found is None:
                     return part
                 compared.append(found)
@@ -585,8 +599,10 @@ class Conditions:
         )
         return comparisons.compared(part, positive, modes)
 
-    def _related(self, part: Bool, positive: bool, modes: Mapping[str, str], listed: bool) -> Related | None:
-        """A part of a condition (or its NOT) as arithmetic over events, if Spark takes it at all."""
+    def _related(
+        self, part: Bool, positive: bool, modes: Mapping[str, str], listed: bool, tabulated: bool
+    ) -> Related | None:
+        """A part of a condition (or its NOT) as arithmetic over events, or tabulated, if Spark takes it at all."""
         if any(isinstance(node, Call) for node in walk(part.nodes)):
             return None
         types, columns = self.types, self.columns
@@ -602,8 +618,18 @@ class Conditions:
         )
         shown = rendered(self.text, part.nodes, lambda _: None).text
         if positive:
-            return arithmetic.related(part.nodes, lambda op: op, modes, shown)
-        return arithmetic.related(part.nodes, NOT.__getitem__, modes, f"NOT ({shown})")
+            made = arithmetic.related(part.nodes, lambda op: op, modes, shown)
+        else:
+            made = arithmetic.related(part.nodes, NOT.__getitem__, modes, f"NOT ({shown})")
+        return self._tabulating.related(part.nodes, positive, modes) if made is None and tabulated else made
+
+    @cached_property
+    def _tabulating(self) -> Tabulating:
+        def steady(sql: Sql) -> bool:
+            assert self.types is not None
+            return self.types.computed(self.text, sql, self.columns).steady
+
+        return Tabulating(self.text, self._row, self.row_sql, steady)
 
     # ------------------------------------------------------------ text for one row
 
@@ -757,9 +783,9 @@ def _comparison(condition: Bool, columns: Sequence[Column]) -> BindError:
     variables = dict.fromkeys(node.variable for node in walk(condition.nodes) if isinstance(node, Ref))
     names = " and ".join(map(display, variables))
     otherwise = (
-        "Here it is a comparison of values (a.x < b.x), or arithmetic over numbers and times: + - * / %, abs, "
-        "least, greatest, sqrt, datediff, timestampdiff. What one event needs besides can be a column of the source: "
-        "FROM (SELECT *, f(x) AS y FROM t) AS t."
+        "Here it compares values (a.x < b.x), is arithmetic over numbers and times (+ - * / %, abs, least, greatest, "
+        "sqrt, datediff, timestampdiff), or speaks of two events, without a subquery and without functions that give "
+        "another value each time."
     )
     return BindError(
         "NOT_SUPPORTED_YET", span=condition.span, construct=f"This condition on events of {names}",

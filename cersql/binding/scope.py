@@ -45,6 +45,8 @@ class ExpressionTypes(Protocol):
 
     def in_lambda(self, expressions: Sequence[str], columns: Sequence[Column]) -> bool: ...
 
+    def computed(self, text: str, sql: Sql, columns: Sequence[Column]) -> Computed: ...
+
 
 class Catalog(Protocol):
     """What binding must know of the world; Spark's session, or a plain dictionary of schemas."""

@@ -73,6 +73,11 @@ def wants_all(query: syntax.Query) -> bool:
     return not chosen and _strategy(query.semantics) == "ALL"
 
 
+def must_take(query: syntax.Query) -> bool:
+    """Must a run take what it can? Then conditions are decided event by event."""
+    return _strategy(query.semantics) == "NEXT_MATCH"
+
+
 def _strategy(clause: syntax.Text | None) -> str:
     if clause is None:
         return "ALL"

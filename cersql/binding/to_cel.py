@@ -387,7 +387,8 @@ class Translator:
             if isinstance(side, Related):
                 self.origins.setdefault(side.whole.text, side.whole)
                 terms = tuple(cel.Term(event[0], sql.text, event[1]) for event, sql, _ in side.operands)
-                sides.append(cel.Related(terms, tuple(type for _, _, type in side.operands), side.relation))
+                types = tuple(type for _, _, type in side.operands)
+                sides.append(cel.Related(terms, types, side.relation, side.tabulated))
             elif isinstance(side, Compared):
                 self.origins.setdefault(side.whole.text, side.whole)
                 left = cel.Term(side.left[0], side.left_sql.text, side.left[1])

@@ -38,6 +38,7 @@ class Composer:
     numbers: set[int] = field(
         default_factory=set
     )  # terms whose codes must be their values: relations compute with them
+    tables: dict[int, tuple[int, int]] = field(default_factory=dict)  # the terms of what is tabulated, by its number
     decides: dict[int, nodes.Deciding] = field(default_factory=dict)  # by the number of a negated part
     automata: list[Automaton] = field(default_factory=list)
 
@@ -168,9 +169,14 @@ class Composer:
         return nodes.Compared(choices, tuple(comparisons), tuple(tests), tuple(related))
 
     def numbers_of(self, side: cel.Related) -> tuple[int, ...]:
-        """The terms that a relation computes with."""
+        """The terms that a relation computes with, or looks up."""
         found = tuple(self.term(term.sql, type) for term, type in zip(side.terms, side.types, strict=True))
-        self.numbers.update(found)
+        table = side.relation.table
+        if table is None:
+            self.numbers.update(found)
+        else:
+            left, right = found
+            self.tables[table] = left, right
         return found
 
     def deciding(self, across: cel.Across) -> nodes.Deciding:

@@ -111,6 +111,13 @@ class NotByRegisters(Exception):
     """Why a pattern needs the general engine."""
 
 
+def _check_in_kernels(relation: Relation) -> None:
+    if relation.table is not None:
+        raise NotByRegisters("what Spark has tabulated is looked up")
+    if not relation.in_kernels:
+        raise NotByRegisters("arithmetic of decimals")
+
+
 class Clauses:
     """All clauses of a pattern, and its vetoes by the number of the absence. Raises NotByRegisters."""
 
@@ -179,8 +186,8 @@ class Clauses:
         return made
 
     def _compared(self, number: int, clause: Compared) -> Clause:
-        if any(not relation.in_kernels for _, relation in clause.related):
-            raise NotByRegisters("arithmetic of decimals")
+        for _, relation in clause.related:
+            _check_in_kernels(relation)
         if len(clause.related) == 1 and len(clause.choices) == 1 and not clause.comparisons and not clause.tests:
             return self._neighbours_related(number, clause)
         if len(clause.comparisons) != 1 or clause.tests or clause.related:
@@ -350,8 +357,7 @@ class Clauses:
         ((operands, relation),) = clause.related
         if any(profiles.choices[o.choice].in_a_row > 1 for o in operands):
             raise NotByRegisters("what must not happen is compared with consecutive events")
-        if not relation.in_kernels:
-            raise NotByRegisters("arithmetic of decimals")
+        _check_in_kernels(relation)
         assert veto.number is not None
         number, gaps = veto.number, self._gaps(veto)
         masks: list[int] = []

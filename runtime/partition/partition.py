@@ -19,8 +19,9 @@ from runtime.engine import Engine, engine_for
 from runtime.limits import Listed
 from runtime.partition.order import as_clock, as_symbols, codes, combined, group_ids, has_clock, sorted_rows
 from runtime.partition.rows import IN_ORDER, RowBuilder
+from runtime.partition.tables import tables_of, with_tables
 from runtime.partition.terms import term_codes
-from runtime.program import Later
+from runtime.program import Later, Program
 from runtime.selection.rivals import Places, reaches, reaches_in_all
 from runtime.task import Task
 
@@ -80,7 +81,7 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     held = [batch for batch in batches if batch.num_rows]
     if not held:
         return
-    rows = pa.Table.from_batches(held)
+    rows, symbols, program = _read(task, pa.Table.from_batches(held))
     keys: IntArray | None = None
     if task.slices is not None:
         keys = as_clock(rows.column(task.slices.column))
@@ -97,8 +98,8 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     mute: AnyArray | None = None
     if task.slices is not None:
         mute = (clocks if positions is None else positions) // task.slices.size != keys
-    symbols = symbols_of(task, rows)[order]
-    engine = engine_for(task.program)
+    symbols = symbols[order]
+    engine = engine_for(program)
     if task.count_only:
         yield engine.count(symbols, clocks, positions, keys, mute) + engine.count_rest()
         return
@@ -110,6 +111,18 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     rows = compacted(task, rows)
     for matches in chain(engine.feed(symbols, clocks, positions, keys, order, mute), engine.flush()):
         yield builder.batch(matches, rows, places=places)
+
+
+def _read(task: Task, rows: pa.Table) -> tuple[pa.Table, AnyArray, Program]:
+    """The rows of events, their symbols, and the program with what Spark has tabulated for it."""
+    symbols = symbols_of(task, rows)
+    if task.pairs is None:
+        return rows, symbols, task.program
+    numbers = combined(rows.column(task.pairs))
+    is_pair = np.asarray(numbers.is_valid())
+    codes = symbols[is_pair][:, symbols.shape[1] - len(task.terms) :]
+    tables = tables_of(task.program, as_clock(numbers)[is_pair], codes)
+    return rows.filter(numbers.is_null()), symbols[~is_pair], with_tables(task.program, tables)
 
 
 def places_of(

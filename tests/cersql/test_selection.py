@@ -209,11 +209,23 @@ def test_a_run_that_must_take_what_it_can_computes_with_events(condition: str) -
 
 
 @pytest.mark.parametrize("condition", ["a.name LIKE b.name", "hash(a.k, b.k) > 1", "a.name LIKE b.name OR a.v > b.v"])
+def test_a_run_that_must_take_what_it_can_looks_up_what_it_cannot_compute(condition: str) -> None:
+    query = bound(f"FROM t PATTERN A a ; B b WHERE {condition} ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN *")
+    assert not query.on_match
+    found = plan(query)
+    assert found.program.rule == "bound"
+    ((asked, ordered),) = found.tabulated
+    assert ordered
+    assert str(asked) == condition.partition(" OR ")[0]
+    assert [number for number, _, _ in found.program.tables] == [0]
+
+
+@pytest.mark.parametrize("condition", ["hash(a.k, b.k, c.k) > 1", "concat(a.name, c.name) LIKE b.name OR a.v > b.v"])
 def test_a_run_that_must_take_what_it_can_knows_what_is_decided(condition: str) -> None:
-    """What is neither a comparison nor arithmetic is computed on matches, too late for a run."""
+    """What is neither a comparison nor arithmetic, of three events, is computed on matches, too late for a run."""
     clause = "ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN *"
-    check_error(f"FROM t PATTERN A a ; B b WHERE ‸{condition} {clause}", "NOT_SUPPORTED_YET", "HAVING would ask")
-    assert bound(f"FROM t PATTERN A a ; B b {clause} HAVING {condition}").having
+    check_error(f"FROM t PATTERN A a ; B b ; C c WHERE ‸{condition} {clause}", "NOT_SUPPORTED_YET", "HAVING would ask")
+    assert bound(f"FROM t PATTERN A a ; B b ; C c {clause} HAVING {condition}").having
 
 
 def test_a_condition_on_the_whole_match_decides_ties() -> None:

@@ -321,7 +321,11 @@ def test_esper(ordered: SparkSession) -> None:
 )
 def test_where_spark_may_sort(session: SparkSession, type: str, spark_sorts: bool) -> None:
     """Codes of strings are ranks among the rows of a task, which must hold them all; others mean the same anywhere."""
-    made = "date_add(DATE '2024-01-01', CAST(pmod(id * 7, 11) AS INT))" if type == "date" else f"CAST(pmod(id * 7, 11) AS {type})"
+    made = (
+        "date_add(DATE '2024-01-01', CAST(pmod(id * 7, 11) AS INT))"
+        if type == "date"
+        else f"CAST(pmod(id * 7, 11) AS {type})"
+    )
     rows = f"(SELECT id, id % 3 AS k, IF(id % 2 = 0, 'A', 'B') AS type, {made} AS v FROM range(0, 200, 1, 4)) AS t"
     found = {}
     for sort in ("worker", "spark"):
