@@ -214,7 +214,9 @@ class ExecutionError(CersqlError):
             "The checkpoint was begun in the time zone {old}, on which its conditions depend, and this is {new}.",
         ),
         "STREAM_DAMAGED": Condition("58030", "The state in the checkpoint is damaged: {reason}."),
-        "SNAPSHOT_VERSION": Condition("55000", "A snapshot of format {found} cannot be restored by format {expected}."),
+        "STREAM_VERSION": Condition(
+            "55000", "The checkpoint holds a state of format {found}, and this release reads format {expected}."
+        ),
     }
 
 

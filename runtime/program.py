@@ -16,7 +16,7 @@ from runtime.arrays import IntArray
 from runtime.errors import ExecutionError
 from runtime.nodes import Node
 
-FORMAT = 5  # of Program and of snapshots; raised whenever an older worker could not read it
+FORMAT = 5  # of Program; raised whenever an older worker could not read it
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 

@@ -46,7 +46,8 @@ class Store:
     def __init__(self, window: Window | None, walks: Walks | None = None) -> None:
         self.by_position = window is None or window.kind == "events"
         self.strict = bool(window and window.strict)
-        self.width: Any = np.int64(NOTHING if window is None else window.size)
+        self._size = NOTHING if window is None else window.size  # with fractions, perhaps, where clocks have them
+        self.width: Any = np.int64(self._size)
         self.clock = np.dtype(np.int64)
         self.whole = False
         self.holders: list[Holder] = []
@@ -62,7 +63,7 @@ class Store:
         self._crowded = -1
         if clocks.dtype != self.clock:
             self.clock = clocks.dtype
-            self.width = self.clock.type(self.width)
+            self.width = self.clock.type(self._size)
             self.arena = tecs.new_arena(len(self.arena.row), self.clock)
             self.roots = tecs.new_roots(len(self.roots.node), self.clock)
 

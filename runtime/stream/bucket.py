@@ -244,7 +244,8 @@ class Bucket:
         with _readable():
             head: Head = pickle.loads(blob)
         if head.format != STATE_FORMAT:
-            raise ExecutionError("SNAPSHOT_VERSION", found=head.format, expected=STATE_FORMAT)
+            hint = "Go on with the release that began it, or begin anew with another checkpoint."
+            raise ExecutionError("STREAM_VERSION", found=head.format, expected=STATE_FORMAT, hint=hint)
         if head.meaning != task.meaning:
             raise stream_changed(head.described, task.described)
         if head.zone is None:

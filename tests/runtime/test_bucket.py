@@ -257,6 +257,19 @@ def test_another_zone_cannot_go_on() -> None:
     assert Bucket(replace(task, zone="UTC"), store).head.zone == "UTC"
 
 
+def test_a_state_of_another_release() -> None:
+    task = stream_task(A, WINDOW)
+    store = Memory()
+    took(task, store, [table_of(task, [Row("A", 1, 1, 0)])], NEVER)
+    head = Bucket(task, store).head
+    head.format += 1
+    store.put(HEAD, pickle.dumps(head))
+    with pytest.raises(ExecutionError) as caught:
+        Bucket(task, store)
+    assert caught.value.condition == "STREAM_VERSION"
+    assert f"format {head.format}, and this release reads format {head.format - 1}." in str(caught.value)
+
+
 @pytest.mark.parametrize("blob", [b"", b"\x80\x04nonsense", b"{}"])
 def test_a_damaged_state(blob: bytes) -> None:
     task = stream_task(A, WINDOW)

@@ -79,7 +79,7 @@ def _decorated(tree: ast.Module, by: str) -> list[ast.FunctionDef]:
 
 def test_python_calls_nothing_that_has_no_entry() -> None:
     """A call from Python of what is `inlined` would crash the process."""
-    files = [*(TESTS.parent / "runtime").glob("*.py"), *TESTS.rglob("*.py")]
+    files = [*(TESTS.parent / "runtime").rglob("*.py"), *TESTS.rglob("*.py")]
     trees = {file: ast.parse(file.read_text()) for file in files}
     inlined = {
         f"{file.stem}.{node.name}"

@@ -201,7 +201,7 @@ def test_heaps_stay_shallow() -> None:
             heap = products.inserted(arena, heap, output, n, n + 1, False, path)
             most = max(most, arena.size[0] - before)
         assert most <= 2 * (1 + n.bit_length())
-        roots = ecs.Roots(np.array([heap], np.int32), np.array([n]), np.zeros(1, np.int64))
+        roots = ecs.new_roots(1, np.dtype(np.int64))._replace(node=np.array([heap], np.int32), clock=np.array([n]))
         total, counts = np.zeros(1, np.int64), ecs.new_counts(1 << 17)
         stack = np.zeros(1 << 14, np.int32)
         assert products.count_products(arena, roots, 0, 1, n + 1, False, stack, counts, total) == 1

@@ -14,7 +14,7 @@ from runtime import compiling
 SCRIPT = """
 import numpy as np
 from runtime.compact_set import tecs as ecs
-ecs.slide_kernel(ecs.new_arena(16, np.dtype(np.int64)), 0, 5, False, np.zeros(16, np.int32))
+ecs.slide_kernel(ecs.new_arena(16, np.dtype(np.int64)), np.zeros(16, np.int32))
 stats = ecs.slide_kernel.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
