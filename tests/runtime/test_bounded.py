@@ -28,9 +28,13 @@ QUERIES: dict[str, tuple[str, type[Stepper], int]] = {
     "table": ("A+ a ; B b", TableStepper, LOOP),
     "composed": ("(A+ a ; B b) UNLESS C", TableStepper, LOOP),
     "timed": ("((A+ a) WITHIN 1 HOUR) ; B b", TimedStepper, LOOP),
-    "known late": ("A+ a ; B b ; !C WITHIN 1 HOUR", TimedStepper, LOOP),
+    "known late": ("A+ a ; B b ; !C WITHIN 1 HOUR", RegisterStepper, LOOP),
     "registers": ("A+ a ; B b WHERE a.v <= b.v", RegisterStepper, LOOP),
-    "side by side": ("ALL(A a, A a2, A a3, B b) WHERE a.v = a2.v AND a2.v = a3.v AND a3.v = b.v", PceaStepper, 59280),
+    "side by side": (
+        "ALL(A a1, A a2, A a3, B b1) WHERE a1.v = a2.v AND a2.v = a3.v AND a3.v = b1.v",
+        PceaStepper,
+        59280,
+    ),
     "general": ("((A+ a ; B b) UNLESS C) WHERE a.v <= b.v", GeneralStepper, LOOP),
     "general, known late": ("((A+ a ; B b) UNLESS (C ; C)) ; !C WHERE a.v <= b.v WITHIN 1 HOUR", GeneralStepper, LOOP),
 }
@@ -66,7 +70,8 @@ def test_batches_are_small_and_the_first_comes_at_once(name: str) -> None:
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert sum(batch.n for batch in found) == min(total, 3 * found[0].n)
+    n = sum(batch.n for batch in found)
+    assert n == total if len(found) < 3 else 3 < n < total
     assert all(batch.n <= CHUNK_MATCHES and len(batch.positions) <= CHUNK_EVENTS for batch in found)
     assert most < 100 << 20
 

@@ -32,7 +32,8 @@ def installed(tmp_path: Path) -> Path:
     """A copy of the runtime beside which nothing can be kept, also by root: its __pycache__ is a file."""
     folder = tmp_path / "installed"
     shutil.copytree(RUNTIME, folder / "runtime", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "runtime" / "__pycache__").write_text("")
+    for package in [folder / "runtime", *(folder / "runtime").glob("*/")]:
+        (package / "__pycache__").write_text("")
     return folder
 
 
