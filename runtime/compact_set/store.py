@@ -23,6 +23,7 @@ FIRST_NODES = 1 << 16
 FIRST_ROOTS = 1 << 15
 CHUNK_MATCHES = 1 << 14
 CHUNK_EVENTS = 1 << 17
+FEW_EVENTS = 64  # that the first chunk has room for, for each root
 NOTHING = int(np.iinfo(np.int64).max)  # the least row of what mentions none
 
 
@@ -140,7 +141,8 @@ class Store:
         if self.n_roots == 0:
             return
         self._walks.begin()
-        events, root, result = CHUNK_EVENTS, 0, tecs.LISTING_FULL
+        # Few roots have few matches, mostly: chunks begin small, since to make a large one takes longer than that.
+        events, root, result = min(CHUNK_EVENTS, FEW_EVENTS * self.n_roots), 0, tecs.LISTING_FULL
         while result != tecs.FINISHED:
             listing = new_listing(events, root)
             result = self._walks.go_on(self, listing)
@@ -148,6 +150,7 @@ class Store:
             if n == 0 and result == tecs.LISTING_FULL:
                 events *= 2  # a single match is longer than the chunk
                 continue
+            events = max(events, min(CHUNK_EVENTS, 4 * events))
             if n:
                 end = int(listing.offsets[n])
                 yield Matches(n, listing.offsets[: n + 1], listing.row[:end], listing.label[:end], listing.key[:n])
@@ -164,11 +167,12 @@ class Store:
 
 def new_listing(events: int, root: int) -> tecs.Listing:
     """Room for a chunk of matches with so many events in all, from that root on."""
+    most = min(events, CHUNK_MATCHES)
     return tecs.Listing(
-        offsets=np.zeros(CHUNK_MATCHES + 1, np.int64),
+        offsets=np.zeros(most + 1, np.int64),
         row=np.empty(events, np.int64),
         label=np.empty(events, np.int32),
-        key=np.empty(CHUNK_MATCHES, np.int64),
+        key=np.empty(most, np.int64),
         state=np.array([0, root], np.int64),
     )
 

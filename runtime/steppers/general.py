@@ -31,6 +31,7 @@ from runtime.steppers.table import filled
 Clock = int | float
 FEW_CLOCKS = 4096  # of registers that are kept without asking whether they are used
 FIRST_SLOTS = 8
+MANY_MOVES = 256  # that wait to be done
 
 
 class Run(NamedTuple):
@@ -39,6 +40,16 @@ class Run(NamedTuple):
     slot: int
     start: Clock
     begin: int
+
+
+class Moves(NamedTuple):
+    """What an event does: the moves of runs (see moves.py), the states after it, that of the run that has not begun,
+    and whether a match ends here."""
+
+    plan: list[tuple[int, ...]]
+    live: dict[States, Run]
+    start: States | None
+    accepts: bool
 
 
 class GeneralStepper(Stepper):
@@ -56,7 +67,12 @@ class GeneralStepper(Stepper):
         self._quiet = self._event((0,) * program.words, (None,) * len(program.terms))
         self._known = KnownRows()  # of any key
         self._most_live = 16 * program.max_subsets
-        self._lists, self._side = moves.new_lists(FIRST_SLOTS), 0
+        self._lists = moves.new_lists(FIRST_SLOTS)
+        self._waiting: list[tuple[int, ...]] = []  # moves that wait to be done, …
+        self._events: list[tuple[int, ...]] = []  # the events that they belong to …
+        self._event_clocks: list[Clock] = []  # … and their clocks
+        self._most_slots = 0  # of these
+        self._held: list[int] = []  # the slots that are filled before they are done
         self.begin_key(0)
 
     def begin_key(self, key: int) -> None:
@@ -67,6 +83,7 @@ class GeneralStepper(Stepper):
         self._clocks: dict[int, tuple[Clock, int]] = {}  # of registers: time and position
         self._most_clocks = FEW_CLOCKS
         self._now: tuple[Clock, int] = (0, -1)
+        self._held = []
 
     # ------------------------------------------------------------ reading
 
@@ -79,12 +96,16 @@ class GeneralStepper(Stepper):
         for i, symbol in enumerate(table):
             if at[i] > self._position + 1:
                 self._now = (clocks[i], at[i] - 1)
-                yield from self._step(self._quiet, 0, mute[i])
-            values = tuple(None if code == NULL_CODE else code for code in symbol[words:])
+                yield from self._done(self._moves(self._quiet), 0, mute[i])
+            values = tuple([None if code == NULL_CODE else code for code in symbol[words:]])
             self._now, self._position = (clocks[i], at[i]), at[i]
-            yield from self._step(self._event(tuple(symbol[:words]), values), rows[i], mute[i])
+            made = self._moves(self._event(tuple(symbol[:words]), values))
+            if made is not None:
+                yield from self._done(made, rows[i], mute[i])
+        if self._events:
+            yield from self._move()
         yield
-        self.store.n_roots = 0
+        self._listed()
 
     def _event(self, words: tuple[int, ...], codes: tuple[int | None, ...]) -> Asked:
         return Asked(words, codes, self.has_closed)
@@ -92,61 +113,38 @@ class GeneralStepper(Stepper):
     def has_closed(self, register: Reg, window: int) -> bool:
         return not _inside(self._program.inner_windows[window], self._clocks[register.number], self._now)
 
-    def _step(self, event: Asked, row: int, mute: bool) -> Iterator[None]:
-        """One event; yields where there is no room for its roots or nodes before those that are there are listed."""
-        if len(self._clocks) > self._most_clocks:
-            self._forget_clocks()
-        self._drop_old()
-        rows: list[tuple[Run | None, Row]] = []
-        if self._start is not None:
-            rows.append((None, self._row(self._start, event)))
-        rows += [(run, self._row(states, event)) for states, run in self._live.items()]
-        start = self._skipped_start(rows)
-        if self._changes_nothing(rows):
-            self._start = start
-            return
-        plan, live, accepts = self._moves(rows)
-        if len(live) > self._most_live:
-            hint = (
-                "Bound the pattern by WITHIN, or compare fewer different values: fewer variables, or = in place of <>."
-            )
-            raise ExecutionError("STATE_LIMIT", found=len(live), limit=self._most_live, hint=hint)
-        if not self._has_room(len(plan)):
-            yield
-            self.store.n_roots = 0
-            self._make_room(len(plan))
-        self._move(plan, len(live), row, not mute)
-        self._live, self._start = live, start
-        if accepts and self._program.consume:
-            self.drop_runs()
+    def _moves(self, event: Asked) -> Moves | None:
+        """What an event does to all runs; None if every run skips it and stays where it is, as most do."""
+        start, changes, rows = self._start, False, list[tuple[Run | None, Row]]()
+        if start is not None:
+            row = self._row(start, event)
+            rows.append((None, row))
+            changes = bool(row[1])
+        for states, run in self._live.items():
+            row = self._row(states, event)
+            rows.append((run, row))
+            changes = changes or bool(row[1]) or row[2] or (row[0] is not states and row[0] != states)
+        skipped = rows[0][1][0] or None if start is not None else None
+        if changes and self._drop_old():
+            return self._moves(event)
+        if not changes:
+            self._start = skipped
+            return None
+        return self._made(rows, skipped)
 
-    def _drop_old(self) -> None:
-        """Drop the states whose runs have all left the window."""
+    def _drop_old(self) -> bool:
+        """Drop the states whose runs have all left the window: are there any?"""
         window = self._program.window
         if window is None or not self._live:
-            return
+            return False
         now = self._clock(self._now)
-        if not _holds(window, next(reversed(self._live.values())).start, now):
-            self._live = {states: run for states, run in self._live.items() if _holds(window, run.start, now)}
-
-    def _skipped_start(self, rows: list[tuple[Run | None, Row]]) -> States | None:
-        """What the run that has not begun becomes."""
-        if not rows or rows[0][0] is not None:
-            return None
-        return rows[0][1][0] or None
-
-    def _changes_nothing(self, rows: list[tuple[Run | None, Row]]) -> bool:
-        """Does every run skip the event and stay where it is?"""
-        states = iter(self._live)
-        for run, (skipped, found, report) in rows:
-            if found or report:
-                return False
-            if run is not None and skipped is not (own := next(states)) and skipped != own:
-                return False
+        if _holds(window, next(reversed(self._live.values())).start, now):
+            return False
+        self._live = {states: run for states, run in self._live.items() if _holds(window, run.start, now)}
         return True
 
-    def _moves(self, rows: list[tuple[Run | None, Row]]) -> tuple[list[tuple[int, ...]], dict[States, Run], bool]:
-        """The moves of an event, the states after it, and whether a match ends at it."""
+    def _made(self, rows: list[tuple[Run | None, Row]], start: States | None) -> Moves:
+        """The moves of an event, from what each run does; `start`: what the run that has not begun becomes."""
         plan: list[tuple[int, ...]] = []
         live: dict[States, Run] = {}
         accepts = False
@@ -171,19 +169,56 @@ class GeneralStepper(Stepper):
                 plan.append((source, label, target, accept, begin))
             if run is not None and skipped:
                 plan.append((source, moves.SKIPPED, slot(skipped, clock, begin), False, begin))
-        return plan, live, accepts
+        if len(live) > self._most_live:
+            hint = (
+                "Bound the pattern by WITHIN, or compare fewer different values: fewer variables, or = in place of <>."
+            )
+            raise ExecutionError("STATE_LIMIT", found=len(live), limit=self._most_live, hint=hint)
+        return Moves(plan, live, start, accepts)
 
-    def _move(self, plan: list[tuple[int, ...]], n_slots: int, row: int, report: bool) -> None:
+    def _done(self, made: Moves | None, row: int, mute: bool) -> Iterator[None]:
+        """Put the moves of an event behind those that wait; where they are many, all are done."""
+        if made is None:
+            return
+        self._waiting += made.plan
+        self._events.append((len(made.plan), len(made.live), row, self._position, not mute))
+        self._event_clocks.append(self._clock(self._now))
+        self._most_slots = max(self._most_slots, len(made.live))
+        self._live, self._start = made.live, made.start
+        if made.accepts and self._program.consume:
+            self.drop_runs()
+        if len(self._clocks) > self._most_clocks:
+            self._forget_clocks()
+        if len(self._waiting) >= MANY_MOVES:
+            yield from self._move()
+
+    def _move(self) -> Iterator[None]:
+        """Do all moves that wait; yields where there is no room for them before the roots that are there are listed.
+
+        To call a kernel takes as long as to find out some ten moves, so it is not called for each event.
+        """
         store = self.store
-        if n_slots > self._lists.length.shape[1]:
-            self._lists = moves.grown_lists(self._lists, 2 * n_slots)
-        table = np.array(plan, np.int64).reshape(len(plan), 5)
-        now = store.clock.type(self._clock(self._now))
-        store.n_roots = moves.move_kernel(
-            store.arena, self._lists, self._side, store.roots, store.n_roots, table, n_slots, row, now,
-            store.width, store.strict, self._position, self._key, report, self._logs,
-        )  # fmt: skip
-        self._side = 1 - self._side
+        if not self._has_room(len(self._waiting)):
+            yield
+            self._listed()
+            self._make_room(len(self._waiting))
+        if self._most_slots > self._lists.length.shape[1]:
+            self._lists = moves.grown_lists(self._lists, 2 * self._most_slots)
+        queue = moves.Queue(
+            events=np.array(self._events, np.int64).reshape(-1, 5),
+            clocks=np.array(self._event_clocks, store.clock),
+            moves=np.array(self._waiting, np.int64).reshape(-1, 5),
+        )
+        self._waiting, self._events, self._event_clocks, self._most_slots = [], [], [], 0
+        moves.move_kernel(
+            store.arena, self._lists, store.roots, queue, self._key, store.width, store.strict, self._logs
+        )
+        store.n_roots = int(self._lists.state[moves.N_ROOTS])
+        self._held = [run.slot for run in self._live.values()]
+
+    def _listed(self) -> None:
+        """The roots that were there are dealt with."""
+        self.store.n_roots = self._lists.state[moves.N_ROOTS] = 0
 
     def _has_room(self, n_moves: int) -> bool:
         store = self.store
@@ -195,7 +230,7 @@ class GeneralStepper(Stepper):
         store = self.store
         store.more_roots(n_moves)
         while store.nodes + n_moves * moves.NODES_OF_A_MOVE > len(store.arena.row):
-            store.make_room(store.clock.type(self._clock(self._now)), self._position)
+            store.make_room(store.clock.type(self._event_clocks[0]), self._position)
 
     # ------------------------------------------------------------ the machine
 
@@ -258,6 +293,8 @@ class GeneralStepper(Stepper):
     def drop_runs(self) -> None:
         """See Stepper.drop_runs; the run that has not begun forgets what it has seen."""
         self._live = {}
+        if not self._events:
+            self._held = []
         if self._start is not None:
             self._start = undominated(self._machine.forget(value) for value in self._start)
 
@@ -283,14 +320,18 @@ class GeneralStepper(Stepper):
     def prune(self, now: Any) -> None:
         """See Holder.prune."""
         store, lists = self.store, self._lists
-        for run in self._live.values():
-            moves.prune_slot(store.arena, lists, self._side, run.slot, now, store.width, store.strict)
+        for slot in self._held:
+            moves.prune_slot(store.arena, lists, self._side, slot, now, store.width, store.strict)
+
+    @property
+    def _side(self) -> int:
+        """Where the lists are."""
+        return int(self._lists.state[moves.SIDE])
 
     def _used(self) -> AnyArray:
         """bool[slots, LIST_LENGTH]: the entries of lists that hold nodes."""
         lengths = np.zeros(self._lists.length.shape[1], np.int32)
-        slots = [run.slot for run in self._live.values()]
-        lengths[slots] = self._lists.length[self._side, slots]
+        lengths[self._held] = self._lists.length[self._side, self._held]
         return filled(lengths)
 
     def held(self) -> AnyArray:

@@ -22,7 +22,7 @@ from runtime.steppers.stepper import Stepper
 from runtime.steppers.table import TableStepper
 from runtime.steppers.timed_table import TimedStepper
 
-SCHEMAS = {"t": {"ts": "timestamp", "type": "string", "v": "int"}}
+SCHEMAS = {"t": {"ts": "timestamp", "type": "string", "v": "int", "w": "int"}}
 LOOP = 2**40 - 1  # of 40 times A, any but none
 QUERIES: dict[str, tuple[str, type[Stepper], int]] = {
     "table": ("A+ a ; B b", TableStepper, LOOP),
@@ -31,7 +31,7 @@ QUERIES: dict[str, tuple[str, type[Stepper], int]] = {
     "known late": ("A+ a ; B b ; !C WITHIN 1 HOUR", RegisterStepper, LOOP),
     "registers": ("A+ a ; B b WHERE a.v <= b.v", RegisterStepper, LOOP),
     "side by side": (
-        "ALL(A a1, A a2, A a3, B b1) WHERE a1.v = a2.v AND a2.v = a3.v AND a3.v = b1.v",
+        "ALL(A a1, A a2, A a3, B b1) WHERE a1.v = a2.v AND a2.v = a3.v AND a3.v = b1.v AND a1.w = a2.w",
         PceaStepper,
         59280,
     ),
