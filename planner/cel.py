@@ -405,6 +405,17 @@ def rebuilt(formula: Formula, change: Callable[[Formula], Formula]) -> Formula:
     return replace(formula, inner=change(formula.inner))  # type: ignore[attr-defined, type-var]
 
 
+def contains(formula: Formula, kinds: tuple[type[Formula], ...]) -> bool:
+    return first_of(formula, kinds) is not None
+
+
+def first_of(formula: Formula, kinds: tuple[type[Formula], ...]) -> Formula | None:
+    """The first subformula of one of these kinds, from the top."""
+    if isinstance(formula, kinds):
+        return formula
+    return next((found for part in children(formula) if (found := first_of(part, kinds)) is not None), None)
+
+
 def searching(formula: Formula) -> Start | Strategy | None:
     """The START, or the strategy that compares matches, that asks where the search for the formula begins. What is
     absent is searched for from an event of the match or of its window on."""

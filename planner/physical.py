@@ -16,14 +16,16 @@ from dataclasses import dataclass, replace
 from planner import cel
 from planner.automata.automaton import Automaton, Guard, own_type, show_guard
 from planner.automata.hierarchy import hierarchy
-from planner.cel import Predicate
-from planner.choice import contains, skip_by
+from planner.cel import Predicate, contains
+from planner.choice import skip_by
 from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
 from planner.lower import Lowered, lower_window, rt_skip
 from planner.query import Query
+from planner.refusal import Refusal
 from planner.rewrite.filters import is_flat
 from planner.rewrite.keys import keyed
+from planner.rewrite.rules import Rewritten
 from planner.sql import literal, quote
 from runtime import nodes
 from runtime.program import WORD_BITS, Later, Program, symbol_words
@@ -44,7 +46,8 @@ class PhysicalPlan:
     covers, if it is bounded. `type_column`: the TYPE column, if every guard demands one value of it, so that no
     other values need be told apart; `type_in_symbol`: the symbol of every row that is kept says that value, and sorts
     like it. `later`: what is chosen in a second pass (runtime.selection.rivals), of matches that are listed.
-    `reasons`: why it is so, for EXPLAIN.
+    `reasons`: why it is so, for EXPLAIN. `rewritten`: the formula that the program was made from; `stepper`: what runs
+    it; `refusals`: what would be faster, and why it does not (planner.candidates).
     """
 
     query: Query
@@ -61,10 +64,15 @@ class PhysicalPlan:
     reasons: tuple[str, ...]
     terms: tuple[tuple[str, str], ...] = ()
     later: Later | None = None
+    rewritten: Rewritten | None = None
+    stepper: str = ""
+    refusals: tuple[tuple[str, Refusal], ...] = ()
 
     def __str__(self) -> str:
         lines = [f"layout: {self.layout}", f"rows dropped before the shuffle: {'yes' if self.drops else 'none'}"]
         lines += [f"  {reason}" for reason in self.reasons]
+        lines.append(f"run by: {self.stepper}")
+        lines += [f"  not by {name}: {why}" for name, why in self.refusals]
         composed = "" if self.program.machine is None else " in its flat parts, composed where it runs"
         size = f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}"
         lines.append(size + composed)
@@ -119,6 +127,9 @@ def plan(query: Query) -> PhysicalPlan:
         ),
         terms=made.terms,
         later=later,
+        rewritten=made.rewritten,
+        stepper=made.stepper,
+        refusals=made.refusals,
     )
 
 
@@ -191,9 +202,8 @@ def _why_compared(made: Lowered) -> tuple[str, ...]:
         picks = f"; where a match ends, {made.program.pick} looks at all that its window holds"
         picked = picks if made.program.pick != "ALL" else ""
         return (f"events are compared by {shown} in registers, {_cost(made.program.machine)}{picked}",)
-    why = f": {made.why_general}" if made.why_general else ""
     cost = "slow, at a cost by the values that wait in the window"
-    return (f"events are compared by {shown} in the general engine{why}; {cost}",)
+    return (f"events are compared by {shown} in the general engine; {cost}",)
 
 
 def _cost(machine: object) -> str:

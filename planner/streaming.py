@@ -23,8 +23,7 @@ from typing import Any
 
 from planner import cel
 from planner.automata.automaton import Automaton
-from planner.cel import searching
-from planner.choice import contains
+from planner.cel import contains, searching
 from planner.errors import PlanError
 from planner.physical import COMPETING, PhysicalPlan, longest_path
 from planner.query import Query

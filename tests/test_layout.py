@@ -62,6 +62,8 @@ TOP = {
     "runtime/engine.py": "steppers",
     "runtime/warm.py": "steppers",
     "planner/choice.py": "automata",
+    "planner/watching.py": "automata",
+    "planner/candidates.py": "automata",
     "planner/lower.py": "automata",
     "planner/compile.py": "automata",
     "planner/physical.py": "automata",

@@ -19,7 +19,7 @@ from runtime.arrays import AnyArray
 from runtime.errors import Span
 from runtime.program import ALWAYS, SKIP, Program
 
-STAGES = ("syntax", "cel", "automaton", "deterministic", "physical", "program")
+STAGES = ("syntax", "cel", "rewritten", "automaton", "deterministic", "physical", "program")
 MOST_LINES = 2_000  # of a stage
 DRAWINGS = ("dot", "mermaid", "svg")
 
@@ -47,6 +47,8 @@ def explain_stage(compiled: Stages, stage: str | None) -> str:
             return _bounded(show_syntax(compiled.syntax.pattern))
         case "cel":
             return _bounded(show_query(compiled.query, order_of_effect(compiled.syntax, compiled.query)))
+        case "rewritten":
+            return _bounded(show_rewritten(compiled.plan))
         case "automaton":
             return _bounded(show_automaton(compiled))
         case "deterministic":
@@ -130,6 +132,15 @@ def show_query(query: Query, steps: Iterable[str]) -> str:
         lines.append(f"limit: {query.limit}")
     lines.append(f"order of effect: {', '.join(steps)}")
     lines += [f"warning: {warning}" for warning in query.warnings]
+    return "\n".join(lines)
+
+
+def show_rewritten(plan: PhysicalPlan) -> str:
+    """The formula that the program was made from, the rules that changed it, and the keys that equalities became."""
+    assert plan.rewritten is not None
+    query = plan.query
+    lines = [cel.show(_visible(plan.rewritten.formula, frozenset(query.marks))), "", str(plan.rewritten)]
+    lines += [f"equal in every match, so a key: {key.sql}" for key in query.keys]
     return "\n".join(lines)
 
 

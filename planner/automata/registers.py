@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.automata.register_clauses import Check, Clauses, NotByRegisters, Op, Way
+from planner.refusal import Refusal
 from runtime import nodes
 from runtime.nodes import Follow, Greedy
 
@@ -494,7 +495,7 @@ def _searched(checks: list[Check]) -> int:
 # ---------------------------------------------------------------- arrays
 
 
-def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) -> nodes.Registers | str:
+def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) -> nodes.Registers | Refusal:
     """The node for runtime.steppers.registers, or what keeps the pattern from being run so.
 
     `labels`: the number of the label for each mask, of which `keep` are the bits that tell matches apart.
@@ -502,7 +503,7 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
     try:
         made = _Builder(greedy, keep, runs.greedy)
     except NotByRegisters as why:
-        return str(why)
+        return Refusal(str(why))
     n, positions = made.n, range(len(greedy.masks))
     edges = [*made.edges, *made.veto_edges, *made.late_edges, *made.early_edges]
     ops = [op for edge in edges for op in edge.ops]
