@@ -26,14 +26,13 @@ from planner.automata.compose import Composer
 from planner.automata.pcea import masks_of, parallel, pcea_of, picture
 from planner.automata.positions import gathered, is_simple, positions_of, strictly, surrounded
 from planner.automata.registers import Runs, registers_of
-from planner.cel import contains
+from planner.cel import contains, is_flat
 from planner.choice import AROUND, COMPARES, REGISTERS, Choice, choice
 from planner.errors import PlanError
 from planner.lower import Lowered, lower, lower_composed, lower_skip, lower_window, program_of, with_timeouts
 from planner.query import Skip, Window
 from planner.refusal import Refusal
 from planner.rewrite.across import is_split
-from planner.rewrite.filters import is_flat
 from planner.rewrite.rules import Rewritten
 from planner.watching import Watched, is_watched
 from runtime import nodes

@@ -4,6 +4,10 @@ Every node's docstring is its definition: ⟦φ⟧(i, j) is the set of complex e
 finds when the search starts at position i and the last event is at j. S[k] is the event at k; ∪ joins two
 complex events: μ pointwise, the least start, the greatest end. Formulas are immutable and compare by value.
 
+A class declares its parts, which are its fields that hold formulas, and its facts: which parts are `negated`, does it
+filter, can it be empty, what does it bind. `children`, `positive`, `negated`, `rebuilt` and `walk` read them, so that a
+new operator is one class here: `Unless(A, X)` has the children A and X, the positive part A and the negated one X.
+
 Source: Grez, Riveros, Ugarte, Vansummeren, "A Formal Framework for Complex Event Recognition", Section 4,
 with start and end as in Bourhis, Riveros, Salas, "ACEL", Section 3.
 """
@@ -11,7 +15,8 @@ with start and end as in Bourhis, Riveros, Salas, "ACEL", Section 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 from runtime.relations import Relation
 
@@ -111,9 +116,38 @@ def parts_of(side: Side) -> tuple[Term | Test, ...]:
 
 
 class Formula:
-    """Any CEL formula."""
+    """Any CEL formula.
+
+    `negated_fields`: those that hold what must not happen, whose events are no part of the match. `filters`: it leaves
+    out some matches of its positive part, and the others as they are. `is_small`: its automaton is as large as the
+    formula, so that it is built whole. `empty_by_parts`: zero copies satisfy it if they satisfy all its parts.
+    """
 
     __slots__ = ()
+    negated_fields: ClassVar[tuple[str, ...]] = ()
+    filters: ClassVar[bool] = False
+    is_small: ClassVar[bool] = False
+    empty_by_parts: ClassVar[bool] = False
+
+    def head(self) -> str:
+        """What `show` prints of it, without its parts."""
+        raise NotImplementedError
+
+    def binds(self) -> frozenset[str]:
+        """The variables that some complex event can bind."""
+        return frozenset[str]().union(*(part.binds() for part in positive(self)))
+
+    def always_binds(self) -> frozenset[str]:
+        """The variables of which every complex event has an event."""
+        return frozenset[str]().union(*(part.always_binds() for part in positive(self)))
+
+    def may_be_empty(self) -> bool:
+        """Do zero copies satisfy it? Only Repeat begins that."""
+        return self.empty_by_parts and all(part.may_be_empty() for part in children(self))
+
+    def looks_between(self) -> bool:
+        """Does the operator itself count rows, or see what lies between events?"""
+        return False
 
 
 @dataclass(frozen=True)
@@ -126,6 +160,16 @@ class Event(Formula):
 
     type: str | None
     marks: frozenset[str]
+    is_small = True
+
+    def head(self) -> str:
+        return f"{self.type or 'ANY'} / {', '.join(sorted(self.marks))}"
+
+    def binds(self) -> frozenset[str]:
+        return self.marks
+
+    def always_binds(self) -> frozenset[str]:
+        return self.marks
 
 
 @dataclass(frozen=True)
@@ -134,6 +178,17 @@ class As(Formula):
 
     inner: Formula
     variable: str
+    is_small = True
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return f"AS {self.variable}"
+
+    def binds(self) -> frozenset[str]:
+        return self.inner.binds() | {self.variable}
+
+    def always_binds(self) -> frozenset[str]:
+        return self.inner.always_binds() | {self.variable}
 
 
 @dataclass(frozen=True)
@@ -142,6 +197,11 @@ class Sequence(Formula):
 
     left: Formula
     right: Formula
+    is_small = True
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return ";"
 
 
 @dataclass(frozen=True)
@@ -150,6 +210,14 @@ class Contiguous(Formula):
 
     left: Formula
     right: Formula
+    is_small = True
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return ":"
+
+    def looks_between(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -157,6 +225,11 @@ class Iteration(Formula):
     """⟦φ+⟧ = ⟦φ⟧ ∪ ⟦φ ; φ+⟧."""
 
     inner: Formula
+    is_small = True
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return "+"
 
 
 @dataclass(frozen=True)
@@ -164,6 +237,14 @@ class ContiguousIteration(Formula):
     """⟦φ⊕⟧ = ⟦φ⟧ ∪ ⟦φ : φ⊕⟧, written φ:+."""
 
     inner: Formula
+    is_small = True
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return ":+"
+
+    def looks_between(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -178,6 +259,19 @@ class Repeat(Formula):
     low: int
     high: int | None
     contiguous: bool = False
+    is_small = True
+
+    def head(self) -> str:
+        return f"{':' if self.contiguous else ''}{{{self.low},{'' if self.high is None else self.high}}}"
+
+    def always_binds(self) -> frozenset[str]:
+        return self.inner.always_binds() if self.low else frozenset()
+
+    def may_be_empty(self) -> bool:
+        return self.low == 0 or self.inner.may_be_empty()
+
+    def looks_between(self) -> bool:
+        return self.contiguous
 
 
 @dataclass(frozen=True)
@@ -186,6 +280,16 @@ class Or(Formula):
 
     left: Formula
     right: Formula
+    is_small = True
+
+    def head(self) -> str:
+        return "OR"
+
+    def always_binds(self) -> frozenset[str]:
+        return self.left.always_binds() & self.right.always_binds()
+
+    def may_be_empty(self) -> bool:
+        return self.left.may_be_empty() or self.right.may_be_empty()
 
 
 @dataclass(frozen=True)
@@ -195,6 +299,9 @@ class And(Formula):
     left: Formula
     right: Formula
 
+    def head(self) -> str:
+        return "AND"
+
 
 @dataclass(frozen=True)
 class All(Formula):
@@ -203,6 +310,9 @@ class All(Formula):
     left: Formula
     right: Formula
 
+    def head(self) -> str:
+        return "ALL"
+
 
 @dataclass(frozen=True)
 class Unless(Formula):
@@ -210,6 +320,11 @@ class Unless(Formula):
 
     inner: Formula
     veto: Formula
+    negated_fields = ("veto",)
+    filters = True
+
+    def head(self) -> str:
+        return "UNLESS (the second is the veto)"
 
 
 @dataclass(frozen=True)
@@ -219,6 +334,10 @@ class Absent(Formula):
     left: Formula
     vetoes: tuple[Formula, ...]
     right: Formula
+    negated_fields = ("vetoes",)
+
+    def head(self) -> str:
+        return f"; (without the {len(self.vetoes)} in between)"
 
 
 @dataclass(frozen=True)
@@ -232,6 +351,14 @@ class NotBefore(Formula):
     vetoes: tuple[Formula, ...]
     inner: Formula
     window: Window
+    negated_fields = ("vetoes",)
+    filters = True
+
+    def head(self) -> str:
+        return f"; (without the first {len(self.vetoes)}, within {self.window})"
+
+    def looks_between(self) -> bool:
+        return self.window.kind == "events"
 
 
 @dataclass(frozen=True)
@@ -244,6 +371,14 @@ class NotAfter(Formula):
     inner: Formula
     vetoes: tuple[Formula, ...]
     window: Window
+    negated_fields = ("vetoes",)
+    filters = True
+
+    def head(self) -> str:
+        return f"; (without the last {len(self.vetoes)}, within {self.window})"
+
+    def looks_between(self) -> bool:
+        return self.window.kind == "events"
 
 
 @dataclass(frozen=True)
@@ -252,6 +387,12 @@ class Start(Formula):
 
     inner: Formula
 
+    def head(self) -> str:
+        return "START"
+
+    def looks_between(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True)
 class Project(Formula):
@@ -259,6 +400,15 @@ class Project(Formula):
 
     inner: Formula
     keep: frozenset[str]
+
+    def head(self) -> str:
+        return f"PROJECT {', '.join(sorted(self.keep))}"
+
+    def binds(self) -> frozenset[str]:
+        return self.inner.binds() & self.keep
+
+    def always_binds(self) -> frozenset[str]:
+        return self.inner.always_binds() & self.keep
 
 
 @dataclass(frozen=True)
@@ -272,6 +422,12 @@ class Strategy(Formula):
     rule: str
     inner: Formula
 
+    def head(self) -> str:
+        return self.rule
+
+    def looks_between(self) -> bool:
+        return self.rule == "STRICT"
+
 
 @dataclass(frozen=True)
 class Within(Formula):
@@ -279,6 +435,13 @@ class Within(Formula):
 
     inner: Formula
     window: Window
+    filters = True
+
+    def head(self) -> str:
+        return f"WITHIN {self.window}"
+
+    def looks_between(self) -> bool:
+        return self.window.kind == "events"
 
 
 @dataclass(frozen=True)
@@ -288,6 +451,12 @@ class Filter(Formula):
     inner: Formula
     variable: str | None
     predicate: Predicate
+    is_small = True
+    empty_by_parts = True
+    filters = True
+
+    def head(self) -> str:
+        return f"FILTER {self.variable or ANY_EVENT}: {self.predicate}"
 
 
 @dataclass(frozen=True)
@@ -296,6 +465,12 @@ class FilterAny(Formula):
 
     inner: Formula
     sides: tuple[tuple[str | None, Predicate], ...]
+    is_small = True
+    empty_by_parts = True
+    filters = True
+
+    def head(self) -> str:
+        return "FILTER " + " OR ".join(f"{variable or ANY_EVENT}: {predicate}" for variable, predicate in self.sides)
 
 
 @dataclass(frozen=True)
@@ -308,6 +483,11 @@ class Compare(Formula):
 
     inner: Formula
     sides: tuple[Side, ...]
+    empty_by_parts = True
+    filters = True
+
+    def head(self) -> str:
+        return f"FILTER {' OR '.join(map(str, self.sides))}"
 
 
 @dataclass(frozen=True)
@@ -320,6 +500,11 @@ class Agree(Formula):
     inner: Formula
     terms: tuple[tuple[str | None, str], ...]
     type: str = ""
+    empty_by_parts = True
+    filters = True
+
+    def head(self) -> str:
+        return f"AGREE {', '.join(f'{variable or ANY_EVENT}: {sql}' for variable, sql in self.terms)}"
 
 
 @dataclass(frozen=True)
@@ -328,6 +513,9 @@ class Candidate(Formula):
 
     inner: Formula
     number: int
+
+    def head(self) -> str:
+        return f"not {self.number}"
 
 
 @dataclass(frozen=True)
@@ -338,6 +526,10 @@ class Pending(Formula):
     inner: Formula
     number: int
     level: int
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return f"PENDING {self.number}"
 
 
 @dataclass(frozen=True)
@@ -349,71 +541,78 @@ class Across(Formula):
     inner: Formula
     number: int
     clauses: tuple[tuple[Side, ...], ...]
+    empty_by_parts = True
+    filters = True
+
+    def head(self) -> str:
+        return f"NOT {self.number} WHERE {' AND '.join(' OR '.join(map(str, sides)) for sides in self.clauses)}"
+
+
+def _names(formula: Formula) -> tuple[str, ...]:
+    """Its fields, in their order."""
+    return tuple(field.name for field in fields(formula))  # type: ignore[arg-type]
+
+
+def _parts(formula: Formula, names: tuple[str, ...]) -> Iterator[Formula]:
+    """The formulas in these fields, by themselves or in tuples."""
+    for name in names:
+        value = getattr(formula, name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Formula):
+                yield part
 
 
 def children(formula: Formula) -> tuple[Formula, ...]:
     """The direct subformulas, left to right."""
-    match formula:
-        case Event():
-            return ()
-        case Absent(left, vetoes, right):
-            return (left, *vetoes, right)
-        case NotBefore(vetoes, inner):
-            return (*vetoes, inner)
-        case NotAfter(inner, vetoes):
-            return (inner, *vetoes)
-        case Unless(inner, veto):
-            return (inner, veto)
-        case Sequence(left, right) | Contiguous(left, right) | Or(left, right) | And(left, right) | All(left, right):
-            return (left, right)
-        case As(inner) | Iteration(inner) | ContiguousIteration(inner) | Repeat(inner) | Filter(inner):
-            return (inner,)
-        case FilterAny(inner) | Start(inner) | Project(inner) | Within(inner) | Strategy(_, inner):
-            return (inner,)
-        case Compare(inner) | Agree(inner) | Candidate(inner) | Pending(inner) | Across(inner):
-            return (inner,)
-    raise TypeError(f"not a formula: {formula!r}")
+    return tuple(_parts(formula, _names(formula)))
 
 
 def positive(formula: Formula) -> tuple[Formula, ...]:
     """The direct subformulas whose events are part of the match: all but those of negated parts."""
-    match formula:
-        case Absent(left, _, right):
-            return (left, right)
-        case NotBefore(_, inner) | NotAfter(inner) | Unless(inner):
-            return (inner,)
-    return children(formula)
+    return tuple(_parts(formula, tuple(n for n in _names(formula) if n not in formula.negated_fields)))
 
 
-def rebuilt(formula: Formula, change: Callable[[Formula], Formula]) -> Formula:
-    """The formula with each direct part changed."""
-    match formula:
-        case Event():
-            return formula
-        case Absent(left, vetoes, right):
-            return Absent(change(left), tuple(map(change, vetoes)), change(right))
-        case NotBefore(vetoes, inner, window):
-            return NotBefore(tuple(map(change, vetoes)), change(inner), window)
-        case NotAfter(inner, vetoes, window):
-            return NotAfter(change(inner), tuple(map(change, vetoes)), window)
-        case Unless(inner, veto):
-            return Unless(change(inner), change(veto))
-        case Sequence(left, right) | Contiguous(left, right) | Or(left, right):
-            return type(formula)(change(left), change(right))
-        case And(left, right) | All(left, right):
-            return type(formula)(change(left), change(right))
-    return replace(formula, inner=change(formula.inner))  # type: ignore[attr-defined, type-var]
+def negated(formula: Formula) -> tuple[Formula, ...]:
+    """What the operator says must not happen."""
+    return tuple(_parts(formula, formula.negated_fields))
+
+
+def rebuilt(formula: Formula, change: Callable[[Formula], Formula], only_positive: bool = False) -> Formula:
+    """The formula with each direct part changed; `only_positive`: but for what must not happen."""
+    made: dict[str, object] = {}
+    for name in _names(formula):
+        value = getattr(formula, name)
+        if only_positive and name in formula.negated_fields:
+            continue
+        if isinstance(value, Formula):
+            made[name] = change(value)
+        elif isinstance(value, tuple) and any(isinstance(part, Formula) for part in value):
+            made[name] = tuple(map(change, value))
+    return replace(formula, **made) if made else formula  # type: ignore[type-var]
+
+
+def walk(formula: Formula) -> Iterator[Formula]:
+    """The formula and all below it, negated parts too, from the top and from the left."""
+    todo = [formula]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += reversed(children(node))
 
 
 def contains(formula: Formula, kinds: tuple[type[Formula], ...]) -> bool:
-    return first_of(formula, kinds) is not None
+    """Is the formula, or one below it, of one of these kinds?"""
+    return any(isinstance(part, kinds) for part in walk(formula))
 
 
-def first_of(formula: Formula, kinds: tuple[type[Formula], ...]) -> Formula | None:
-    """The first subformula of one of these kinds, from the top."""
-    if isinstance(formula, kinds):
-        return formula
-    return next((found for part in children(formula) if (found := first_of(part, kinds)) is not None), None)
+def is_flat(formula: Formula) -> bool:
+    """Is its automaton as large as the formula, so that it is built whole?"""
+    return all(part.is_small for part in walk(formula))
+
+
+def sees_gaps(formula: Formula) -> bool:
+    """Does anything in it count rows, or see what lies between events?"""
+    return any(part.looks_between() for part in walk(formula))
 
 
 def searching(formula: Formula) -> Start | Strategy | None:
@@ -431,14 +630,12 @@ def searching(formula: Formula) -> Start | Strategy | None:
 
 def variables(formula: Formula) -> frozenset[str]:
     """All variables that some complex event of the formula can bind."""
-    match formula:
-        case Event(_, marks):
-            return marks
-        case As(inner, variable):
-            return variables(inner) | {variable}
-        case Project(inner, keep):
-            return variables(inner) & keep
-    return frozenset[str]().union(*map(variables, positive(formula)))
+    return formula.binds()
+
+
+def always_bound(formula: Formula) -> frozenset[str]:
+    """The variables of which every match has an event."""
+    return formula.always_binds()
 
 
 def bindings(formula: Formula, more: frozenset[str] = frozenset()) -> Iterator[tuple[str | None, str | None]]:
@@ -469,74 +666,9 @@ def compared(formula: Formula) -> Iterator[tuple[str | None, str, str]]:
 
 def may_be_empty(formula: Formula) -> bool:
     """Do zero copies satisfy it? Only Repeat begins that, and As, filters, OR, loops and sequences let it pass."""
-    match formula:
-        case Repeat(inner, low):
-            return low == 0 or may_be_empty(inner)
-        case As(inner) | Filter(inner) | FilterAny(inner) | Iteration(inner) | ContiguousIteration(inner):
-            return may_be_empty(inner)
-        case Compare(inner) | Agree(inner) | Pending(inner) | Across(inner):
-            return may_be_empty(inner)
-        case Or(left, right):
-            return may_be_empty(left) or may_be_empty(right)
-        case Sequence(left, right) | Contiguous(left, right):
-            return may_be_empty(left) and may_be_empty(right)
-    return False
+    return formula.may_be_empty()
 
 
 def show(formula: Formula, depth: int = 0) -> str:
     """The formula as an indented tree, one node a line; stable, used by explain."""
-    pad = "  " * depth
-    match formula:
-        case Event(type, marks):
-            head = f"{type or 'ANY'} / {', '.join(sorted(marks))}"
-        case As(_, variable):
-            head = f"AS {variable}"
-        case Filter(_, variable, predicate):
-            head = f"FILTER {variable or 'every event'}: {predicate}"
-        case Sequence():
-            head = ";"
-        case Contiguous():
-            head = ":"
-        case Iteration():
-            head = "+"
-        case ContiguousIteration():
-            head = ":+"
-        case Repeat(_, low, high, contiguous):
-            head = f"{':' if contiguous else ''}{{{low},{'' if high is None else high}}}"
-        case Or():
-            head = "OR"
-        case And():
-            head = "AND"
-        case All():
-            head = "ALL"
-        case Unless():
-            head = "UNLESS (the second is the veto)"
-        case Absent(_, vetoes):
-            head = f"; (without the {len(vetoes)} in between)"
-        case NotBefore(vetoes, _, window):
-            head = f"; (without the first {len(vetoes)}, within {window})"
-        case NotAfter(_, vetoes, window):
-            head = f"; (without the last {len(vetoes)}, within {window})"
-        case Start():
-            head = "START"
-        case Project(_, keep):
-            head = f"PROJECT {', '.join(sorted(keep))}"
-        case Strategy(rule):
-            head = rule
-        case Within(_, window):
-            head = f"WITHIN {window}"
-        case FilterAny(_, sides):
-            head = "FILTER " + " OR ".join(f"{variable or 'every event'}: {predicate}" for variable, predicate in sides)
-        case Compare(_, clause):
-            head = f"FILTER {' OR '.join(map(str, clause))}"
-        case Candidate(_, number):
-            head = f"not {number}"
-        case Pending(_, number):
-            head = f"PENDING {number}"
-        case Across(_, number, clauses):
-            head = f"NOT {number} WHERE {' AND '.join(' OR '.join(map(str, sides)) for sides in clauses)}"
-        case Agree(_, terms):
-            head = f"AGREE {', '.join(f'{variable or ANY_EVENT}: {sql}' for variable, sql in terms)}"
-        case _:
-            raise TypeError(f"not a formula: {formula!r}")
-    return "\n".join([pad + head, *(show(child, depth + 1) for child in children(formula))])
+    return "\n".join(["  " * depth + formula.head(), *(show(child, depth + 1) for child in children(formula))])

@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 from planner import cel
 from planner.automata.automaton import Automaton, Guard, own_type, show_guard
 from planner.automata.hierarchy import hierarchy
-from planner.cel import Predicate, contains
+from planner.cel import Predicate, contains, is_flat
 from planner.choice import skip_by
 from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
 from planner.lower import Lowered, lower_window, rt_skip
 from planner.query import Query
 from planner.refusal import Refusal
-from planner.rewrite.filters import is_flat
 from planner.rewrite.keys import keyed
 from planner.rewrite.rules import Rewritten
 from planner.sql import literal, quote
@@ -275,20 +274,8 @@ def sees_gaps(query: Query) -> bool:
     return (
         (query.window is not None and query.window.kind == "events")
         or query.strategy == "STRICT"
-        or _gaps(query.formula)
+        or cel.sees_gaps(query.formula)
     )
-
-
-def _gaps(formula: cel.Formula) -> bool:
-    match formula:
-        case cel.Contiguous() | cel.ContiguousIteration() | cel.Start() | cel.Strategy("STRICT"):
-            return True
-        case cel.Repeat(_, _, _, contiguous) if contiguous:
-            return True
-        case cel.Within(_, window) | cel.NotBefore(_, _, window) | cel.NotAfter(_, _, window):
-            if window.kind == "events":
-                return True
-    return any(map(_gaps, cel.children(formula)))
 
 
 def can_be_sliced(query: Query) -> bool:

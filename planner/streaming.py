@@ -23,11 +23,10 @@ from typing import Any
 
 from planner import cel
 from planner.automata.automaton import Automaton
-from planner.cel import contains, searching
+from planner.cel import contains, is_flat, searching
 from planner.errors import PlanError
 from planner.physical import COMPETING, PhysicalPlan, longest_path
 from planner.query import Query
-from planner.rewrite.filters import is_flat
 from planner.sql import quote
 from runtime import nodes
 from runtime.program import Program

@@ -22,9 +22,9 @@ from cersql.binding.to_cel import Translator
 from cersql.errors import BindError
 from cersql.language import syntax
 from planner import cel
+from planner.cel import always_bound
 from planner.errors import too_complex
 from planner.query import Column, Order, Query, Variable, Window
-from planner.rewrite.keys import always_bound
 from runtime.errors import CersqlError, Span
 
 

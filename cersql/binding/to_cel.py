@@ -24,7 +24,8 @@ from cersql.binding.scope import Scope, children, display, own_alias
 from cersql.errors import BindError
 from cersql.language import syntax
 from planner import cel
-from planner.rewrite.keys import always_bound, atoms
+from planner.cel import always_bound
+from planner.rewrite.keys import atoms
 from planner.sql import Sql, quote
 from runtime.errors import Span
 
@@ -189,7 +190,7 @@ class Translator:
 
     def _parts_in(self, formula: cel.Formula) -> Iterator[int]:
         """The numbers of the negated parts of a formula, and of those inside them."""
-        for node in formulas.walk(formula):
+        for node in cel.walk(formula):
             number = _number(node)
             if number is not None:
                 yield number
@@ -209,8 +210,8 @@ class Translator:
             return formula
         number = _number(formula)
         if number is None:
-            return formulas.changed(formula, self._placed)
-        veto = formulas.changed(self.vetoes[number], self._placed)
+            return cel.rebuilt(formula, self._placed)
+        veto = cel.rebuilt(self.vetoes[number], self._placed)
         return cel.Candidate(veto, number) if number in self.across else veto
 
     # ------------------------------------------------------------ filters
@@ -277,7 +278,7 @@ class Translator:
         self, formula: cel.Formula, terms: tuple[tuple[str | None, str], ...], type: str, at: Span
     ) -> cel.Formula:
         """All events agree; and what must not happen does so only where it agrees with them (semantics, "Filters")."""
-        for number in [n for part in formulas.walk(formula) if (n := _number(part)) is not None]:
+        for number in [n for part in cel.walk(formula) if (n := _number(part)) is not None]:
             veto = self.vetoes[number]
             own = tuple(term for term in terms if term[0] is None or term[0] in cel.variables(veto))
             if own:
@@ -362,7 +363,7 @@ class Translator:
 
         `numbers`: the new ones by the old ones.
         """
-        if not any(self._parts_in(formula)) and not any(_number(node) is not None for node in formulas.walk(formula)):
+        if not any(self._parts_in(formula)) and not any(_number(node) is not None for node in cel.walk(formula)):
             return formula
         number = _number(formula)
         if number is not None:
@@ -371,7 +372,7 @@ class Translator:
             if number in self.across:
                 self.across.add(numbers[number])
             return cel.Event(None, frozenset({f"{_VETO}{numbers[number]}"}))
-        made = formulas.changed(formula, lambda inner: self._copied(inner, numbers))
+        made = cel.rebuilt(formula, lambda inner: self._copied(inner, numbers))
         if isinstance(made, cel.Across):
             made = replace(made, number=numbers[made.number])
         if isinstance(made, cel.Project):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from cersql.binding.formulas import changed
 from cersql.language import syntax
 from cersql.language.syntax import Name, Text, TypeRef
 from cersql.show import drawing
@@ -180,7 +179,7 @@ def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
         case cel.FilterAny(inner, sides):
             shown = ((variable and variable.removeprefix("@"), predicate) for variable, predicate in sides)
             formula = cel.FilterAny(inner, tuple(shown))
-    return changed(formula, lambda part: _visible(part, marks))
+    return cel.rebuilt(formula, lambda part: _visible(part, marks))
 
 
 def show_automaton(compiled: Stages) -> str:

@@ -17,10 +17,9 @@ import numpy as np
 from planner import cel
 from planner.automata.automaton import Automaton, Guard, Label, distinct_guards, trim
 from planner.automata.cea import to_cea
-from planner.cel import searching
+from planner.cel import is_flat, searching
 from planner.errors import PlanError
 from planner.rewrite.across import level_of, way
-from planner.rewrite.filters import is_flat
 from runtime import nodes
 from runtime import program as rt
 from runtime.nodes import BEGIN, END, FIRST_VARIABLE, VISIBLE

@@ -21,7 +21,7 @@ from planner.automata.cea import MAX_STATES
 from planner.automata.compose import Composer
 from planner.errors import PlanError
 from planner.query import Window
-from planner.rewrite.across import holds, vetoes_of, way
+from planner.rewrite.across import holds, way
 from runtime import nodes
 from runtime.nodes import VISIBLE
 
@@ -62,7 +62,7 @@ def gathered(formula: cel.Formula) -> cel.Formula:
 def is_around(across: cel.Across, sides: type | UnionType = cel.NotBefore | cel.NotAfter) -> bool:
     """Does it decide about what must not happen before or after the whole?"""
     around = [part for part in way(across.inner, across.number) if isinstance(part, sides)]
-    return any(holds(veto, across.number) for part in around for veto in vetoes_of(part))
+    return any(holds(veto, across.number) for part in around for veto in cel.negated(part))
 
 
 SIMPLE = (

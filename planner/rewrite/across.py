@@ -57,7 +57,7 @@ def level_of(name: str | None, own: list[frozenset[str]]) -> int | None:
 
 def way(formula: cel.Formula, number: int) -> list[cel.Formula]:
     """From the formula down to the operator that holds the negated part."""
-    if number in candidates(vetoes_of(formula)):
+    if number in candidates(cel.negated(formula)):
         return [formula]
     for part in cel.children(formula):
         found = way(part, number)
@@ -72,7 +72,7 @@ def _inside_choices_of(steps: list[cel.Formula]) -> list[int]:
     for i in range(1, len(steps)):
         above, part = steps[i - 1], steps[i]
         chosen = isinstance(above, cel.Strategy) and above.rule != "STRICT"
-        negated = not isinstance(part, cel.Candidate) and any(part is veto for veto in vetoes_of(above))
+        negated = not isinstance(part, cel.Candidate) and any(part is veto for veto in cel.negated(above))
         if chosen or negated or isinstance(above, cel.Candidate):
             found.append(i)
     return found
@@ -93,12 +93,6 @@ def _with(formula: cel.Formula, part: cel.Formula, made: cel.Formula) -> cel.For
         if isinstance(value, tuple) and any(v is part for v in value):
             return replace(data, **{field.name: tuple(made if v is part else v for v in value)})
     raise ValueError(f"not a part of it: {part!r}")
-
-
-def vetoes_of(formula: cel.Formula) -> tuple[cel.Formula, ...]:
-    """What an operator says must not happen."""
-    vetoes = formula.vetoes if isinstance(formula, cel.Absent | cel.NotBefore | cel.NotAfter) else ()
-    return (*vetoes, formula.veto) if isinstance(formula, cel.Unless) else vetoes
 
 
 def candidates(vetoes: tuple[cel.Formula, ...]) -> frozenset[int]:
