@@ -91,9 +91,7 @@ def _beginning_at(node: nodes.Node, guard: int) -> nodes.Node:
     """The tree with that guard on the first event of what no absence stands before."""
     if isinstance(node, nodes.NotBefore | nodes.NotBeforeEach):
         return nodes.BeginsAt(node, guard)
-    parts = {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}  # type: ignore[arg-type]
-    changed = {name: _beginning_at(p, guard) for name, p in parts.items() if isinstance(p, nodes.Node)}
-    return replace(node, **changed)  # type: ignore[type-var]
+    return node.rebuilt(lambda part: _beginning_at(part, guard))
 
 
 def _reach(plan: PhysicalPlan) -> cel.Window | None:

@@ -7,9 +7,9 @@ planner.cel, and stands for the automaton that [CEL] Theorem 6.2 or 7.2 builds f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Self
 
 from runtime.arrays import IntArray
 from runtime.relations import Relation
@@ -21,18 +21,61 @@ VISIBLE = ~(BEGIN | END)
 
 
 class Node:
-    """Any operator. `may_be_empty`: zero copies satisfy it; a sequence may then go around it."""
+    """Any operator. Its parts are its fields that hold nodes, by themselves or in tuples.
+
+    `may_be_empty`: zero copies satisfy it; a sequence may then go around it.
+    """
 
     may_be_empty = False
 
+    def parts(self) -> Iterator[Node]:
+        """The direct parts, in the order of the fields."""
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            yield from (part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Node))
+
+    def walk(self) -> Iterator[Node]:
+        """The node and all below it, from the top."""
+        yield self
+        for part in self.parts():
+            yield from part.walk()
+
     def has(self, kind: type[Node]) -> bool:
         """Is there a node of this kind in the tree?"""
-        below = [value for field in fields(self) for value in _as_tuple(getattr(self, field.name))]  # type: ignore[arg-type]
-        return isinstance(self, kind) or any(part.has(kind) for part in below if isinstance(part, Node))
+        return any(isinstance(node, kind) for node in self.walk())
+
+    def rebuilt(self, change: Callable[[Node], Node]) -> Self:
+        """The node with each direct part changed."""
+        made: dict[str, Any] = {}
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, Node):
+                made[field.name] = change(value)
+            elif isinstance(value, tuple) and value and isinstance(value[0], Node):
+                made[field.name] = tuple(map(change, value))
+        return replace(self, **made) if made else self  # type: ignore[type-var]
+
+    def with_guards(self, number: Numbering) -> Node:
+        """The tree with other numbers for the guards of filters; those of events stay."""
+        return self.own_guards(number).rebuilt(lambda part: part.with_guards(number))
+
+    def own_guards(self, number: Numbering) -> Node:
+        """The same for what the node itself asks."""
+        return self
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
+Numbering = Callable[[int], int]  # the old number of a guard → the new one
+
+
+@dataclass(frozen=True, eq=False)
+class Around(Node):
+    """What stands around one node, and lets zero copies of it pass."""
+
+    inner: Node
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.inner.may_be_empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,27 +90,20 @@ class Flat(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Bind(Node):
+class Bind(Around):
     """φ AS x."""
 
-    inner: Node
     mask: int
-
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
 
 
 @dataclass(frozen=True, eq=False)
-class Restrict(Node):
+class Restrict(Around):
     """φ FILTER (P₁(x₁) OR …): sides are (mask of the variable, guard bit)."""
 
-    inner: Node
     sides: tuple[tuple[int, int], ...]
 
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
+    def own_guards(self, number: Numbering) -> Node:
+        return replace(self, sides=tuple((mask, number(guard)) for mask, guard in self.sides))
 
 
 class Choice(NamedTuple):
@@ -97,17 +133,18 @@ class Compared(NamedTuple):
     tests: tuple[Operand, ...] = ()
     related: tuple[tuple[tuple[Operand, ...], Relation], ...] = ()
 
+    def with_guards(self, number: Numbering) -> Compared:
+        return self._replace(tests=tuple(o._replace(number=number(o.number)) for o in self.tests))
+
 
 @dataclass(frozen=True, eq=False)
-class Compare(Node):
+class Compare(Around):
     """φ FILTER (Q₁ OR …) with comparisons of events."""
 
-    inner: Node
     compared: Compared
 
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
+    def own_guards(self, number: Numbering) -> Node:
+        return replace(self, compared=self.compared.with_guards(number))
 
 
 NEGATED = -1
@@ -124,6 +161,9 @@ class Profiles(NamedTuple):
     terms: tuple[tuple[int, ...], ...]
     guards: tuple[tuple[int, ...], ...]
     levels: tuple[int, ...]
+
+    def with_guards(self, number: Numbering) -> Profiles:
+        return self._replace(guards=tuple(tuple(map(number, own)) for own in self.guards))
 
 
 class Clause(NamedTuple):
@@ -150,6 +190,9 @@ class Deciding(NamedTuple):
     profiles: Profiles
     clauses: tuple[Clause, ...]
 
+    def with_guards(self, number: Numbering) -> Deciding:
+        return self._replace(profiles=self.profiles.with_guards(number))
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate(Node):
@@ -159,44 +202,38 @@ class Candidate(Node):
     number: int
     profiles: Profiles
 
+    def own_guards(self, number: Numbering) -> Node:
+        return replace(self, profiles=self.profiles.with_guards(number))
+
 
 @dataclass(frozen=True, eq=False)
-class Pending(Node):
+class Pending(Around):
     """A choice's matches, with all that an Across further out has still to decide about them."""
 
-    inner: Node
     deciding: Deciding
     level: int
 
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
+    def own_guards(self, number: Numbering) -> Node:
+        return replace(self, deciding=self.deciding.with_guards(number))
 
 
 @dataclass(frozen=True, eq=False)
-class Across(Node):
+class Across(Around):
     """Keeps what no match of the Candidate fulfils all clauses with. `shows`: what is vetoed, in it or by it, makes a
     move that leads nowhere (WITH TIMEOUTS)."""
 
-    inner: Node
     deciding: Deciding
     shows: bool = False
 
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
+    def own_guards(self, number: Numbering) -> Node:
+        return replace(self, deciding=self.deciding.with_guards(number))
 
 
 @dataclass(frozen=True, eq=False)
-class Agree(Node):
+class Agree(Around):
     """All events have one value, not NULL; terms are (mask, term), VISIBLE for every event."""
 
-    inner: Node
     terms: tuple[tuple[int, int], ...]
-
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -531,3 +568,15 @@ class Greedy(Node):
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     must: bool = True
+
+    def own_guards(self, number: Numbering) -> Node:
+        asks = (
+            tuple((clause, tuple((side, number(guard)) for side, guard in of)) for clause, of in own)
+            for own in self.asks
+        )
+        return replace(
+            self,
+            asks=tuple(asks),
+            compared=tuple((clause, compared.with_guards(number)) for clause, compared in self.compared),
+            across=tuple((clause, deciding.with_guards(number)) for clause, deciding in self.across),
+        )

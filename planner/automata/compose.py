@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
 
@@ -304,40 +304,4 @@ def _begun(found: frozenset[int]) -> frozenset[int]:
 
 def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
     """The tree with the guards of filters (numbered -2, -3, …) put after the event guards."""
-    changes: dict[str, object] = {}
-    for entry in fields(node):  # type: ignore[arg-type]
-        value = getattr(node, entry.name)
-        if isinstance(value, nodes.Node):
-            changes[entry.name] = renumbered(value, n_event_guards)
-        elif isinstance(value, tuple) and value and isinstance(value[0], nodes.Node):
-            changes[entry.name] = tuple(renumbered(part, n_event_guards) for part in value)
-    if isinstance(node, nodes.Restrict):
-        changes["sides"] = tuple((mask, n_event_guards - 2 - guard) for mask, guard in node.sides)
-    if isinstance(node, nodes.Compare):
-        changes["compared"] = _renumbered(node.compared, n_event_guards)
-    if isinstance(node, nodes.Candidate):
-        changes["profiles"] = _renumbered_profiles(node.profiles, n_event_guards)
-    if isinstance(node, nodes.Across | nodes.Pending):
-        profiles = _renumbered_profiles(node.deciding.profiles, n_event_guards)
-        changes["deciding"] = node.deciding._replace(profiles=profiles)
-    if isinstance(node, nodes.Greedy):
-        changes["asks"] = tuple(
-            tuple((clause, tuple((side, n_event_guards - 2 - guard) for side, guard in of)) for clause, of in asks)
-            for asks in node.asks
-        )
-        changes["compared"] = tuple((c, _renumbered(compared, n_event_guards)) for c, compared in node.compared)
-        changes["across"] = tuple(
-            (c, deciding._replace(profiles=_renumbered_profiles(deciding.profiles, n_event_guards)))
-            for c, deciding in node.across
-        )
-    return replace(node, **changes)  # type: ignore[type-var]
-
-
-def _renumbered_profiles(profiles: nodes.Profiles, n_event_guards: int) -> nodes.Profiles:
-    return profiles._replace(
-        guards=tuple(tuple(n_event_guards - 2 - guard for guard in own) for own in profiles.guards)
-    )
-
-
-def _renumbered(compared: nodes.Compared, n_event_guards: int) -> nodes.Compared:
-    return compared._replace(tests=tuple(o._replace(number=n_event_guards - 2 - o.number) for o in compared.tests))
+    return node.with_guards(lambda guard: n_event_guards - 2 - guard)
