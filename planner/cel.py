@@ -155,7 +155,7 @@ class Event(Formula):
     """⟦R⟧(i, j) = {(j, j, v ↦ {j} for each v in marks)} if R accepts S[j].
 
     `type` is the name of the event type, or None for ANY, which accepts every event. `marks` is never empty: the
-    type's own name for a bare R, the alias for `R AS x`; names that begin with `@` are variables of the planner's own.
+    type's own name for a bare R, the alias for `R AS x`; hidden ones are variables of our own (runtime.marks).
     """
 
     type: str | None

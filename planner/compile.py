@@ -10,12 +10,13 @@ from planner.choice import check_nesting
 from planner.lower import Lowered
 from planner.query import Skip, Window
 from planner.rewrite.rules import rewritten
+from runtime.marks import is_hidden
 from runtime.program import Program
 
 
 def visible_variables(formula: cel.Formula) -> tuple[str, ...]:
-    """The variables a user can see, sorted; those of the planner's own begin with @."""
-    return tuple(sorted(v for v in cel.variables(formula) if not v.startswith("@")))
+    """The variables a user can see, sorted; without those of our own."""
+    return tuple(sorted(v for v in cel.variables(formula) if not is_hidden(v)))
 
 
 def compile_formula(

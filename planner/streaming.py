@@ -29,6 +29,7 @@ from planner.physical import COMPETING, PhysicalPlan, longest_path
 from planner.query import Query
 from planner.sql import quote
 from runtime import nodes
+from runtime.marks import visible_name
 from runtime.program import Program
 
 ALLOW_SETTING = "cersql.stream.allowUnbounded"
@@ -148,7 +149,7 @@ def _waiting(automaton: Automaton) -> str | None:
     """The variables of an event after which a run can wait."""
     waits = {t.source for t in automaton.transitions if not t.label and t.source == t.target}
     for t in automaton.transitions:
-        shown = sorted(v.lstrip("@") for v in t.label)
+        shown = sorted(visible_name(v) for v in t.label)
         if t.label and t.target in waits and shown:
             return " and ".join(shown)
     return None

@@ -14,6 +14,7 @@ import numpy as np
 
 from runtime.arrays import IntArray
 from runtime.errors import ExecutionError
+from runtime.marks import is_hidden
 from runtime.nodes import Node
 
 FORMAT = 5  # of Program and of snapshots; raised whenever an older worker could not read it
@@ -155,7 +156,7 @@ class Program:
 
     def ranks(self) -> IntArray:
         """int64[n_labels]: the least index of a variable that the user can see in each label; -1 where it has none."""
-        shown = [(i, variable) for i, variable in enumerate(self.variables) if not variable.startswith("@")]
+        shown = [(i, variable) for i, variable in enumerate(self.variables) if not is_hidden(variable)]
         return np.array([min((i for i, v in shown if v in label), default=-1) for label in self.labels], np.int64)
 
 

@@ -9,6 +9,7 @@ from itertools import product
 from operator import or_
 
 from planner import cel
+from runtime.marks import is_hidden
 
 MANY = 2  # occurrences beyond one are not told apart
 
@@ -108,7 +109,7 @@ def always(formula: cel.Formula, of: Callable[[cel.Event], frozenset[str]]) -> f
 
 def shown_marks(event: cel.Event) -> frozenset[str]:
     """The marks of an atom that the user gave it."""
-    return frozenset(mark for mark in event.marks if not mark.startswith("@"))
+    return frozenset(mark for mark in event.marks if not is_hidden(mark))
 
 
 def own_types(event: cel.Event) -> frozenset[str]:

@@ -16,6 +16,7 @@ from planner.query import Query
 from runtime import nodes
 from runtime.arrays import AnyArray
 from runtime.errors import Span
+from runtime.marks import is_hidden, visible_name
 from runtime.program import ALWAYS, SKIP, Program
 
 STAGES = ("syntax", "cel", "rewritten", "automaton", "deterministic", "physical", "program")
@@ -121,9 +122,9 @@ def show_query(query: Query, steps: Iterable[str]) -> str:
     if query.timeouts:
         lines.append("with timeouts")
     for variable, used in zip(query.variables, query.used, strict=True):
-        if used or not variable.mark.startswith("@"):
+        if used or not is_hidden(variable.mark):
             kind = "one event" if variable.single else "many events"
-            name = f"all {variable.name}" if variable.mark.startswith("@") else variable.name
+            name = f"all {variable.name}" if is_hidden(variable.mark) else variable.name
             lines.append(f"variable {name}: {kind}, RETURN reads {', '.join(used) or 'no column'}")
     lines += [f"condition on the match: {sql.text}" for sql in query.on_match]
     lines += [f"having: {sql.text}" for sql in query.having]
@@ -175,9 +176,9 @@ def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
         case cel.Event(type, own):
             formula = cel.Event(type, (own & marks) or own)
         case cel.Filter(inner, variable, predicate):
-            formula = cel.Filter(inner, variable and variable.removeprefix("@"), predicate)
+            formula = cel.Filter(inner, variable and visible_name(variable), predicate)
         case cel.FilterAny(inner, sides):
-            shown = ((variable and variable.removeprefix("@"), predicate) for variable, predicate in sides)
+            shown = ((variable and visible_name(variable), predicate) for variable, predicate in sides)
             formula = cel.FilterAny(inner, tuple(shown))
     return cel.rebuilt(formula, lambda part: _visible(part, marks))
 

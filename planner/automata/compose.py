@@ -22,6 +22,7 @@ from planner.errors import PlanError
 from planner.rewrite.across import level_of, way
 from runtime import nodes
 from runtime import program as rt
+from runtime.marks import is_hidden
 from runtime.nodes import BEGIN, END, FIRST_VARIABLE, VISIBLE
 
 
@@ -93,7 +94,7 @@ class Composer:
             case cel.Or(left, right):
                 return nodes.Either(self.node(left), self.node(right))
             case cel.And(left, right):
-                hidden = frozenset(v for v in cel.variables(formula) if v.startswith("@"))
+                hidden = frozenset(v for v in cel.variables(formula) if is_hidden(v))
                 return nodes.Both(self.node(left), self.node(right), self.mask(hidden))
             case cel.All(left, right):
                 return nodes.Interleave(self.node(left), self.node(right))

@@ -23,6 +23,7 @@ from planner.errors import PlanError
 from planner.query import Window
 from planner.rewrite.across import holds, way
 from runtime import nodes
+from runtime.marks import is_hidden
 from runtime.nodes import VISIBLE
 
 
@@ -125,7 +126,7 @@ def any_order(formula: cel.Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder |
     match formula:
         case cel.All(left, right):
             parts = [any_order(left, most), any_order(right, most)]
-            if None in parts or any(not v.startswith("@") for v in cel.variables(left) & cel.variables(right)):
+            if None in parts or any(not is_hidden(v) for v in cel.variables(left) & cel.variables(right)):
                 return None
             events = tuple(event for part in parts if part for event in part.events)
             clauses = tuple(clause for part in parts if part for clause in part.clauses)
