@@ -95,7 +95,7 @@ def parallel_runs(asked: Asked) -> Lowered | Refusal:
         return TIMEOUTS
     if chosen.rule != "bound":
         return Refusal("it is no ALL of events that are compared")
-    if chosen.timed or chosen.greedy or chosen.clause != "ALL":
+    if chosen.timed or chosen.next_match or chosen.clause != "ALL":
         return Refusal("matches compete, are consumed or have windows inside")
     pcea = pcea_of(chosen.formula)
     if isinstance(pcea, Refusal):
@@ -148,9 +148,9 @@ def registers(asked: Asked) -> Lowered | Refusal:
         rule=rule, consume=chosen.consume != "NONE", pick=chosen.clause, skip=lower_skip(chosen),
         ends_late=chosen.ends_late,
     )  # fmt: skip
-    assert isinstance(program.machine, nodes.Greedy)
+    assert isinstance(program.machine, nodes.PositionAutomaton)
     labels = {mask: i for i, mask in enumerate(program.masks)}
-    made = registers_of(program.machine, program.keep, labels, Runs(chosen.greedy, skips))
+    made = registers_of(program.machine, program.keep, labels, Runs(chosen.next_match, skips))
     if isinstance(made, Refusal):
         return made
     guards = (*composer.guards, *composer.filters)

@@ -27,8 +27,8 @@ class Choice:
     and end, the greatest by that rule.
 
     `clause`: the strategy of the query (ALL: none). `late`: a strategy (ALL: none) that chooses at the end of the
-    partition. `ends_late`: some matches become known only after their last event. `greedy`: SKIP TILL NEXT MATCH, which
-    finds matches in another way and leaves nothing to choose. `by`: the strategy by which AFTER MATCH SKIP takes
+    partition. `ends_late`: some matches become known only after their last event. `next_match`: SKIP TILL NEXT MATCH,
+    which finds matches in another way and leaves nothing to choose. `by`: the strategy by which AFTER MATCH SKIP takes
     matches as they complete (ALL: it waits for the greatest end).
     """
 
@@ -40,7 +40,7 @@ class Choice:
     ends_late: bool = False
     consume: str = "NONE"
     skip: Skip | None = None
-    greedy: bool = False
+    next_match: bool = False
     by: str = "ALL"
 
     @property
@@ -75,7 +75,7 @@ def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: 
         by = skip_by(strategy) if skip is not None else "ALL"
         if consumes_all(skip) and not ends_late:
             consume = "PARTITION"
-        return Choice(gathered(formula), held, ends_late=ends_late, consume=consume, skip=skip, greedy=True, by=by)
+        return Choice(gathered(formula), held, ends_late=ends_late, consume=consume, skip=skip, next_match=True, by=by)
     if ends_late and skip is not None:
         return Choice(formula, None, ends_late=True, skip=skip, by=strategy)
     if ends_late:  # NotAfter holds the window itself

@@ -11,7 +11,7 @@ import numpy as np
 from planner import cel
 from planner.automata.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
 from planner.automata.compose import Composer, masks, renumbered
-from planner.automata.positions import greedy_node
+from planner.automata.positions import position_node
 from planner.cel import Predicate, contains
 from planner.choice import Choice
 from planner.query import Skip, Window
@@ -61,7 +61,7 @@ class Lowered(NamedTuple):
 def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched | None = None) -> Lowered:
     """The program of a formula whose automaton is composed where it runs. Event guards come before those of filters."""
     composer = Composer()
-    tree = greedy_node(choice.formula, composer) if choice.greedy else composer.node(choice.formula)
+    tree = position_node(choice.formula, composer) if choice.next_match else composer.node(choice.formula)
     if choice.first is not None:
         tree = nodes.First(tree, rule=choice.first)
     if choice.clause != "ALL":

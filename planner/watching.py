@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from planner import cel
 from planner.automata.compose import Composer
-from planner.automata.positions import gathered, greedy_node, is_around, is_simple
+from planner.automata.positions import gathered, is_around, is_simple, position_node
 from planner.cel import contains
 from planner.choice import COMPARES, searches_each_window
 from planner.query import Window
@@ -15,12 +15,14 @@ from runtime import nodes
 
 
 class Watched(NamedTuple):
-    """The rewritten formula and the window whose runs are watched, whatever is chosen among its matches. `greedy`: the
-    runs of SKIP TILL NEXT MATCH."""
+    """The rewritten formula and the window whose runs are watched, whatever is chosen among its matches.
+
+    `next_match`: the runs are those of SKIP TILL NEXT MATCH.
+    """
 
     formula: cel.Formula
     window: Window | None
-    greedy: bool = False
+    next_match: bool = False
 
 
 class Watch(NamedTuple):
@@ -46,7 +48,7 @@ def is_watched(formula: cel.Formula) -> bool:
 def watching(watched: Watched, composer: Composer) -> Watch:
     """One run for each start and state, NXT-best; a trailing absence has its window inside, and goes around that."""
     formula, window = watched.formula, watched.window
-    projects, positions = contains(formula, (cel.Project,)), watched.greedy or contains(formula, (cel.Across,))
+    projects, positions = contains(formula, (cel.Project,)), watched.next_match or contains(formula, (cel.Across,))
     if positions:
         formula = gathered(formula)
     rule = "bound" if contains(formula, COMPARES) or searches_each_window(formula) else "timed"
@@ -62,7 +64,7 @@ def watching(watched: Watched, composer: Composer) -> Watch:
     def runs(part: cel.Formula) -> nodes.Node:
         for across in before:
             part = replace(across, inner=part)
-        made = _shown(greedy_node(part, composer, watched.greedy) if positions else composer.node(part))
+        made = _shown(position_node(part, composer, watched.next_match) if positions else composer.node(part))
         for deciding in after:  # runs that differ in what is compared later stay apart
             made = nodes.Across(made, deciding, shows=True)
         return nodes.First(made, shows=True)

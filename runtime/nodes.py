@@ -542,7 +542,7 @@ class Follow(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Greedy(Node):
+class PositionAutomaton(Node):
     """SKIP TILL NEXT MATCH: a run that can take an event must take it (`must`). A position automaton ([CEL] has none).
 
     Position p takes an event that satisfies guard `guards[p]` and marks it `masks[p]`. `first`: the positions that can
@@ -567,7 +567,7 @@ class Greedy(Node):
     undecided: tuple[frozenset[int], ...] = ()
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
-    must: bool = True
+    greedy: bool = True
 
     def own_guards(self, number: Numbering) -> Node:
         asks = (

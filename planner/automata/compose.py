@@ -265,7 +265,7 @@ def masks(node: nodes.Node) -> frozenset[int]:
     match node:
         case nodes.Flat(_, own):
             return _begun(frozenset(own))
-        case nodes.Greedy(_, own):
+        case nodes.PositionAutomaton(_, own):
             return _begun(frozenset(own))
         case nodes.Bind(inner, mask):
             return frozenset(m | mask if m & VISIBLE else m for m in masks(inner))

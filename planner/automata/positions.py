@@ -143,19 +143,19 @@ def any_order(formula: cel.Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder |
     return None
 
 
-def greedy_node(formula: cel.Formula, composer: Composer, must: bool = True) -> nodes.Node:
+def position_node(formula: cel.Formula, composer: Composer, greedy: bool = True) -> nodes.Node:
     """The node of a `gathered` formula: the runs, and the absences before and after, which filter what they find.
-    `must`: they must take what they can."""
+    `greedy`: they must take what they can."""
     match formula:
         case cel.NotBefore(vetoes, inner, window):
-            return composer.not_before(vetoes, greedy_node(inner, composer, must), window)
+            return composer.not_before(vetoes, position_node(inner, composer, greedy), window)
         case cel.NotAfter(inner, vetoes, window):
             watched = tuple(map(composer.node, vetoes))
-            return nodes.NotAfter(greedy_node(inner, composer, must), watched, composer.window(window))
+            return nodes.NotAfter(position_node(inner, composer, greedy), watched, composer.window(window))
         case cel.Across(inner) if is_around(formula):
             deciding = composer.deciding(formula)
-            return nodes.Across(greedy_node(inner, composer, must), deciding)
-    return replace(_Builder(composer).node(formula), must=must)
+            return nodes.Across(position_node(inner, composer, greedy), deciding)
+    return replace(_Builder(composer).node(formula), greedy=greedy)
 
 
 class Surrounded(NamedTuple):
@@ -187,7 +187,7 @@ def surrounded(formula: cel.Formula) -> Surrounded | None:
     return Surrounded(formula, None)
 
 
-def positions_of(parts: Surrounded, composer: Composer) -> nodes.Greedy:
+def positions_of(parts: Surrounded, composer: Composer) -> nodes.PositionAutomaton:
     """The position automaton of a formula with the absences around it, for planner.automata.registers."""
     return _Builder(composer).node(parts.formula, parts.before, parts.after)
 
@@ -214,7 +214,7 @@ class Part(NamedTuple):
     may_be_empty: bool = False
 
 
-Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.nodes.Greedy
+Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.nodes.PositionAutomaton
 
 
 @dataclass
@@ -249,7 +249,7 @@ class _Builder:
 
     def node(
         self, formula: cel.Formula, before: tuple[cel.Formula, ...] = (), after: tuple[cel.Formula, ...] = ()
-    ) -> nodes.Greedy:
+    ) -> nodes.PositionAutomaton:
         whole = self.part(formula)
         around = [tuple(self.vetoes.setdefault(v, len(self.vetoes)) for v in vetoes) for vetoes in (before, after)]
         follow: list[dict[nodes.Follow, None]] = [{} for _ in self.positions]
@@ -257,7 +257,7 @@ class _Builder:
             follow[e.left][nodes.Follow(e.right, e.contiguous, e.absences, e.inside)] = None
         self.composer.automata.append(self.picture(whole))
         guards = self.composer.guards
-        return nodes.Greedy(
+        return nodes.PositionAutomaton(
             guards=tuple(guards.setdefault(p.guard, len(guards)) for p in self.positions),
             masks=tuple(self.composer.mask(p.marks) for p in self.positions),
             first=whole.first,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from runtime import nodes
-from runtime.nodes import Compared, Greedy
+from runtime.nodes import Compared, PositionAutomaton
 from runtime.program import SKIP
 from runtime.relations import Relation
 
@@ -114,20 +114,20 @@ class NotByRegisters(Exception):
 class Clauses:
     """All clauses of a pattern, and its vetoes by the number of the absence. Raises NotByRegisters."""
 
-    def __init__(self, greedy: Greedy) -> None:
-        self._greedy, self.n_registers = greedy, 0
+    def __init__(self, automaton: PositionAutomaton) -> None:
+        self._automaton, self.n_registers = automaton, 0
         self.relations: list[Relation] = []
-        compared = dict(greedy.compared)
+        compared = dict(automaton.compared)
         self.made: list[Clause] = []
-        for number in range(len(greedy.clauses)):
+        for number in range(len(automaton.clauses)):
             if number in compared:
                 self.made.append(self._compared(number, compared[number]))
-            elif number not in dict(greedy.across):
+            elif number not in dict(automaton.across):
                 self.made.append(self._sides(number))
-        compared_before = [k for k in greedy.before if isinstance(greedy.vetoes[k], nodes.Candidate)]
-        self.early = [way for k in compared_before for way in self._early(greedy.vetoes[k])]
-        self.vetoes = [self._veto(n) if k not in compared_before else Veto(()) for k, n in enumerate(greedy.vetoes)]
-        plain = dict.fromkeys(guard for k in greedy.before for guard in self.vetoes[k].guards)
+        compared_before = [k for k in automaton.before if isinstance(automaton.vetoes[k], nodes.Candidate)]
+        self.early = [way for k in compared_before for way in self._early(automaton.vetoes[k])]
+        self.vetoes = [self._veto(n) if k not in compared_before else Veto(()) for k, n in enumerate(automaton.vetoes)]
+        plain = dict.fromkeys(guard for k in automaton.before for guard in self.vetoes[k].guards)
         self.early += [Early(guard, [], [], True) for guard in plain]
         self.since = self._new(1)[0] if any(way.decided for way in self.early) else nodes.NOBODY
         self.begun = self._new(1)[0] if any(not way.decided for way in self.early) else nodes.NOBODY
@@ -140,19 +140,19 @@ class Clauses:
 
     def _asks(self, position: int, number: int) -> list[tuple[int, int]] | None:
         """What a clause asks of the event of a position; None where that stands outside."""
-        return next((list(asks) for n, asks in self._greedy.asks[position] if n == number), None)
+        return next((list(asks) for n, asks in self._automaton.asks[position] if n == number), None)
 
     def _choices(self, position: int, number: int) -> list[int]:
         return [k for k, _ in self._asks(position, number) or ()]
 
     def _where(self, test: Callable[[int], bool]) -> set[int]:
-        return {p for p in range(len(self._greedy.masks)) if test(p)}
+        return {p for p in range(len(self._automaton.masks)) if test(p)}
 
     def _after(self, places: Iterable[int], number: int) -> set[int]:
         """The positions that come after these in one round of the clause."""
         todo, seen = list(places), set[int]()
         while todo:
-            for f in self._greedy.follow[todo.pop()]:
+            for f in self._automaton.follow[todo.pop()]:
                 if number in f.inside and f.position not in seen:
                     seen.add(f.position)
                     todo.append(f.position)
@@ -166,12 +166,12 @@ class Clauses:
 
     def _sides(self, number: int) -> Clause:
         """An OR of conditions that each speak of one event: the sides that have failed are bits of a register."""
-        n = self._greedy.clauses[number]
+        n = self._automaton.clauses[number]
         if n > MOST_SIDES:
             raise NotByRegisters(f"an OR of more than {MOST_SIDES} conditions")
         made = Clause(number, self._new(1))
         register = made.registers[0]
-        for p in range(len(self._greedy.masks)):
+        for p in range(len(self._automaton.masks)):
             sides = self._asks(p, number)
             if sides:
                 failing = [(nodes.FAILED + side, register, guard) for side, guard in sides]
@@ -305,7 +305,7 @@ class Clauses:
         if not isinstance(node, nodes.Candidate):
             return Veto(_single(node))
         events = _single(node.inner)
-        deciding = {d.number: (n, d) for n, d in self._greedy.across}
+        deciding = {d.number: (n, d) for n, d in self._automaton.across}
         if node.number not in deciding:
             raise NotByRegisters("what must not happen is compared with something around the pattern")
         number, own = deciding[node.number]
@@ -375,13 +375,13 @@ class Clauses:
 
     def _gaps(self, veto: Veto) -> set[int]:
         """The positions after which it must not happen."""
-        return self._where(lambda p: any(self._is_of(v, veto) for f in self._greedy.follow[p] for v in f.absences))
+        return self._where(lambda p: any(self._is_of(v, veto) for f in self._automaton.follow[p] for v in f.absences))
 
     def _early(self, node: nodes.Node) -> list[Early]:
         """What must not come before the match, and is compared with it: `!ANY x ; ANY g WHERE x.v >= g.v`."""
         assert isinstance(node, nodes.Candidate)
-        own = next((d for n, d in self._greedy.across if d.number == node.number), None)
-        number = next((n for n, d in self._greedy.across if d.number == node.number), None)
+        own = next((d for n, d in self._automaton.across if d.number == node.number), None)
+        number = next((n for n, d in self._automaton.across if d.number == node.number), None)
         if own is None or number is None:
             raise NotByRegisters("what must not happen is compared with something around the pattern")
         asks: list[tuple[Op, tuple[int, ...]]] = []
@@ -397,7 +397,7 @@ class Clauses:
             places = self._where(lambda p, m=mask: any(k & m for k, _ in self._asks(p, number) or ()))  # type: ignore[misc]
             check = Check(CHECKS[op], nodes.NOBODY, terms[1], masks, dict.fromkeys(places, terms[0]))
             made.append((check, places, op, terms[0]))
-        decided = not any(self._after(self._greedy.first, number) & places for _, places, _, _ in made)
+        decided = not any(self._after(self._automaton.first, number) & places for _, places, _, _ in made)
         checks = [check for check, _, _, _ in made]
         if not decided:
             checks = []
@@ -415,10 +415,10 @@ class Clauses:
         ]
 
     def _is_of(self, absence: int, veto: Veto) -> bool:
-        node = self._greedy.vetoes[absence]
+        node = self._automaton.vetoes[absence]
         if not isinstance(node, nodes.Candidate):
             return False
-        return any(n == veto.number and d.number == node.number for n, d in self._greedy.across)
+        return any(n == veto.number and d.number == node.number for n, d in self._automaton.across)
 
     def _before(self, register: int, number: int, places: set[int], op: str, term: int) -> None:
         """A register for what was bound before: what is hardest to satisfy of all that a variable is."""

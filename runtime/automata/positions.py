@@ -1,4 +1,4 @@
-"""SKIP TILL NEXT MATCH: runs over a position automaton that take every event they can (runtime.nodes.Greedy).
+"""Runs over a position automaton; under SKIP TILL NEXT MATCH they take every event they can.
 
 Before a match begins there is one value, which stays: every event that can start a run does. A run's value is
 
@@ -21,7 +21,7 @@ from runtime.automata.comparing import Comparing
 from runtime.automata.deciding import Deciding, prevents
 from runtime.automata.machine import NONE_SEEN, Machine, Maker, Move, Sighting, Symbol, Value
 from runtime.automata.values import Watch
-from runtime.nodes import BEGIN, Follow, Greedy
+from runtime.nodes import BEGIN, Follow, PositionAutomaton
 
 WAITING = "waiting"
 
@@ -33,10 +33,10 @@ class Gap(NamedTuple):
     seen: frozenset[Sighting] = NONE_SEEN
 
 
-class GreedyMachine(Machine):
+class PositionMachine(Machine):
     """One move for each follower that accepts the event; if none does, or none must, the event is skipped."""
 
-    def __init__(self, node: Greedy, make: Maker) -> None:
+    def __init__(self, node: PositionAutomaton, make: Maker) -> None:
         self._node = node
         self._comparing = {number: Comparing(clause) for number, clause in node.compared}
         self._deciding = {number: Deciding(deciding) for number, deciding in node.across}
@@ -58,7 +58,7 @@ class GreedyMachine(Machine):
             f for f in self._node.follow[position] if _is_available(f, skipped, gaps) and self._lets_go(f, held)
         ]
         taken = [move for f in available if (move := self._take(f.position, held, symbol, f, gaps)) is not None]
-        if taken and self._node.must:
+        if taken and self._node.greedy:
             return taken
         after = {v: self._waited(v, gap, held, symbol) for v, gap in gaps.items()}
         if not any(_is_available(f, True, after) for f in available):
