@@ -27,7 +27,7 @@ from planner.automata.pcea import masks_of, parallel, pcea_of, picture
 from planner.automata.positions import gathered, is_simple, positions_of, strictly, surrounded
 from planner.automata.registers import Runs, registers_of
 from planner.cel import contains, is_flat
-from planner.choice import AROUND, COMPARES, REGISTERS, Choice, choice
+from planner.choice import AROUND, REGISTERS, Choice, choice, searches_each_window
 from planner.errors import PlanError
 from planner.lower import Lowered, lower, lower_composed, lower_skip, lower_window, program_of, with_timeouts
 from planner.query import Skip, Window
@@ -93,9 +93,9 @@ def parallel_runs(asked: Asked) -> Lowered | Refusal:
     chosen, variables = asked.choice, asked.variables
     if asked.watched is not None:
         return TIMEOUTS
-    if chosen.rule != "bound":
+    if not chosen.compares:
         return Refusal("it is no ALL of events that are compared")
-    if chosen.timed or chosen.next_match or chosen.clause != "ALL":
+    if chosen.rule != "bound" or chosen.timed or chosen.next_match or chosen.clause != "ALL":
         return Refusal("matches compete, are consumed or have windows inside")
     pcea = pcea_of(chosen.formula)
     if isinstance(pcea, Refusal):
@@ -117,7 +117,7 @@ def registers(asked: Asked) -> Lowered | Refusal:
     chosen, variables = asked.choice, asked.variables
     if asked.watched is not None:
         return TIMEOUTS
-    if chosen.rule != "bound" and not (chosen.clause == "ALL" and contains(chosen.formula, AROUND)):
+    if not chosen.compares and not (chosen.clause == "ALL" and contains(chosen.formula, AROUND)):
         return Refusal("nothing to hold: no events are compared")
     formula, window = chosen.formula, chosen.window
     skips = chosen.skip is not None and chosen.by == "ALL"  # other skips are done to what the engine gives
@@ -160,9 +160,9 @@ def registers(asked: Asked) -> Lowered | Refusal:
 
 def composed_table(asked: Asked) -> Lowered | Refusal:
     """Flat automata joined by operators, whose states are made where the data leads."""
-    if contains(asked.choice.formula, COMPARES) and asked.choice.rule == "bound":
+    if asked.choice.compares:
         return Refusal("events are compared, so that states would hold values")
-    if asked.choice.rule == "bound":
+    if searches_each_window(asked.choice.formula):
         return Refusal("what must not happen before the match asks where its search begins")
     return lower_composed(asked.choice, asked.variables, asked.watched)
 

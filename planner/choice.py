@@ -48,9 +48,14 @@ class Choice:
         """The engine (see runtime.program.Program)."""
         if self.consume == "ANY":
             return "any"
-        if contains(self.formula, COMPARES) or searches_each_window(self.formula):
+        if self.compares or searches_each_window(self.formula):
             return "bound"
         return "timed" if self.timed else "composed"
+
+    @property
+    def compares(self) -> bool:
+        """Are events compared with each other?"""
+        return contains(self.formula, COMPARES)
 
     @property
     def timed(self) -> bool:

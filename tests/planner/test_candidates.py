@@ -80,6 +80,9 @@ def test_the_first_that_can_runs_it_and_all_before_it_say_why_not(name: str) -> 
             "general engine",
             "taken one by one",
         ),
+        (RUN_BY["registers"][0], {"consume": "ANY"}, "general engine", "consumed in all keys"),
+        (cel.NotBefore((cel.Start(C),), A, HOUR), {"consume": "ANY"}, "general engine", "asks where its search begins"),
+        (cel.Sequence(A, B), {"consume": "ANY"}, "composed table", "consumed"),
         (cel.NotBefore((cel.Start(C),), A, HOUR), {}, "general engine", "asks where its search begins"),
     ],
 )
