@@ -509,7 +509,7 @@ class Agree(Formula):
 
 @dataclass(frozen=True)
 class Candidate(Formula):
-    """A negated part whose matches veto only as `Across` says, by its number."""
+    """⟦ψ⟧ as a negated part; a match of it vetoes only where the Across of this number says so."""
 
     inner: Formula
     number: int
@@ -520,8 +520,9 @@ class Candidate(Formula):
 
 @dataclass(frozen=True)
 class Pending(Formula):
-    """φ inside a choice between the negated part `number` and its Across, which decides once it knows more events: in
-    what depends on them, the choice is still to be made. `level`: the how manieth on the way from the Across."""
+    """φ is a choice that waits for a decision. It stands between the negated part `number` and the Across that compares
+    it; the Across knows more events later, and the choice is made then. `level`: 1 for the first on the way from the
+    Across, 2 for the next one inside it."""
 
     inner: Formula
     number: int
@@ -534,9 +535,11 @@ class Pending(Formula):
 
 @dataclass(frozen=True)
 class Across(Formula):
-    """⟦φ FILTER …⟧ with conditions between a negated part and the events around it: C of φ such that, in some way to
-    find C, no match D of the part (`number`) where it must not be fulfils all `clauses` with C: events are chosen from
-    C ∪ D, as in Compare."""
+    """⟦φ FILTER …⟧ with conditions between a negated part and the events around it.
+
+    C of φ such that, in some way to find C, no match D of the part `number`, where it must not be, fulfils all
+    `clauses` with C. Events are chosen from C ∪ D, as in Compare.
+    """
 
     inner: Formula
     number: int

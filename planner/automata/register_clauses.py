@@ -1,10 +1,14 @@
-"""What conditions ask of runs that hold registers, position by position (registers.py puts them on edges).
+"""This file says what each condition asks of a run that holds registers, position by position.
 
-A comparison of two variables is asked when the second of them is bound: until then a register holds what the first
-leaves to be compared with, the greatest or least value or the only one. An OR holds its terms and asks for one of its
-sides when the last of its variables is bound. Of conditions on single events, an OR holds which sides have failed. What
-must not happen in between is compared when it comes, with the registers of what was bound before it; what it leaves for
-the event right after it is a register too, the greatest or least value that has vetoed.
+    a.v < b.v         a writes its greatest value into a register, b checks it (a may be a loop: `A+ a ; B b`)
+    a.v = b.v         a writes its only value, b checks it
+    a.x < b.x OR b.y  a writes its x, b asks for one of the two sides
+    a.x OR b.y        conditions on one event each: a register has a bit for each side that has failed
+    C.v > a.v         what must not happen, after a: a writes its value, each C checks it and ends the run
+    C.v > b.v         what must not happen, before b: each C writes the greatest value so far, b checks that
+
+A comparison is asked when the second of its variables is bound, an OR when the last of them is. The result is a table:
+for each clause and position the operations on an event there. planner.automata.registers puts them on edges.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ Op = tuple[int, Any, int]  # kind, register, term; of RELATES the operands: term
 
 @dataclass
 class Clause:
-    """A clause and its registers. ops[p]: what an event at position p does."""
+    """A clause, its registers, and what it does: `ops[p]` are the operations of an event at position p."""
 
     number: int
     registers: range
@@ -44,8 +48,8 @@ class Clause:
 
 
 class Way(NamedTuple):
-    """One kind of event that must not happen: its guard, and what it asks of a run or leaves to compare. `late`: the
-    event after it decides."""
+    """One kind of event that must not happen. `ops` check a run, or leave it something to compare; `late`: the event
+    after it decides."""
 
     guard: int
     ops: list[Op]
@@ -54,9 +58,12 @@ class Way(NamedTuple):
 
 @dataclass
 class Veto:
-    """What the matches of an absence, single events, ask of a run. `events`: (guard, mask) of each; `ops`: checks, and
-    what is left to compare, each with the masks of what must not happen that its condition speaks of; `after`: what the
-    event right after the absence does with what was left; `number`: the clause, or None."""
+    """An absence whose matches are single events, and what these do to a run.
+
+    `events`: (guard, mask) of each. `number`: the clause, or None. `ops`: checks, and what is left to compare; each
+    stands beside the masks that its condition speaks of. `after`: what the event right after the absence does with
+    what was left.
+    """
 
     events: tuple[tuple[int, int], ...]
     number: int | None = None
@@ -76,7 +83,7 @@ class Veto:
 
     @property
     def ways(self) -> list[Way]:
-        """A condition holds of an event that is none of the variables it speaks of."""
+        """The kinds of its events. A condition holds of an event that is none of the variables it speaks of."""
         found: dict[tuple[int, tuple[Op, ...]], Way] = {}
         for guard, mask in self.events:
             ops = [op for op, masks in self.ops if all(mask & own for own in masks)]
@@ -86,9 +93,12 @@ class Veto:
 
 
 class Check(NamedTuple):
-    """A comparison of what a run holds with what happened before it: `kind` of check, the register (NOBODY where the
-    first event decides), the term of what happened, and the masks of it that the condition speaks of. `outside`: the
-    term of the first event, by its position."""
+    """A check compares what a run holds with what happened before it.
+
+    `kind`: of the check. `register`: what the run holds, NOBODY where its first event decides. `term`: of what
+    happened. `masks`: of what happened, those that the condition speaks of. `outside`: the term of the first event, by
+    its position.
+    """
 
     kind: int
     register: int
@@ -98,8 +108,11 @@ class Check(NamedTuple):
 
 
 class Early(NamedTuple):
-    """One kind of event that must not come before a match: its guard, what it asks of itself, and of a run. `decided`
-    by the first event of a run; else when a match ends."""
+    """One kind of event that must not come before a match.
+
+    `ops`: what it asks of itself. `checks`: what it asks of a run. `decided`: the first event of the run decides, not
+    the end of the match.
+    """
 
     guard: int
     ops: list[Op]
@@ -108,11 +121,11 @@ class Early(NamedTuple):
 
 
 class NotByRegisters(Exception):
-    """Why a pattern needs the general engine."""
+    """A pattern needs more than registers; the text says why."""
 
 
 class Clauses:
-    """All clauses of a pattern, and its vetoes by the number of the absence. Raises NotByRegisters."""
+    """This reads all clauses of a pattern, and its vetoes by the number of the absence. Raises NotByRegisters."""
 
     def __init__(self, automaton: PositionAutomaton) -> None:
         self._automaton, self.n_registers = automaton, 0
@@ -139,7 +152,7 @@ class Clauses:
     # ------------------------------------------------------------ positions
 
     def _asks(self, position: int, number: int) -> list[tuple[int, int]] | None:
-        """What a clause asks of the event of a position; None where that stands outside."""
+        """What a clause asks of the event of a position; None where the position stands outside of the clause."""
         return next((list(asks) for n, asks in self._automaton.asks[position] if n == number), None)
 
     def _choices(self, position: int, number: int) -> list[int]:

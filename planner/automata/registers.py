@@ -1,11 +1,20 @@
-"""PositionAutomaton node → nodes.Registers: patterns whose comparisons need a few registers, run by a kernel.
+"""This file makes the runs of a position automaton hold values in registers: PositionAutomaton → nodes.Registers.
 
-The positions and edges are those of planner.automata.positions; its rule that a run must take what it can is
-`Runs.greedy`. What conditions ask is planner.automata.register_clauses's; a register is forgotten as soon as no way
-leads to an event that is compared with it, so that runs which have nothing left to compare are one. Where what must not
-happen has come, a run goes on at a *place* of its own, which is the position without the ways that it has closed.
+The positions and the edges between them come from planner.automata.positions, the operations on registers from
+planner.automata.register_clauses. Here they are put on the edges, and what is superfluous is taken away. For
+`A+ a ; B b WHERE a.v < b.v`, with the positions A0 and B1 and one register r:
 
-Not every pattern can be run so. `registers_of` then says why, and the general engine (runtime.steppers.bound) runs it.
+    start → A0    r := v, if that is greater
+    A0 → A0       r := v, if that is greater
+    A0 → B1       only if r < v; then forget r
+
+A register is forgotten as soon as no way leads to an event that is compared with it. Runs that have nothing left to
+compare are then equal, and become one. Two registers that always hold the same are one, too.
+
+What must not happen ends a run, or closes some of the ways that lie before it. Such a run waits at a *place* of its
+own, which is the position without these ways. In `A ; NOT C ; B WHERE C.v > a.v` a C ends the runs at A0 with r < v.
+
+Some patterns need more than registers. Then `registers_of` says why, as a Refusal, and another stepper runs them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""Comparisons between a negated part and the events around it: where they act.
+"""A comparison with a negated part is placed where it acts: inside the choices that bind its variables.
 
-A condition that mentions a negated part belongs to that part (semantics, "Negated parts"). A strategy that compares
-matches therefore chooses among those that it leaves, and a negated part that holds another prevents only by what that
-leaves: on the way to the negated part these are *choices*, and each makes complex events of its own, which the match
-has no part in. A variable that a choice binds means the events of such a complex event, any other those of the match
-around it, which may be known later. So the comparison stands inside all choices around its negated part if they bind
-all its variables, outside of them all if they bind none; where it is split, each choice below it is `Pending`.
+    NXT(A a ; NOT X x ; B) WHERE x.v > a.v       is   NXT((A a ; NOT X x ; B) WHERE x.v > a.v)
+    C c ; NXT(A ; NOT X x ; B) WHERE x.v > c.v   stays, and what NXT chooses from is pending
+
+A condition that mentions a negated part belongs to that part (semantics, "Negated parts"). On the way to the part there
+can be *choices*. A strategy chooses among the matches that the part leaves. A negated part around it prevents by those.
+A choice makes complex events of its own, and the match around it has no part in them.
+
+A variable that a choice binds means events of what is chosen. Any other variable means events of the match around it,
+which may be known later. So a comparison goes inside all choices that bind all of its variables, and stays outside of
+all if they bind none. In between it is split, and each choice below it is `Pending`: still to be made.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from planner import cel
 
 
 def inside_choices(formula: cel.Formula) -> cel.Formula:
-    """Each comparison with a negated part at the outermost place where a variable of it is bound."""
+    """The formula with each comparison at the outermost place where a variable of it is bound."""
     if isinstance(formula, cel.Across):
         placed = _placed(formula)
         if not isinstance(placed, cel.Across) or placed.number != formula.number:  # it went inside; here is another
@@ -51,7 +55,7 @@ def _placed(across: cel.Across) -> cel.Formula:
 
 
 def level_of(name: str | None, own: list[frozenset[str]]) -> int | None:
-    """The innermost of the parts whose variables these are that binds it: None, where only the negated part does."""
+    """The innermost part that binds a variable; `own`: what each of them binds. None: only the negated part does."""
     return max((level for level, names in enumerate(own) if name in names), default=None)
 
 
