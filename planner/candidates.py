@@ -27,7 +27,7 @@ from planner.automata.pcea import masks_of, parallel, pcea_of, picture
 from planner.automata.positions import gathered, is_simple, positions_of, strictly, surrounded
 from planner.automata.registers import Runs, registers_of
 from planner.cel import contains, is_flat
-from planner.choice import AROUND, REGISTERS, Choice, choice, searches_each_window
+from planner.choice import AROUND, CLOCKS, Choice, choice, searches_each_window
 from planner.errors import PlanError
 from planner.lower import Lowered, lower, lower_composed, lower_skip, lower_window, program_of, with_timeouts
 from planner.query import Skip, Window
@@ -134,7 +134,7 @@ def registers(asked: Asked) -> Lowered | Refusal:
     if isinstance(formula, cel.Strategy) and formula.rule == "STRICT":
         formula = strictly(formula.inner) or formula
     parts = surrounded(gathered(formula))
-    if parts is None or contains(parts.formula, REGISTERS) or (window or parts.window) != (parts.window or window):
+    if parts is None or contains(parts.formula, CLOCKS) or (window or parts.window) != (parts.window or window):
         return Refusal("a window inside the pattern")
     if (parts.before or parts.after) and (chosen.consume != "NONE" or chosen.skip is not None):
         return Refusal("what is consumed or skipped beside an absence before or after the match")

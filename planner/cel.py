@@ -594,13 +594,13 @@ def rebuilt(formula: Formula, change: Callable[[Formula], Formula], only_positiv
     return replace(formula, **made) if made else formula  # type: ignore[type-var]
 
 
-def walk(formula: Formula) -> Iterator[Formula]:
-    """The formula and all below it, negated parts too, from the top and from the left."""
+def walk(formula: Formula, below: Callable[[Formula], tuple[Formula, ...]] = children) -> Iterator[Formula]:
+    """The formula and all below it, from the top and from the left: negated parts too, or only what is `positive`."""
     todo = [formula]
     while todo:
         node = todo.pop()
         yield node
-        todo += reversed(children(node))
+        todo += reversed(below(node))
 
 
 def contains(formula: Formula, kinds: tuple[type[Formula], ...]) -> bool:

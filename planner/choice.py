@@ -1,7 +1,7 @@
 """Window, strategy, consumption and skipping, put around the formula: where each of them takes effect.
 
 A strategy under the window chooses among the matches inside it, so the window goes inside the strategy and needs
-registers; otherwise the engine cuts by the start that every node knows. What becomes known only after its window has
+a clock; otherwise the engine cuts by the start that every node knows. What becomes known only after its window has
 passed (a trailing absence) is chosen from at the end, match by match.
 """
 
@@ -17,7 +17,7 @@ from planner.query import Skip, Window
 
 COMPARES = (cel.Compare, cel.Agree, cel.Across)
 AROUND = (cel.NotBefore, cel.NotAfter)
-REGISTERS = (cel.Within, *AROUND)
+CLOCKS = (cel.Within, *AROUND)  # what remembers when a window began
 MAX_NESTED = 8  # strategies
 
 
@@ -61,7 +61,7 @@ class Choice:
     def timed(self) -> bool:
         """Does it need runtime.steppers.timed?"""
         chooses = self.first is not None or self.consume != "NONE" or self.late != "ALL"
-        return chooses or contains(self.formula, REGISTERS)
+        return chooses or contains(self.formula, CLOCKS)
 
 
 def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
@@ -127,6 +127,4 @@ def _within(formula: cel.Formula, window: Window | None) -> cel.Formula:
 
 def searches_each_window(formula: cel.Formula) -> bool:
     """Is there an absence before the match that asks where its window begins (planner.automata.compose)?"""
-    if isinstance(formula, cel.NotBefore) and any(map(searching, formula.vetoes)):
-        return True
-    return any(map(searches_each_window, cel.children(formula)))
+    return any(isinstance(part, cel.NotBefore) and any(map(searching, part.vetoes)) for part in cel.walk(formula))

@@ -102,7 +102,7 @@ class Program:
     into `labels` or SKIP. `initial`, `final`: states. `guards[i]` names what bit i stands for (for people and tests;
     engines never look). Events whose symbol is 0 satisfy no guard.
 
-    `rule` names the engine. 'plain': the automaton is flat, as above. 'composed' and 'timed' (with registers,
+    `rule` names the engine. 'plain': the automaton is flat, as above. 'composed' and 'timed' (with clocks,
     consumption, or a choice between starts): it is `machine`, whose moves bear masks; masks[i] is the mask of label i,
     `keep` the bits of a mask that tell matches apart, and only the first `n_event_guards` guards can make an event part
     of a match or of a veto. `choose`: the strategy that is left to the end of the partition, ALL for none; `pick`: that

@@ -14,10 +14,10 @@ all if they bind none. In between it is split, and each choice below it is `Pend
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from planner import cel
+from planner.cel import rebuilt
 
 
 def inside_choices(formula: cel.Formula) -> cel.Formula:
@@ -27,11 +27,7 @@ def inside_choices(formula: cel.Formula) -> cel.Formula:
         if not isinstance(placed, cel.Across) or placed.number != formula.number:  # it went inside; here is another
             return inside_choices(placed)
         formula = placed
-    for part in cel.children(formula):
-        made = inside_choices(part)
-        if made is not part:
-            formula = _with(formula, part, made)
-    return formula
+    return rebuilt(formula, inside_choices)
 
 
 def _placed(across: cel.Across) -> cel.Formula:
@@ -88,15 +84,8 @@ def _names(across: cel.Across) -> frozenset[str | None]:
 
 
 def _with(formula: cel.Formula, part: cel.Formula, made: cel.Formula) -> cel.Formula:
-    """The formula with `made` in place of a direct subformula."""
-    data: Any = formula
-    for field in fields(data):
-        value = getattr(formula, field.name)
-        if value is part:
-            return replace(data, **{field.name: made})
-        if isinstance(value, tuple) and any(v is part for v in value):
-            return replace(data, **{field.name: tuple(made if v is part else v for v in value)})
-    raise ValueError(f"not a part of it: {part!r}")
+    """The formula with `made` in place of a direct part."""
+    return rebuilt(formula, lambda own: made if own is part else own)
 
 
 def candidates(vetoes: tuple[cel.Formula, ...]) -> frozenset[int]:
@@ -105,7 +94,7 @@ def candidates(vetoes: tuple[cel.Formula, ...]) -> frozenset[int]:
 
 def is_split(formula: cel.Formula) -> bool:
     """Is some negated part compared with events that choices around it do not bind?"""
-    return isinstance(formula, cel.Pending) or any(map(is_split, cel.children(formula)))
+    return cel.contains(formula, (cel.Pending,))
 
 
 def holds(formula: cel.Formula, number: int) -> bool:

@@ -127,9 +127,8 @@ def _reaches(formula: cel.Formula, attribute: tuple[str, str]) -> bool:
 
 def _vetoes(formula: cel.Formula) -> Iterator[cel.Formula]:
     """The negated parts of a formula, without those inside them."""
-    yield from cel.negated(formula)
-    for part in cel.positive(formula):
-        yield from _vetoes(part)
+    for part in cel.walk(formula, cel.positive):
+        yield from cel.negated(part)
 
 
 def _around(formula: cel.Formula) -> Iterator[cel.Formula]:
