@@ -24,8 +24,9 @@ from planner.automata.automaton import distinct_guards, relabel, side_by_side
 from planner.automata.cea import automaton_of
 from planner.automata.compose import Composer
 from planner.automata.pcea import masks_of, parallel, pcea_of, picture
-from planner.automata.positions import gathered, is_simple, positions_of, strictly, surrounded
+from planner.automata.positions import positions_of
 from planner.automata.registers import Runs, registers_of
+from planner.automata.simple import gathered, is_simple, strictly, surrounded
 from planner.cel import contains, is_flat
 from planner.choice import AROUND, CLOCKS, Choice, choice, searches_each_window
 from planner.errors import PlanError

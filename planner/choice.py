@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner import cel
-from planner.automata.positions import gathered
+from planner.automata.simple import gathered
 from planner.cel import contains, searching
 from planner.errors import PlanError
 from planner.query import Skip, Window

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from planner import cel
 from planner.automata.compose import Composer
-from planner.automata.positions import gathered, is_around, is_simple, position_node
+from planner.automata.positions import position_node
+from planner.automata.simple import gathered, is_around, is_simple
 from planner.cel import contains
 from planner.choice import COMPARES, searches_each_window
 from planner.query import Window

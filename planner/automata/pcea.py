@@ -19,7 +19,7 @@ from planner import cel
 from planner.automata.automaton import NOTHING, TRUE, Automaton, Guard, Label, Transition
 from planner.automata.compose import Composer
 from planner.automata.hierarchy import Branch, Value, crossing_values, q_tree, values_of
-from planner.automata.positions import any_order
+from planner.automata.simple import any_order
 from planner.refusal import Refusal
 from runtime import nodes
 

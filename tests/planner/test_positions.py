@@ -5,7 +5,8 @@ from __future__ import annotations
 from planner import cel
 from planner.automata.automaton import show
 from planner.automata.compose import Composer
-from planner.automata.positions import gathered, position_node
+from planner.automata.positions import position_node
+from planner.automata.simple import gathered
 from runtime import nodes
 
 A, B, C = (cel.Event(name.upper(), frozenset(name)) for name in "abc")
