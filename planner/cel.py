@@ -46,7 +46,7 @@ class Formula:
 
     def head(self) -> str:
         """What `show` prints of it, without its parts."""
-        raise NotImplementedError
+        raise TypeError(f"not a formula: {self!r}")
 
     def binds(self) -> frozenset[str]:
         """The variables that some complex event can bind."""
@@ -589,4 +589,6 @@ def may_be_empty(formula: Formula) -> bool:
 
 def show(formula: Formula, depth: int = 0) -> str:
     """The formula as an indented tree, one node a line; stable, used by explain."""
+    if not isinstance(formula, Formula):
+        raise TypeError(f"not a formula: {formula!r}")
     return "\n".join(["  " * depth + formula.head(), *(show(child, depth + 1) for child in children(formula))])
