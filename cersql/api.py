@@ -188,8 +188,8 @@ def match(
 def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_by: str | None = None) -> str:
     """What becomes of a query, or of the first one in a statement: one stage, or the formula, automaton and plan.
 
-    Stages: syntax, cel, automaton, deterministic, physical, program; and the automaton drawn: dot (for Graphviz),
-    mermaid, svg.
+    Stages: syntax, cel, rewritten, automaton, deterministic, physical, program; and the automaton drawn: dot
+    (for Graphviz), mermaid, svg.
     """
     from cersql.statements.find import first_query
 

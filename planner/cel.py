@@ -4,6 +4,10 @@ Every node's docstring is its definition: ⟦φ⟧(i, j) is the set of complex e
 finds when the search starts at position i and the last event is at j. S[k] is the event at k; ∪ joins two
 complex events: μ pointwise, the least start, the greatest end. Formulas are immutable and compare by value.
 
+A class declares its parts, which are its fields that hold formulas, and its facts: which parts are `negated`, does it
+filter, can it be empty, what does it bind. `children`, `positive`, `negated`, `rebuilt` and `walk` read them, so that a
+new operator is one class here: `Unless(A, X)` has the children A and X, the positive part A and the negated one X.
+
 Source: Grez, Riveros, Ugarte, Vansummeren, "A Formal Framework for Complex Event Recognition", Section 4,
 with start and end as in Bourhis, Riveros, Salas, "ACEL", Section 3.
 """
@@ -11,134 +15,57 @@ with start and end as in Bourhis, Riveros, Salas, "ACEL", Section 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
-from runtime.relations import Relation
+from planner.terms import Comparison as Comparison
+from planner.terms import Predicate as Predicate
+from planner.terms import Related as Related
+from planner.terms import Side as Side
+from planner.terms import Tabulated as Tabulated
+from planner.terms import Term as Term
+from planner.terms import Test as Test
+from planner.terms import Window as Window
+from planner.terms import left_column as left_column
+from planner.terms import parts_of as parts_of
+from planner.terms import right_column as right_column
 
 ANY_EVENT = "every event"
 
 
-@dataclass(frozen=True)
-class Predicate:
-    """A condition on one row, as Spark SQL over the bare columns; an event satisfies it if it is TRUE (not NULL)."""
-
-    sql: str
-
-    def __str__(self) -> str:
-        return self.sql
-
-
-@dataclass(frozen=True)
-class Window:
-    """WITHIN. kind 'time': end − start ≤ size (strict: <) in the clock's unit; 'events': < size, in positions."""
-
-    kind: str
-    size: int | float
-    strict: bool = False
-
-    def __str__(self) -> str:
-        if self.kind == "events":
-            return f"{self.size} EVENTS"
-        return f"{'< ' if self.strict else ''}{self.size}"
-
-
-@dataclass(frozen=True)
-class Term:
-    """An attribute of an event of a variable, as Spark SQL over the bare columns.
-
-    `of`: 'each' event; or, where a clause speaks of two consecutive events of the variable, the 'earlier' or 'later'
-    one; where it speaks of three, the 'first', 'middle' or 'last'.
-    """
-
-    variable: str
-    sql: str
-    of: str = "each"
-
-    def __str__(self) -> str:
-        return f"{self.variable}{'' if self.of == 'each' else f'[{self.of}]'}: {self.sql}"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """left op right; `op` is =, <>, <, <=, >, >=, <=> or IS DISTINCT FROM. All but the last two are not TRUE of a NULL.
-
-    `type`: the Spark type in which the two are compared; both sides are cast to it.
-    """
-
-    left: Term
-    op: str
-    right: Term
-    type: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.left} {self.op} {self.right}"
-
-
-@dataclass(frozen=True)
-class Tabulated:
-    """A condition on two events that Spark decides pair by pair: `sql` over the columns left_column(0), …, which are
-    `left` on the row of the one event, and right_column(0), …, which are `right` on that of the other.
-
-    `levenshtein(a.s, b.s) < 3` has left and right `s`.
-    """
-
-    left: tuple[str, ...]
-    right: tuple[str, ...]
-    sql: str
-
-
-def left_column(i: int) -> str:
-    return f"__cersql_left{i}"
-
-
-def right_column(i: int) -> str:
-    return f"__cersql_right{i}"
-
-
-@dataclass(frozen=True)
-class Related:
-    """A condition that computes with values of several events: `terms` are the operands of `relation`, in their order,
-    each cast to the Spark type in `types`. `b.v - a.v >= 1` has the terms a: v and b: v, both as DOUBLE.
-
-    Of a condition that is `tabulated` the terms are codes of what it reads of the left and of the right event.
-    """
-
-    terms: tuple[Term, ...]
-    types: tuple[str, ...]
-    relation: Relation
-    tabulated: Tabulated | None = None
-
-    def __str__(self) -> str:
-        return str(self.relation)
-
-
-@dataclass(frozen=True)
-class Test:
-    """A predicate on an event of a variable, as one side of a clause that compares events (`of` as in Term)."""
-
-    variable: str
-    predicate: Predicate
-    of: str = "each"
-
-    def __str__(self) -> str:
-        return f"{self.variable}{'' if self.of == 'each' else f'[{self.of}]'}: {self.predicate}"
-
-
-Side = Comparison | Related | Test
-"""One side of an OR that speaks of several events."""
-
-
-def parts_of(side: Side) -> tuple[Term | Test, ...]:
-    """What a side looks at, event by event."""
-    if isinstance(side, Test):
-        return (side,)
-    return side.terms if isinstance(side, Related) else (side.left, side.right)
-
-
 class Formula:
-    """Any CEL formula."""
+    """Any CEL formula.
+
+    `negated_fields`: those that hold what must not happen, whose events are no part of the match. `filters`: it leaves
+    out some matches of its positive part, and the others as they are. `is_small`: its automaton is as large as the
+    formula, so that it is built whole. `empty_by_parts`: zero copies satisfy it if they satisfy all its parts.
+    """
 
     __slots__ = ()
+    negated_fields: ClassVar[tuple[str, ...]] = ()
+    filters: ClassVar[bool] = False
+    is_small: ClassVar[bool] = False
+    empty_by_parts: ClassVar[bool] = False
+
+    def head(self) -> str:
+        """What `show` prints of it, without its parts."""
+        raise TypeError(f"not a formula: {self!r}")
+
+    def binds(self) -> frozenset[str]:
+        """The variables that some complex event can bind."""
+        return frozenset[str]().union(*(part.binds() for part in positive(self)))
+
+    def always_binds(self) -> frozenset[str]:
+        """The variables of which every complex event has an event."""
+        return frozenset[str]().union(*(part.always_binds() for part in positive(self)))
+
+    def may_be_empty(self) -> bool:
+        """Do zero copies satisfy it? Only Repeat begins that."""
+        return self.empty_by_parts and all(part.may_be_empty() for part in children(self))
+
+    def looks_between(self) -> bool:
+        """Does the operator itself count rows, or see what lies between events?"""
+        return False
 
 
 @dataclass(frozen=True)
@@ -146,11 +73,21 @@ class Event(Formula):
     """⟦R⟧(i, j) = {(j, j, v ↦ {j} for each v in marks)} if R accepts S[j].
 
     `type` is the name of the event type, or None for ANY, which accepts every event. `marks` is never empty: the
-    type's own name for a bare R, the alias for `R AS x`; names that begin with `@` are variables of the planner's own.
+    type's own name for a bare R, the alias for `R AS x`; hidden ones are variables of our own (runtime.marks).
     """
 
     type: str | None
     marks: frozenset[str]
+    is_small = True
+
+    def head(self) -> str:
+        return f"{self.type or 'ANY'} / {', '.join(sorted(self.marks))}"
+
+    def binds(self) -> frozenset[str]:
+        return self.marks
+
+    def always_binds(self) -> frozenset[str]:
+        return self.marks
 
 
 @dataclass(frozen=True)
@@ -159,6 +96,17 @@ class As(Formula):
 
     inner: Formula
     variable: str
+    is_small = True
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return f"AS {self.variable}"
+
+    def binds(self) -> frozenset[str]:
+        return self.inner.binds() | {self.variable}
+
+    def always_binds(self) -> frozenset[str]:
+        return self.inner.always_binds() | {self.variable}
 
 
 @dataclass(frozen=True)
@@ -167,6 +115,11 @@ class Sequence(Formula):
 
     left: Formula
     right: Formula
+    is_small = True
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return ";"
 
 
 @dataclass(frozen=True)
@@ -175,6 +128,14 @@ class Contiguous(Formula):
 
     left: Formula
     right: Formula
+    is_small = True
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return ":"
+
+    def looks_between(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -182,6 +143,11 @@ class Iteration(Formula):
     """⟦φ+⟧ = ⟦φ⟧ ∪ ⟦φ ; φ+⟧."""
 
     inner: Formula
+    is_small = True
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return "+"
 
 
 @dataclass(frozen=True)
@@ -189,6 +155,14 @@ class ContiguousIteration(Formula):
     """⟦φ⊕⟧ = ⟦φ⟧ ∪ ⟦φ : φ⊕⟧, written φ:+."""
 
     inner: Formula
+    is_small = True
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return ":+"
+
+    def looks_between(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -203,6 +177,19 @@ class Repeat(Formula):
     low: int
     high: int | None
     contiguous: bool = False
+    is_small = True
+
+    def head(self) -> str:
+        return f"{':' if self.contiguous else ''}{{{self.low},{'' if self.high is None else self.high}}}"
+
+    def always_binds(self) -> frozenset[str]:
+        return self.inner.always_binds() if self.low else frozenset()
+
+    def may_be_empty(self) -> bool:
+        return self.low == 0 or self.inner.may_be_empty()
+
+    def looks_between(self) -> bool:
+        return self.contiguous
 
 
 @dataclass(frozen=True)
@@ -211,6 +198,16 @@ class Or(Formula):
 
     left: Formula
     right: Formula
+    is_small = True
+
+    def head(self) -> str:
+        return "OR"
+
+    def always_binds(self) -> frozenset[str]:
+        return self.left.always_binds() & self.right.always_binds()
+
+    def may_be_empty(self) -> bool:
+        return self.left.may_be_empty() or self.right.may_be_empty()
 
 
 @dataclass(frozen=True)
@@ -220,6 +217,9 @@ class And(Formula):
     left: Formula
     right: Formula
 
+    def head(self) -> str:
+        return "AND"
+
 
 @dataclass(frozen=True)
 class All(Formula):
@@ -228,6 +228,9 @@ class All(Formula):
     left: Formula
     right: Formula
 
+    def head(self) -> str:
+        return "ALL"
+
 
 @dataclass(frozen=True)
 class Unless(Formula):
@@ -235,6 +238,11 @@ class Unless(Formula):
 
     inner: Formula
     veto: Formula
+    negated_fields = ("veto",)
+    filters = True
+
+    def head(self) -> str:
+        return "UNLESS (the second is the veto)"
 
 
 @dataclass(frozen=True)
@@ -244,6 +252,10 @@ class Absent(Formula):
     left: Formula
     vetoes: tuple[Formula, ...]
     right: Formula
+    negated_fields = ("vetoes",)
+
+    def head(self) -> str:
+        return f"; (without the {len(self.vetoes)} in between)"
 
 
 @dataclass(frozen=True)
@@ -257,6 +269,14 @@ class NotBefore(Formula):
     vetoes: tuple[Formula, ...]
     inner: Formula
     window: Window
+    negated_fields = ("vetoes",)
+    filters = True
+
+    def head(self) -> str:
+        return f"; (without the first {len(self.vetoes)}, within {self.window})"
+
+    def looks_between(self) -> bool:
+        return self.window.kind == "events"
 
 
 @dataclass(frozen=True)
@@ -269,6 +289,14 @@ class NotAfter(Formula):
     inner: Formula
     vetoes: tuple[Formula, ...]
     window: Window
+    negated_fields = ("vetoes",)
+    filters = True
+
+    def head(self) -> str:
+        return f"; (without the last {len(self.vetoes)}, within {self.window})"
+
+    def looks_between(self) -> bool:
+        return self.window.kind == "events"
 
 
 @dataclass(frozen=True)
@@ -277,6 +305,12 @@ class Start(Formula):
 
     inner: Formula
 
+    def head(self) -> str:
+        return "START"
+
+    def looks_between(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True)
 class Project(Formula):
@@ -284,6 +318,15 @@ class Project(Formula):
 
     inner: Formula
     keep: frozenset[str]
+
+    def head(self) -> str:
+        return f"PROJECT {', '.join(sorted(self.keep))}"
+
+    def binds(self) -> frozenset[str]:
+        return self.inner.binds() & self.keep
+
+    def always_binds(self) -> frozenset[str]:
+        return self.inner.always_binds() & self.keep
 
 
 @dataclass(frozen=True)
@@ -297,6 +340,12 @@ class Strategy(Formula):
     rule: str
     inner: Formula
 
+    def head(self) -> str:
+        return self.rule
+
+    def looks_between(self) -> bool:
+        return self.rule == "STRICT"
+
 
 @dataclass(frozen=True)
 class Within(Formula):
@@ -304,6 +353,13 @@ class Within(Formula):
 
     inner: Formula
     window: Window
+    filters = True
+
+    def head(self) -> str:
+        return f"WITHIN {self.window}"
+
+    def looks_between(self) -> bool:
+        return self.window.kind == "events"
 
 
 @dataclass(frozen=True)
@@ -313,6 +369,12 @@ class Filter(Formula):
     inner: Formula
     variable: str | None
     predicate: Predicate
+    is_small = True
+    empty_by_parts = True
+    filters = True
+
+    def head(self) -> str:
+        return f"FILTER {self.variable or ANY_EVENT}: {self.predicate}"
 
 
 @dataclass(frozen=True)
@@ -321,6 +383,12 @@ class FilterAny(Formula):
 
     inner: Formula
     sides: tuple[tuple[str | None, Predicate], ...]
+    is_small = True
+    empty_by_parts = True
+    filters = True
+
+    def head(self) -> str:
+        return "FILTER " + " OR ".join(f"{variable or ANY_EVENT}: {predicate}" for variable, predicate in self.sides)
 
 
 @dataclass(frozen=True)
@@ -333,6 +401,11 @@ class Compare(Formula):
 
     inner: Formula
     sides: tuple[Side, ...]
+    empty_by_parts = True
+    filters = True
+
+    def head(self) -> str:
+        return f"FILTER {' OR '.join(map(str, self.sides))}"
 
 
 @dataclass(frozen=True)
@@ -345,89 +418,122 @@ class Agree(Formula):
     inner: Formula
     terms: tuple[tuple[str | None, str], ...]
     type: str = ""
+    empty_by_parts = True
+    filters = True
+
+    def head(self) -> str:
+        return f"AGREE {', '.join(f'{variable or ANY_EVENT}: {sql}' for variable, sql in self.terms)}"
 
 
 @dataclass(frozen=True)
 class Candidate(Formula):
-    """A negated part whose matches veto only as `Across` says, by its number."""
+    """⟦ψ⟧ as a negated part; a match of it vetoes only where the Across of this number says so."""
 
     inner: Formula
     number: int
+
+    def head(self) -> str:
+        return f"not {self.number}"
 
 
 @dataclass(frozen=True)
 class Pending(Formula):
-    """φ inside a choice between the negated part `number` and its Across, which decides once it knows more events: in
-    what depends on them, the choice is still to be made. `level`: the how manieth on the way from the Across."""
+    """φ is a choice that waits for a decision. It stands between the negated part `number` and the Across that compares
+    it; the Across knows more events later, and the choice is made then. `level`: 1 for the first on the way from the
+    Across, 2 for the next one inside it."""
 
     inner: Formula
     number: int
     level: int
+    empty_by_parts = True
+
+    def head(self) -> str:
+        return f"PENDING {self.number}"
 
 
 @dataclass(frozen=True)
 class Across(Formula):
-    """⟦φ FILTER …⟧ with conditions between a negated part and the events around it: C of φ such that, in some way to
-    find C, no match D of the part (`number`) where it must not be fulfils all `clauses` with C: events are chosen from
-    C ∪ D, as in Compare."""
+    """⟦φ FILTER …⟧ with conditions between a negated part and the events around it.
+
+    C of φ such that, in some way to find C, no match D of the part `number`, where it must not be, fulfils all
+    `clauses` with C. Events are chosen from C ∪ D, as in Compare.
+    """
 
     inner: Formula
     number: int
     clauses: tuple[tuple[Side, ...], ...]
+    empty_by_parts = True
+    filters = True
+
+    def head(self) -> str:
+        return f"NOT {self.number} WHERE {' AND '.join(' OR '.join(map(str, sides)) for sides in self.clauses)}"
+
+
+def _names(formula: Formula) -> tuple[str, ...]:
+    """Its fields, in their order."""
+    return tuple(field.name for field in fields(formula))  # type: ignore[arg-type]
+
+
+def _parts(formula: Formula, names: tuple[str, ...]) -> Iterator[Formula]:
+    """The formulas in these fields, by themselves or in tuples."""
+    for name in names:
+        value = getattr(formula, name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Formula):
+                yield part
 
 
 def children(formula: Formula) -> tuple[Formula, ...]:
     """The direct subformulas, left to right."""
-    match formula:
-        case Event():
-            return ()
-        case Absent(left, vetoes, right):
-            return (left, *vetoes, right)
-        case NotBefore(vetoes, inner):
-            return (*vetoes, inner)
-        case NotAfter(inner, vetoes):
-            return (inner, *vetoes)
-        case Unless(inner, veto):
-            return (inner, veto)
-        case Sequence(left, right) | Contiguous(left, right) | Or(left, right) | And(left, right) | All(left, right):
-            return (left, right)
-        case As(inner) | Iteration(inner) | ContiguousIteration(inner) | Repeat(inner) | Filter(inner):
-            return (inner,)
-        case FilterAny(inner) | Start(inner) | Project(inner) | Within(inner) | Strategy(_, inner):
-            return (inner,)
-        case Compare(inner) | Agree(inner) | Candidate(inner) | Pending(inner) | Across(inner):
-            return (inner,)
-    raise TypeError(f"not a formula: {formula!r}")
+    return tuple(_parts(formula, _names(formula)))
 
 
 def positive(formula: Formula) -> tuple[Formula, ...]:
     """The direct subformulas whose events are part of the match: all but those of negated parts."""
-    match formula:
-        case Absent(left, _, right):
-            return (left, right)
-        case NotBefore(_, inner) | NotAfter(inner) | Unless(inner):
-            return (inner,)
-    return children(formula)
+    return tuple(_parts(formula, tuple(n for n in _names(formula) if n not in formula.negated_fields)))
 
 
-def rebuilt(formula: Formula, change: Callable[[Formula], Formula]) -> Formula:
-    """The formula with each direct part changed."""
-    match formula:
-        case Event():
-            return formula
-        case Absent(left, vetoes, right):
-            return Absent(change(left), tuple(map(change, vetoes)), change(right))
-        case NotBefore(vetoes, inner, window):
-            return NotBefore(tuple(map(change, vetoes)), change(inner), window)
-        case NotAfter(inner, vetoes, window):
-            return NotAfter(change(inner), tuple(map(change, vetoes)), window)
-        case Unless(inner, veto):
-            return Unless(change(inner), change(veto))
-        case Sequence(left, right) | Contiguous(left, right) | Or(left, right):
-            return type(formula)(change(left), change(right))
-        case And(left, right) | All(left, right):
-            return type(formula)(change(left), change(right))
-    return replace(formula, inner=change(formula.inner))  # type: ignore[attr-defined, type-var]
+def negated(formula: Formula) -> tuple[Formula, ...]:
+    """What the operator says must not happen."""
+    return tuple(_parts(formula, formula.negated_fields))
+
+
+def rebuilt(formula: Formula, change: Callable[[Formula], Formula], only_positive: bool = False) -> Formula:
+    """The formula with each direct part changed; `only_positive`: but for what must not happen."""
+    made: dict[str, object] = {}
+    for name in _names(formula):
+        value = getattr(formula, name)
+        if only_positive and name in formula.negated_fields:
+            continue
+        if isinstance(value, Formula):
+            made[name] = change(value)
+        elif isinstance(value, tuple) and any(isinstance(part, Formula) for part in value):
+            made[name] = tuple(map(change, value))
+    return replace(formula, **made) if made else formula  # type: ignore[type-var]
+
+
+def walk(formula: Formula, below: Callable[[Formula], tuple[Formula, ...]] = children) -> Iterator[Formula]:
+    """The formula and all below it, from the top and from the left: negated parts too, or only what is `positive`."""
+    todo = [formula]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += reversed(below(node))
+
+
+def contains(formula: Formula, kinds: tuple[type[Formula], ...]) -> bool:
+    """Is the formula, or one below it, of one of these kinds?"""
+    return any(isinstance(part, kinds) for part in walk(formula))
+
+
+def is_flat(formula: Formula) -> bool:
+    """Is its automaton as large as the formula, so that it is built whole?"""
+    return all(part.is_small for part in walk(formula))
+
+
+def sees_gaps(formula: Formula) -> bool:
+    """Does anything in it count rows, or see what lies between events?"""
+    return any(part.looks_between() for part in walk(formula))
 
 
 def searching(formula: Formula) -> Start | Strategy | None:
@@ -445,14 +551,12 @@ def searching(formula: Formula) -> Start | Strategy | None:
 
 def variables(formula: Formula) -> frozenset[str]:
     """All variables that some complex event of the formula can bind."""
-    match formula:
-        case Event(_, marks):
-            return marks
-        case As(inner, variable):
-            return variables(inner) | {variable}
-        case Project(inner, keep):
-            return variables(inner) & keep
-    return frozenset[str]().union(*map(variables, positive(formula)))
+    return formula.binds()
+
+
+def always_bound(formula: Formula) -> frozenset[str]:
+    """The variables of which every match has an event."""
+    return formula.always_binds()
 
 
 def bindings(formula: Formula, more: frozenset[str] = frozenset()) -> Iterator[tuple[str | None, str | None]]:
@@ -483,74 +587,11 @@ def compared(formula: Formula) -> Iterator[tuple[str | None, str, str]]:
 
 def may_be_empty(formula: Formula) -> bool:
     """Do zero copies satisfy it? Only Repeat begins that, and As, filters, OR, loops and sequences let it pass."""
-    match formula:
-        case Repeat(inner, low):
-            return low == 0 or may_be_empty(inner)
-        case As(inner) | Filter(inner) | FilterAny(inner) | Iteration(inner) | ContiguousIteration(inner):
-            return may_be_empty(inner)
-        case Compare(inner) | Agree(inner) | Pending(inner) | Across(inner):
-            return may_be_empty(inner)
-        case Or(left, right):
-            return may_be_empty(left) or may_be_empty(right)
-        case Sequence(left, right) | Contiguous(left, right):
-            return may_be_empty(left) and may_be_empty(right)
-    return False
+    return formula.may_be_empty()
 
 
 def show(formula: Formula, depth: int = 0) -> str:
     """The formula as an indented tree, one node a line; stable, used by explain."""
-    pad = "  " * depth
-    match formula:
-        case Event(type, marks):
-            head = f"{type or 'ANY'} / {', '.join(sorted(marks))}"
-        case As(_, variable):
-            head = f"AS {variable}"
-        case Filter(_, variable, predicate):
-            head = f"FILTER {variable or 'every event'}: {predicate}"
-        case Sequence():
-            head = ";"
-        case Contiguous():
-            head = ":"
-        case Iteration():
-            head = "+"
-        case ContiguousIteration():
-            head = ":+"
-        case Repeat(_, low, high, contiguous):
-            head = f"{':' if contiguous else ''}{{{low},{'' if high is None else high}}}"
-        case Or():
-            head = "OR"
-        case And():
-            head = "AND"
-        case All():
-            head = "ALL"
-        case Unless():
-            head = "UNLESS (the second is the veto)"
-        case Absent(_, vetoes):
-            head = f"; (without the {len(vetoes)} in between)"
-        case NotBefore(vetoes, _, window):
-            head = f"; (without the first {len(vetoes)}, within {window})"
-        case NotAfter(_, vetoes, window):
-            head = f"; (without the last {len(vetoes)}, within {window})"
-        case Start():
-            head = "START"
-        case Project(_, keep):
-            head = f"PROJECT {', '.join(sorted(keep))}"
-        case Strategy(rule):
-            head = rule
-        case Within(_, window):
-            head = f"WITHIN {window}"
-        case FilterAny(_, sides):
-            head = "FILTER " + " OR ".join(f"{variable or 'every event'}: {predicate}" for variable, predicate in sides)
-        case Compare(_, clause):
-            head = f"FILTER {' OR '.join(map(str, clause))}"
-        case Candidate(_, number):
-            head = f"not {number}"
-        case Pending(_, number):
-            head = f"PENDING {number}"
-        case Across(_, number, clauses):
-            head = f"NOT {number} WHERE {' AND '.join(' OR '.join(map(str, sides)) for sides in clauses)}"
-        case Agree(_, terms):
-            head = f"AGREE {', '.join(f'{variable or ANY_EVENT}: {sql}' for variable, sql in terms)}"
-        case _:
-            raise TypeError(f"not a formula: {formula!r}")
-    return "\n".join([pad + head, *(show(child, depth + 1) for child in children(formula))])
+    if not isinstance(formula, Formula):
+        raise TypeError(f"not a formula: {formula!r}")
+    return "\n".join(["  " * depth + formula.head(), *(show(child, depth + 1) for child in children(formula))])

@@ -1,28 +1,23 @@
 """Window, strategy, consumption and skipping, put around the formula: where each of them takes effect.
 
 A strategy under the window chooses among the matches inside it, so the window goes inside the strategy and needs
-registers; otherwise the engine cuts by the start that every node knows. What becomes known only after its window has
+a clock; otherwise the engine cuts by the start that every node knows. What becomes known only after its window has
 passed (a trailing absence) is chosen from at the end, match by match.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planner import cel
-from planner.automata.positions import gathered
-from planner.cel import rebuilt, searching
+from planner.automata.simple import gathered
+from planner.cel import contains, searching
 from planner.errors import PlanError
 from planner.query import Skip, Window
-from planner.rewrite.across import holds, inside_choices
-from planner.rewrite.filters import push_filters
 
 COMPARES = (cel.Compare, cel.Agree, cel.Across)
-AROUND_ABSENCE = (
-    cel.As, cel.Filter, cel.FilterAny, cel.Compare, cel.Agree, cel.Across, cel.Project, cel.NotAfter,
-)  # fmt: skip
 AROUND = (cel.NotBefore, cel.NotAfter)
-REGISTERS = (cel.Within, *AROUND)
+CLOCKS = (cel.Within, *AROUND)  # what remembers when a window began
 MAX_NESTED = 8  # strategies
 
 
@@ -32,8 +27,8 @@ class Choice:
     and end, the greatest by that rule.
 
     `clause`: the strategy of the query (ALL: none). `late`: a strategy (ALL: none) that chooses at the end of the
-    partition. `ends_late`: some matches become known only after their last event. `greedy`: SKIP TILL NEXT MATCH, which
-    finds matches in another way and leaves nothing to choose. `by`: the strategy by which AFTER MATCH SKIP takes
+    partition. `ends_late`: some matches become known only after their last event. `next_match`: SKIP TILL NEXT MATCH,
+    which finds matches in another way and leaves nothing to choose. `by`: the strategy by which AFTER MATCH SKIP takes
     matches as they complete (ALL: it waits for the greatest end).
     """
 
@@ -45,7 +40,7 @@ class Choice:
     ends_late: bool = False
     consume: str = "NONE"
     skip: Skip | None = None
-    greedy: bool = False
+    next_match: bool = False
     by: str = "ALL"
 
     @property
@@ -53,21 +48,24 @@ class Choice:
         """The engine (see runtime.program.Program)."""
         if self.consume == "ANY":
             return "any"
-        if contains(self.formula, COMPARES) or searches_each_window(self.formula):
+        if self.compares or searches_each_window(self.formula):
             return "bound"
         return "timed" if self.timed else "composed"
+
+    @property
+    def compares(self) -> bool:
+        """Are events compared with each other?"""
+        return contains(self.formula, COMPARES)
 
     @property
     def timed(self) -> bool:
         """Does it need runtime.steppers.timed?"""
         chooses = self.first is not None or self.consume != "NONE" or self.late != "ALL"
-        return chooses or contains(self.formula, REGISTERS)
+        return chooses or contains(self.formula, CLOCKS)
 
 
 def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
-    """Window, strategy, consumption and skipping around a formula (semantics, "Selection strategies" and after)."""
-    formula = inside_choices(formula)
-    formula = push_filters(absence_outside(formula))
+    """Window, strategy, consumption and skipping around a rewritten formula (semantics, "Selection strategies" ff.)."""
     if window is None and strategy == "ALL" and skip is None:
         match formula:
             case cel.Within(inner, own):
@@ -82,7 +80,7 @@ def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: 
         by = skip_by(strategy) if skip is not None else "ALL"
         if consumes_all(skip) and not ends_late:
             consume = "PARTITION"
-        return Choice(gathered(formula), held, ends_late=ends_late, consume=consume, skip=skip, greedy=True, by=by)
+        return Choice(gathered(formula), held, ends_late=ends_late, consume=consume, skip=skip, next_match=True, by=by)
     if ends_late and skip is not None:
         return Choice(formula, None, ends_late=True, skip=skip, by=strategy)
     if ends_late:  # NotAfter holds the window itself
@@ -108,47 +106,6 @@ def consumes_all(skip: Skip | None) -> bool:
     return skip is not None and skip.to == "PAST LAST ROW"
 
 
-def absence_outside(formula: cel.Formula) -> cel.Formula:
-    """The absence after the match as the outermost operator; what stands around it does not change what it asks."""
-    match formula:
-        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Project() | cel.NotBefore() | cel.Compare() | cel.Agree():
-            inner = absence_outside(formula.inner)
-            if isinstance(inner, cel.NotAfter):
-                return replace(inner, inner=replace(formula, inner=inner.inner))
-            if isinstance(inner, cel.Across) and contains(inner.inner, (cel.NotAfter,)):  # with which it compares
-                if isinstance(formula, cel.Project):  # may hide what is compared, so it goes around
-                    return replace(formula, inner=inner)
-                return replace(inner, inner=absence_outside(replace(formula, inner=inner.inner)))
-            return replace(formula, inner=inner)
-        case cel.Across():
-            inner = absence_outside(formula.inner)
-            if isinstance(inner, cel.NotAfter) and not any(holds(veto, formula.number) for veto in inner.vetoes):
-                return replace(inner, inner=replace(formula, inner=inner.inner))
-            return replace(formula, inner=inner)
-    return formula
-
-
-def choosing_once(formula: cel.Formula) -> cel.Formula:
-    """Without strategies that leave what another one right inside them has left: NXT(NXT(φ)) is NXT(φ).
-
-    What NXT or LAST leaves has the same positions, so that neither they nor MAX choose among it; what MAX leaves, no
-    two of which one holds the other, MAX leaves as it is; and their greatest is in no other, so that NXT(MAX(φ)) is
-    NXT(φ). Of STRICT's matches each choice is STRICT's again.
-    """
-    formula = rebuilt(formula, choosing_once)
-    if not isinstance(formula, cel.Strategy):
-        return formula
-    rule, inside, below = formula.rule, set[str](), formula.inner
-    while isinstance(below, cel.Strategy):
-        inside.add(below.rule)
-        below = below.inner
-    if rule in inside or (rule != "STRICT" and inside & {"NXT", "LAST"}):
-        return formula.inner
-    if rule in ("NXT", "LAST") and isinstance(formula.inner, cel.Strategy) and formula.inner.rule == "MAX":
-        return replace(formula, inner=formula.inner.inner)
-    return formula
-
-
 def check_nesting(formula: cel.Formula) -> None:
     """PlanError NESTING_LIMIT where strategies lie in strategies too deep: each holds the runs of those inside twice,
     as its own and as their rivals."""
@@ -164,37 +121,10 @@ def _nested(formula: cel.Formula) -> int:
     return inside + int(isinstance(formula, cel.Strategy) and formula.rule != "STRICT")
 
 
-def without_choice_before(formula: cel.Formula) -> cel.Formula:
-    """!NXT(ψ) before a match is !ψ: some match of ψ is the greatest wherever there is one. LAST and MAX likewise."""
-    if isinstance(formula, cel.NotBefore):
-        vetoes = []
-        for veto in formula.vetoes:
-            while isinstance(veto, cel.As) or (isinstance(veto, cel.Strategy) and veto.rule != "STRICT"):
-                veto = veto.inner
-            vetoes.append(veto)
-        return replace(formula, vetoes=tuple(vetoes), inner=without_choice_before(formula.inner))
-    if isinstance(formula, AROUND_ABSENCE):
-        return replace(formula, inner=without_choice_before(formula.inner))
-    return formula
-
-
 def _within(formula: cel.Formula, window: Window | None) -> cel.Formula:
     return formula if window is None else cel.Within(formula, window)
 
 
 def searches_each_window(formula: cel.Formula) -> bool:
     """Is there an absence before the match that asks where its window begins (planner.automata.compose)?"""
-    if isinstance(formula, cel.NotBefore) and any(map(searching, formula.vetoes)):
-        return True
-    return any(map(searches_each_window, cel.children(formula)))
-
-
-def contains(formula: cel.Formula, kinds: tuple[type[cel.Formula], ...]) -> bool:
-    return first_of(formula, kinds) is not None
-
-
-def first_of(formula: cel.Formula, kinds: tuple[type[cel.Formula], ...]) -> cel.Formula | None:
-    """The first subformula of one of these kinds, from the top."""
-    if isinstance(formula, kinds):
-        return formula
-    return next((found for part in cel.children(formula) if (found := first_of(part, kinds)) is not None), None)
+    return any(isinstance(part, cel.NotBefore) and any(map(searching, part.vetoes)) for part in cel.walk(formula))

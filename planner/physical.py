@@ -16,14 +16,15 @@ from dataclasses import dataclass, replace
 from planner import cel
 from planner.automata.automaton import Automaton, Guard, own_type, show_guard
 from planner.automata.hierarchy import hierarchy
-from planner.cel import Predicate
-from planner.choice import contains, skip_by
+from planner.cel import Predicate, contains, is_flat
+from planner.choice import skip_by
 from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
 from planner.lower import Lowered, lower_window, rt_skip
 from planner.query import Query
-from planner.rewrite.filters import is_flat
+from planner.refusal import Refusal
 from planner.rewrite.keys import keyed
+from planner.rewrite.rules import Rewritten
 from planner.sql import literal, quote
 from planner.tabulated import Asked, tabulated
 from runtime import nodes
@@ -45,7 +46,9 @@ class PhysicalPlan:
     is bounded. `type_column`: the TYPE column, if every guard demands one value of it, so that no other values need be
     told apart; `type_in_symbol`: the symbol of every row that is kept says that value, and sorts like it. `later`: what
     is chosen in a second pass (runtime.selection.rivals), of matches that are listed. `tabulated`: the conditions on
-    two events that Spark decides before, pair by pair. `reasons`: why it is so, for EXPLAIN.
+    two events that Spark decides before, pair by pair. `reasons`: why it is so, for EXPLAIN. `rewritten`: the formula
+    that the program was made from; `stepper`: what runs it; `refusals`: what would be faster, and why it does not
+    (planner.candidates).
     """
 
     query: Query
@@ -63,10 +66,15 @@ class PhysicalPlan:
     terms: tuple[tuple[str, str], ...] = ()
     later: Later | None = None
     tabulated: tuple[Asked, ...] = ()
+    rewritten: Rewritten | None = None
+    stepper: str = ""
+    refusals: tuple[tuple[str, Refusal], ...] = ()
 
     def __str__(self) -> str:
         lines = [f"layout: {self.layout}", f"rows dropped before the shuffle: {'yes' if self.drops else 'none'}"]
         lines += [f"  {reason}" for reason in self.reasons]
+        lines.append(f"run by: {self.stepper}")
+        lines += [f"  not by {name}: {why}" for name, why in self.refusals]
         composed = "" if self.program.machine is None else " in its flat parts, composed where it runs"
         size = f"states: {self.automaton.n_states}, transitions: {len(self.automaton.transitions)}"
         lines.append(size + composed)
@@ -126,6 +134,9 @@ def plan(query: Query) -> PhysicalPlan:
         terms=made.terms,
         later=later,
         tabulated=asked_of_pairs,
+        rewritten=made.rewritten,
+        stepper=made.stepper,
+        refusals=made.refusals,
     )
 
 
@@ -221,9 +232,8 @@ def _why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
         picks = f"; where a match ends, {made.program.pick} looks at all that its window holds"
         picked = picks if made.program.pick != "ALL" else ""
         return (f"events are compared by {shown} in registers, {_cost(made.program.machine)}{picked}",)
-    why = f": {made.why_general}" if made.why_general else ""
     cost = "slow, at a cost by the values that wait in the window"
-    return (f"events are compared by {shown} in the general engine{why}; {cost}",)
+    return (f"events are compared by {shown} in the general engine; {cost}",)
 
 
 def _cost(machine: object) -> str:
@@ -295,20 +305,8 @@ def sees_gaps(query: Query) -> bool:
     return (
         (query.window is not None and query.window.kind == "events")
         or query.strategy == "STRICT"
-        or _gaps(query.formula)
+        or cel.sees_gaps(query.formula)
     )
-
-
-def _gaps(formula: cel.Formula) -> bool:
-    match formula:
-        case cel.Contiguous() | cel.ContiguousIteration() | cel.Start() | cel.Strategy("STRICT"):
-            return True
-        case cel.Repeat(_, _, _, contiguous) if contiguous:
-            return True
-        case cel.Within(_, window) | cel.NotBefore(_, _, window) | cel.NotAfter(_, _, window):
-            if window.kind == "events":
-                return True
-    return any(map(_gaps, cel.children(formula)))
 
 
 def can_be_sliced(query: Query) -> bool:

@@ -23,14 +23,13 @@ from typing import Any
 
 from planner import cel
 from planner.automata.automaton import Automaton
-from planner.cel import searching
-from planner.choice import contains
+from planner.cel import contains, is_flat, searching
 from planner.errors import PlanError
 from planner.physical import COMPETING, PhysicalPlan, longest_path
 from planner.query import Query
-from planner.rewrite.filters import is_flat
 from planner.sql import quote
 from runtime import nodes
+from runtime.marks import visible_name
 from runtime.program import Program
 
 ALLOW_SETTING = "cersql.stream.allowUnbounded"
@@ -93,9 +92,7 @@ def _beginning_at(node: nodes.Node, guard: int) -> nodes.Node:
     """The tree with that guard on the first event of what no absence stands before."""
     if isinstance(node, nodes.NotBefore | nodes.NotBeforeEach):
         return nodes.BeginsAt(node, guard)
-    parts = {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}  # type: ignore[arg-type]
-    changed = {name: _beginning_at(p, guard) for name, p in parts.items() if isinstance(p, nodes.Node)}
-    return replace(node, **changed)  # type: ignore[type-var]
+    return node.rebuilt(lambda part: _beginning_at(part, guard))
 
 
 def _reach(plan: PhysicalPlan) -> cel.Window | None:
@@ -152,7 +149,7 @@ def _waiting(automaton: Automaton) -> str | None:
     """The variables of an event after which a run can wait."""
     waits = {t.source for t in automaton.transitions if not t.label and t.source == t.target}
     for t in automaton.transitions:
-        shown = sorted(v.lstrip("@") for v in t.label)
+        shown = sorted(visible_name(v) for v in t.label)
         if t.label and t.target in waits and shown:
             return " and ".join(shown)
     return None

@@ -1,15 +1,18 @@
-"""What a composed program is made of: a tree of operators over flat automata. Data only; automata/machines.py runs it.
+"""A node is an operator of a composed program: the program is a tree of them over flat automata.
+
+`(A ; B) UNLESS C` is Unless(Flat A ; B, Flat C). `A ; NOT B ; C` is Join(Flat A, Flat C, vetoes=(Flat B,)). A tree is
+data only: runtime.automata makes states of it where the data leads. Two kinds of node are no operators but automata of
+their own, which steppers run: Registers and Parallel.
 
 Variables are bits of a mask: BEGIN and END are the first two, the variables of the program follow. A guard is a bit of
-the symbol. Windows are numbers into Program.inner_windows. Each node is one line of the table of operators in
-planner.cel, and stands for the automaton that [CEL] Theorem 6.2 or 7.2 builds for it.
-"""
+the symbol. Windows are numbers into Program.inner_windows. A node stands for the automaton that [CEL] Theorem 6.2 or
+7.2 builds for its operator in planner.cel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Self
 
 from runtime.arrays import IntArray
 from runtime.relations import Relation
@@ -21,18 +24,61 @@ VISIBLE = ~(BEGIN | END)
 
 
 class Node:
-    """Any operator. `may_be_empty`: zero copies satisfy it; a sequence may then go around it."""
+    """Any operator. Its parts are its fields that hold nodes, by themselves or in tuples.
+
+    `may_be_empty`: zero copies satisfy it; a sequence may then go around it.
+    """
 
     may_be_empty = False
 
+    def parts(self) -> Iterator[Node]:
+        """The direct parts, in the order of the fields."""
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            yield from (part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Node))
+
+    def walk(self) -> Iterator[Node]:
+        """The node and all below it, from the top."""
+        yield self
+        for part in self.parts():
+            yield from part.walk()
+
     def has(self, kind: type[Node]) -> bool:
         """Is there a node of this kind in the tree?"""
-        below = [value for field in fields(self) for value in _as_tuple(getattr(self, field.name))]  # type: ignore[arg-type]
-        return isinstance(self, kind) or any(part.has(kind) for part in below if isinstance(part, Node))
+        return any(isinstance(node, kind) for node in self.walk())
+
+    def rebuilt(self, change: Callable[[Node], Node]) -> Self:
+        """The node with each direct part changed."""
+        made: dict[str, Any] = {}
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, Node):
+                made[field.name] = change(value)
+            elif isinstance(value, tuple) and value and isinstance(value[0], Node):
+                made[field.name] = tuple(map(change, value))
+        return replace(self, **made) if made else self  # type: ignore[type-var]
+
+    def with_guards(self, number: Numbering) -> Node:
+        """The tree with other numbers for the guards of filters; those of events stay."""
+        return self.own_guards(number).rebuilt(lambda part: part.with_guards(number))
+
+    def own_guards(self, number: Numbering) -> Node:
+        """The same for what the node itself asks."""
+        return self
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
+Numbering = Callable[[int], int]  # the old number of a guard → the new one
+
+
+@dataclass(frozen=True, eq=False)
+class Around(Node):
+    """What stands around one node, and lets zero copies of it pass."""
+
+    inner: Node
+
+    @property
+    def may_be_empty(self) -> bool:  # type: ignore[override]
+        return self.inner.may_be_empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,27 +93,20 @@ class Flat(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Bind(Node):
+class Bind(Around):
     """φ AS x."""
 
-    inner: Node
     mask: int
-
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
 
 
 @dataclass(frozen=True, eq=False)
-class Restrict(Node):
+class Restrict(Around):
     """φ FILTER (P₁(x₁) OR …): sides are (mask of the variable, guard bit)."""
 
-    inner: Node
     sides: tuple[tuple[int, int], ...]
 
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
+    def own_guards(self, number: Numbering) -> Node:
+        return replace(self, sides=tuple((mask, number(guard)) for mask, guard in self.sides))
 
 
 class Choice(NamedTuple):
@@ -97,17 +136,18 @@ class Compared(NamedTuple):
     tests: tuple[Operand, ...] = ()
     related: tuple[tuple[tuple[Operand, ...], Relation], ...] = ()
 
+    def with_guards(self, number: Numbering) -> Compared:
+        return self._replace(tests=tuple(o._replace(number=number(o.number)) for o in self.tests))
+
 
 @dataclass(frozen=True, eq=False)
-class Compare(Node):
+class Compare(Around):
     """φ FILTER (Q₁ OR …) with comparisons of events."""
 
-    inner: Node
     compared: Compared
 
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
+    def own_guards(self, number: Numbering) -> Node:
+        return replace(self, compared=self.compared.with_guards(number))
 
 
 NEGATED = -1
@@ -124,6 +164,9 @@ class Profiles(NamedTuple):
     terms: tuple[tuple[int, ...], ...]
     guards: tuple[tuple[int, ...], ...]
     levels: tuple[int, ...]
+
+    def with_guards(self, number: Numbering) -> Profiles:
+        return self._replace(guards=tuple(tuple(map(number, own)) for own in self.guards))
 
 
 class Clause(NamedTuple):
@@ -150,6 +193,9 @@ class Deciding(NamedTuple):
     profiles: Profiles
     clauses: tuple[Clause, ...]
 
+    def with_guards(self, number: Numbering) -> Deciding:
+        return self._replace(profiles=self.profiles.with_guards(number))
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate(Node):
@@ -159,44 +205,38 @@ class Candidate(Node):
     number: int
     profiles: Profiles
 
+    def own_guards(self, number: Numbering) -> Node:
+        return replace(self, profiles=self.profiles.with_guards(number))
+
 
 @dataclass(frozen=True, eq=False)
-class Pending(Node):
+class Pending(Around):
     """A choice's matches, with all that an Across further out has still to decide about them."""
 
-    inner: Node
     deciding: Deciding
     level: int
 
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
+    def own_guards(self, number: Numbering) -> Node:
+        return replace(self, deciding=self.deciding.with_guards(number))
 
 
 @dataclass(frozen=True, eq=False)
-class Across(Node):
+class Across(Around):
     """Keeps what no match of the Candidate fulfils all clauses with. `shows`: what is vetoed, in it or by it, makes a
     move that leads nowhere (WITH TIMEOUTS)."""
 
-    inner: Node
     deciding: Deciding
     shows: bool = False
 
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
+    def own_guards(self, number: Numbering) -> Node:
+        return replace(self, deciding=self.deciding.with_guards(number))
 
 
 @dataclass(frozen=True, eq=False)
-class Agree(Node):
+class Agree(Around):
     """All events have one value, not NULL; terms are (mask, term), VISIBLE for every event."""
 
-    inner: Node
     terms: tuple[tuple[int, int], ...]
-
-    @property
-    def may_be_empty(self) -> bool:  # type: ignore[override]
-        return self.inner.may_be_empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,12 +417,16 @@ ONE, RANGE, EQUAL_ONES, SEARCHED, EACH = range(5)
 
 
 class Early(NamedTuple):
-    """What must not come before a match (runtime.steppers.happened), by its kinds.
+    """What must not come before a match, by its kinds (runtime.steppers.happened).
+
+    `!ANY x ; ANY g WHERE x.v >= g.v` has one kind and one check: GREATER_EQUAL, of the v of what happened with the v of
+    the first event of the run, which decides.
 
     An event is of kind w if it satisfies guard[w] and the ops of edge[w] pass. It prevents the matches that pass all of
-    the checks check_of[w] … check_of[w + 1]: `kind` with what the run has and the `term` of what happened. The run has
-    outside[p, c], a term of its first event, at position p, if that decides (decided[w]), else what `register` holds
-    when the match ends. NOBODY: a check that passes. `equal[w]`: a check for equality, or NOBODY.
+    the checks check_of[w] … check_of[w + 1]. A check compares what the run has, by `kind`, with the `term` of what
+    happened; NOBODY is a check that passes. If the first event decides (decided[w]), the run has outside[p, c], a term
+    of that event, at position p; else it has what `register` holds when the match ends. `equal[w]`: a check for
+    equality, or NOBODY.
     """
 
     guard: IntArray
@@ -398,30 +442,42 @@ class Early(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Registers(Node):
-    """A position automaton whose runs compare events by a few registers each (runtime.steppers.registers).
+    """A position automaton whose runs compare events by a few registers each (chain-CEA, run by runtime.steppers).
 
-    A run at position p has just taken an event there. It takes an event at q over an edge, if the event satisfies
-    guard[q] and all ops of the edge pass. Edges are sorted by q: those of q are edge_of[q] … edge_of[q + 1]; `source`
-    is the position before, or FROM_START; `contiguous` only at the next event. Ops of edge e: op_of[e] … op_of[e + 1].
-    `label` is an index into Program.labels, `last` says whether a match can end there, `goes_on` whether anything
-    follows; `near`: whether something contiguous does, or ONLY_NEAR. `index_of[p]`: the registers by which runs at p
-    are indexed, filled up with NOBODY; `wanted[e]`: the terms they must be equal to for an edge, all NOBODY if it is
-    not served by the index. `ordered_of[p]`: the number of the ordered index (runtime.steppers.ordered) of the runs at
-    p, by register `sorted_by[p]`, or NOBODY. An edge from there takes the runs whose register passes `range_kind[e]`
-    with the term `range_term[e]`, or all: EVERY. `looks[e]`: at how many of the runs at its source an event looks (for
-    EXPLAIN). `greedy`: a run must take what it can, and is then not there any more (SKIP TILL NEXT MATCH). `apart`: the
-    last register is where a run began (AFTER MATCH SKIP).
+    `A+ a ; B b WHERE a.v < b.v` has the positions A0 and B1, one register r, and three edges:
 
-    Operands of relations: relation_operand[k] is a term of the event, or -1 - a register; as many as the relation has.
+        edge 0   FROM_START → 0   GREATEST r, v
+        edge 1   0 → 0            GREATEST r, v
+        edge 2   0 → 1            LESS r, v, and then RESET r
 
-    Veto v is of what must not happen: an event with veto_guard[v] moves the runs at the source of edge (number of edges
-    + v) that pass the ops of that edge to position veto_to[v], or ends them: NOBODY. Such positions come after those of
-    the pattern, which `guard`, `label`, `last` and `goes_on` are of; no event leads there.
+    *Positions.* A run at position p has just taken an event there. It takes an event at q over an edge, if the event
+    satisfies guard[q] and all ops of the edge pass. `label`: an index into Program.labels. `last`: can a match end
+    there? `goes_on`: does anything follow? `near`: does something contiguous follow, or ONLY_NEAR.
 
-    `special` has the *late* place, NOBODY if no match waits for its window to close: where one ends at q it goes there,
-    over edge late_edge[q]; every start then has runs of its own, too. Then the register for the position of the last
-    event before the run that must not come before its match, by what its first event says, and the register for the
-    position of that, where later events say more; NOBODY where none is asked for. See Early.
+    *Edges* are sorted by q: those of q are edge_of[q] … edge_of[q + 1]. `source`: the position before, or FROM_START.
+    `contiguous`: only at the next event. `looks`: at how many of the runs at its source an event looks (for EXPLAIN).
+
+    *Ops* of edge e are op_of[e] … op_of[e + 1], each of a kind (see above), with a register and a term. An op RELATES
+    has its operands in relation_operand, as many as the relation has: a term of the event, or -1 - a register.
+
+    *Indexes.* index_of[p]: the registers by which runs at p are found, filled up with NOBODY. wanted[e]: the terms that
+    these must be equal to for edge e, all NOBODY where the index does not serve it. ordered_of[p]: the number of the
+    ordered index (runtime.steppers.ordered) of the runs at p, by register sorted_by[p], or NOBODY. An edge from there
+    takes the runs whose register passes range_kind[e] with the term range_term[e], or all: EVERY.
+
+    *Vetoes* are what must not happen. An event with veto_guard[v] concerns the runs at the source of edge (number of
+    edges + v) that pass the ops of that edge. It moves them to position veto_to[v], or ends them: NOBODY. Such
+    positions come after those of the pattern, which `guard`, `label`, `last` and `goes_on` are of. No edge of an event
+    leads there.
+
+    `special` has three entries. LATE: the place where matches wait for their window to close, NOBODY if none does. One
+    that ends at q goes there over edge late_edge[q], and every start then has runs of its own. SINCE: the register for
+    the position of the last event before the run that must not come before its match, by what its first event says.
+    BEGUN: the register for the position where the run began, where later events say more. NOBODY where none is asked
+    for; see Early.
+
+    `greedy`: a run must take what it can, and is then not there any more (SKIP TILL NEXT MATCH). `apart`: the last
+    register is where a run began (AFTER MATCH SKIP).
     """
 
     guard: IntArray
@@ -460,16 +516,22 @@ ROOT = -1  # where a part that is whole is the whole match
 
 @dataclass(frozen=True, eq=False)
 class Parallel(Node):
-    """A parallelized automaton ([PCEA] Section 3) of a hierarchical ALL (runtime.steppers.pcea; planner.automata.pcea
-    makes it).
+    """A parallelized automaton ([PCEA] Section 3) of a hierarchical ALL, made by planner.automata.pcea.
 
-    Atom i takes an event with guard[i] whose terms own_of[i] … own_of[i + 1] of (own_left, own_right) are equal in
-    pairs, and none of them NULL. *Move* a takes an event as all the atoms of the bits `atoms[a]` at once, if the terms
-    together_of[a] … of (together_left, together_right) are equal. Its *steps* step_of[a] … go up the tree: a step needs
-    the parts part_of[s] … (`part`: of which place of the tree, found by the values of the terms key_of[p] … of `key`)
-    and, with those of the steps before, makes a run that waits at `place[s]` under the values of the terms into_of[s] …
-    of `into`, or a match: ROOT. A step that lacks a part ends the move. `label_of[m]`: the label, an index into
-    Program.labels, of an event that is all the atoms of the bits m. `depth`: terms in the longest key.
+    `ALL(A a, B b) WHERE a.x = b.x` has two atoms, and a tree with the value x above both. An A waits under its x. A B
+    with the same x finds it, and the two are a match: ROOT.
+
+    *Atom* i takes an event with guard[i] whose terms own_of[i] … own_of[i + 1] of (own_left, own_right) are equal in
+    pairs, and none of them NULL. *Move* a takes an event as all the atoms of the bits atoms[a] at once, if the terms
+    together_of[a] … of (together_left, together_right) are equal.
+
+    The *steps* step_of[a] … of a move go up the tree. Step s needs the parts part_of[s] …, and lacks none, or it ends
+    the move. Part p is of the place part[p] of the tree, found by the values of the terms key_of[p] … of `key`. With
+    them and with those of the steps before, step s makes a run that waits at place[s], under the values of the terms
+    into_of[s] … of `into`; or a match: ROOT.
+
+    label_of[m]: the label, an index into Program.labels, of an event that is all the atoms of the bits m. `depth`: the
+    terms in the longest key.
     """
 
     guard: IntArray
@@ -493,9 +555,10 @@ class Parallel(Node):
 
 
 class Follow(NamedTuple):
-    """What can come next: `contiguous` only at once; no match of an absence (index into vetoes) may lie between.
+    """An edge to what can come next.
 
-    `inside`: the clauses that go on; any other is asked anew.
+    `contiguous`: only at once. `absences`: no match of these (by their number in `vetoes`) may lie between. `inside`:
+    the clauses that go on over the edge; any other is asked anew.
     """
 
     position: int
@@ -505,16 +568,25 @@ class Follow(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Greedy(Node):
-    """SKIP TILL NEXT MATCH: a run that can take an event must take it (`must`). A position automaton ([CEL] has none).
+class PositionAutomaton(Node):
+    """A position automaton (Glushkov's): one position for each occurrence of an atom. [CEL] has none.
 
-    Position p takes an event that satisfies guard `guards[p]` and marks it `masks[p]`. `first`: the positions that can
-    begin, `last`: those that can end. `clauses`: of each OR of conditions, the number of its sides; one of them must
-    hold of every event that it speaks of. `asks[p]`: (clause, (side, guard) …) what they ask of the event of p.
-    `compared`: the clauses that compare events, by their number; asks then has (choice, 0) for each of the event's.
-    `across`: those that compare events with what must not happen between them; asks then has (mask, 0), the event's.
-    `undecided[p]`: of those, the ones that a later event can still decide after position p. `before` and `after`: the
-    absences (of `vetoes`) before and after the whole, for planner.automata.registers alone.
+    `A ; B{2}`: the positions A0, B1, B2     first (0), follow ((2), (), (1)), last {1}: A0 → B2 → B1
+    `A ; B+`:   the positions A0, B1         first (0), follow ((1), (1)), last {1}: A0 → B1, B1 → B1
+
+    Position p takes an event that satisfies guard `guards[p]`, and marks it `masks[p]`. `first`: the positions that can
+    begin. `last`: those that can end. `follow[p]`: what can come after p. `greedy`: a run that can take an event must
+    take it (SKIP TILL NEXT MATCH).
+
+    Conditions are clauses, by their number:
+    `clauses`: of each OR of conditions on single events the number of its sides, 0 for the other kinds of clause. One
+    of the sides must hold of every event that it speaks of. `asks[p]`: (clause, ((side, guard), …)), what clauses ask
+    of the event of p. `compared`: the clauses that compare events; `asks` then has (choice, unused) for each choice
+    that the event is one of. `across`: the clauses that compare events with what must not happen between them; `asks`
+    then has (mask, unused), the event's. `undecided[p]`: those of them that a later event can still decide after p.
+
+    What must not happen are `vetoes`. Those of `before` and `after` stand before and after the whole, and are for
+    planner.automata.registers alone.
     """
 
     guards: tuple[int, ...]
@@ -530,4 +602,16 @@ class Greedy(Node):
     undecided: tuple[frozenset[int], ...] = ()
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
-    must: bool = True
+    greedy: bool = True
+
+    def own_guards(self, number: Numbering) -> Node:
+        asks = (
+            tuple((clause, tuple((side, number(guard)) for side, guard in of)) for clause, of in own)
+            for own in self.asks
+        )
+        return replace(
+            self,
+            asks=tuple(asks),
+            compared=tuple((clause, compared.with_guards(number)) for clause, compared in self.compared),
+            across=tuple((clause, deciding.with_guards(number)) for clause, deciding in self.across),
+        )

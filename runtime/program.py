@@ -14,6 +14,7 @@ import numpy as np
 
 from runtime.arrays import IntArray
 from runtime.errors import ExecutionError
+from runtime.marks import is_hidden
 from runtime.nodes import Node
 
 FORMAT = 5  # of Program; raised whenever an older worker could not read it
@@ -101,7 +102,7 @@ class Program:
     into `labels` or SKIP. `initial`, `final`: states. `guards[i]` names what bit i stands for (for people and tests;
     engines never look). Events whose symbol is 0 satisfy no guard.
 
-    `rule` names the engine. 'plain': the automaton is flat, as above. 'composed' and 'timed' (with registers,
+    `rule` names the engine. 'plain': the automaton is flat, as above. 'composed' and 'timed' (with clocks,
     consumption, or a choice between starts): it is `machine`, whose moves bear masks; masks[i] is the mask of label i,
     `keep` the bits of a mask that tell matches apart, and only the first `n_event_guards` guards can make an event part
     of a match or of a veto. `choose`: the strategy that is left to the end of the partition, ALL for none; `pick`: that
@@ -158,7 +159,7 @@ class Program:
 
     def ranks(self) -> IntArray:
         """int64[n_labels]: the least index of a variable that the user can see in each label; -1 where it has none."""
-        shown = [(i, variable) for i, variable in enumerate(self.variables) if not variable.startswith("@")]
+        shown = [(i, variable) for i, variable in enumerate(self.variables) if not is_hidden(variable)]
         return np.array([min((i for i, v in shown if v in label), default=-1) for label in self.labels], np.int64)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from cersql.binding import formulas, skip_points
 from cersql.binding.expressions import Call, Node, Ref, read
 from cersql.binding.expressions import walk as nodes_of
-from cersql.binding.formulas import always, own_types, shown_marks, walk
+from cersql.binding.formulas import always, own_types, shown_marks
 from cersql.binding.scope import PatternNames, Scope, children, display, fold_case, happening
 from cersql.binding.sources import DEFAULT_TYPE_COLUMNS
 from cersql.language import syntax
@@ -24,7 +24,7 @@ def warnings(query: syntax.Query, bound: Query, scope: Scope, used: frozenset[st
     yield from _filter_of_the_last_part(query)
     yield from _endless_loop(query, bound)
     yield from _window_over_one_event(bound)
-    for node in walk(bound.formula):
+    for node in cel.walk(bound.formula):
         yield from _never(node)
     yield from _between_nothing(bound)
     yield from _neighbours(query, bound, scope)
@@ -133,7 +133,7 @@ def _written(query: syntax.Query, part: syntax.Pattern) -> str:
 
 
 def _window_over_one_event(bound: Query) -> Iterator[str]:
-    absent = any(isinstance(node, cel.NotBefore | cel.NotAfter) for node in walk(bound.formula))
+    absent = any(isinstance(node, cel.NotBefore | cel.NotAfter) for node in cel.walk(bound.formula))
     if bound.window is not None and not absent and formulas.of_one_event(bound.formula):
         yield "A WITHIN over a single event always holds."
 
@@ -160,7 +160,7 @@ def _never(node: cel.Formula) -> Iterator[str]:
 def _between_nothing(bound: Query) -> Iterator[str]:
     """`(A : B) UNLESS C`: no row lies between, and none is of two types of a TYPE column."""
     exact = {type for type, sql in bound.types if sql.endswith(f" = {literal(type)}")}
-    for node in walk(bound.formula):
+    for node in cel.walk(bound.formula):
         match node:
             case cel.Unless(inner, veto) if not formulas.of_one_event(inner) and formulas.gapless(inner):
                 own = formulas.types(inner)

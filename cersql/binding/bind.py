@@ -22,10 +22,11 @@ from cersql.binding.to_cel import Translator
 from cersql.errors import BindError
 from cersql.language import syntax
 from planner import cel
+from planner.cel import always_bound
 from planner.errors import too_complex
 from planner.query import Column, Order, Query, Variable, Window
-from planner.rewrite.keys import always_bound
 from runtime.errors import CersqlError, Span
+from runtime.marks import is_hidden, visible_name
 
 
 def bind(
@@ -115,7 +116,7 @@ class _Binder:
             consume=chosen.consume,
             skip=chosen.skip,
             timeouts=chosen.timeouts,
-            marks=tuple(v.mark for v in variables if not v.mark.startswith("@") or v.mark in labelled),
+            marks=tuple(v.mark for v in variables if not is_hidden(v.mark) or v.mark in labelled),
             on_match=on_match,
             having=having,
             gathered=tuple(returns.gathered),
@@ -167,7 +168,7 @@ class _Binder:
     def _marks(self, formula: cel.Formula) -> list[str]:
         """The variables, in the order of RETURN *; hidden ones last."""
         bound = cel.variables(formula)
-        return [v for v in self.names.order if v in bound] + sorted(v for v in bound if v.startswith("@"))
+        return [v for v in self.names.order if v in bound] + sorted(v for v in bound if is_hidden(v))
 
     def _variable(self, mark: str, count: int) -> Variable:
         names = self.conditions.columns_of(mark)
@@ -177,7 +178,7 @@ class _Binder:
     def _sources_of(self, mark: str) -> tuple[int, ...]:
         """The sources whose rows a variable can be bound to."""
         if mark not in self._sources:
-            types = [mark[1:]] if mark.startswith("@") else self._types_of[mark]
+            types = [visible_name(mark)] if is_hidden(mark) else self._types_of[mark]
             self._sources[mark] = tuple(sorted({i for type in types for i in self.types.origins(type)}))
         return self._sources[mark]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Callable
 from functools import reduce
 from itertools import product
 from operator import or_
 
 from planner import cel
+from runtime.marks import is_hidden
 
 MANY = 2  # occurrences beyond one are not told apart
 
@@ -69,11 +69,7 @@ def comes_last(formula: cel.Formula, variable: str, others: frozenset[str]) -> b
             if others & before:
                 return not others & after
             return comes_last(right, variable, others)
-        case cel.Filter(inner) | cel.FilterAny(inner) | cel.Compare(inner) | cel.Agree(inner) | cel.Across(inner):
-            return comes_last(inner, variable, others)
-        case cel.NotBefore(_, inner) | cel.NotAfter(inner) | cel.Unless(inner) | cel.Within(inner):
-            return comes_last(inner, variable, others)
-    return False
+    return formula.filters and comes_last(_inner(formula), variable, others)
 
 
 def together(formula: cel.Formula) -> Pairs:
@@ -113,7 +109,7 @@ def always(formula: cel.Formula, of: Callable[[cel.Event], frozenset[str]]) -> f
 
 def shown_marks(event: cel.Event) -> frozenset[str]:
     """The marks of an atom that the user gave it."""
-    return frozenset(mark for mark in event.marks if not mark.startswith("@"))
+    return frozenset(mark for mark in event.marks if not is_hidden(mark))
 
 
 def own_types(event: cel.Event) -> frozenset[str]:
@@ -168,29 +164,6 @@ def gapless(formula: cel.Formula) -> bool:
         case cel.Repeat(inner, _, high, contiguous):
             return gapless(inner) and (contiguous or high == 1)
     return all(map(gapless, cel.positive(formula)))
-
-
-def walk(formula: cel.Formula) -> Iterator[cel.Formula]:
-    """The formula and all below it, negated parts too."""
-    todo = [formula]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo += reversed(cel.children(node))
-
-
-def changed(formula: cel.Formula, change: Callable[[cel.Formula], cel.Formula]) -> cel.Formula:
-    """The same node over changed direct subformulas."""
-    if isinstance(formula, cel.Event):
-        return formula
-    new: dict[str, object] = {}
-    for field in fields(formula):  # type: ignore[arg-type]  # every node is a dataclass
-        value = getattr(formula, field.name)
-        if isinstance(value, cel.Formula):
-            new[field.name] = change(value)
-        elif field.name == "vetoes":
-            new[field.name] = tuple(map(change, value))
-    return replace(formula, **new)  # type: ignore[type-var]
 
 
 def _inner(formula: cel.Formula) -> cel.Formula:

@@ -41,6 +41,7 @@ from planner.query import (
 )
 from planner.sql import Sql, quote
 from runtime.errors import Span
+from runtime.marks import is_hidden
 
 BOUNDS = {"match_start": START_COLUMN, "match_end": END_COLUMN}
 _BEFORE_THEY_COMPETE = "It can stand in WHERE, which is asked before matches compete, are consumed or skipped."
@@ -211,7 +212,7 @@ class Returns:
         """RETURN *: partition columns, match_start, match_end, then a column per variable in order of appearance."""
         taken: dict[str, tuple[str, str]] = {}
         fold = self.conditions.scope.fold
-        shown = [v for v in self.variables if not v.mark.startswith("@")]
+        shown = [v for v in self.variables if not is_hidden(v.mark)]
         kinds = [(key.shown, "the partition column") for key in self.conditions.partition_by]
         kinds += [(name, "the column of every match") for name in self.of_match]
         kinds += [(variable.name, "the variable") for variable in shown]
@@ -308,7 +309,7 @@ class Returns:
             variables = [v for v in self.variables if v.mark == node.of.variable]
         else:  # a type's events are those of its aliases, unless a PROJECT kept the type alone
             dropped = self.conditions.dropped
-            variables = [v for v in self.variables if not v.mark.startswith("@") or dropped]
+            variables = [v for v in self.variables if not is_hidden(v.mark) or dropped]
         held = []
         for column in self.conditions.agreed_columns(node):
             lists = []

@@ -27,6 +27,7 @@ from cersql.language.syntax import (
 from planner.query import Column, Computed
 from planner.sql import Sql
 from runtime.errors import Span
+from runtime.marks import is_hidden, type_mark, visible_name
 
 
 class ExpressionTypes(Protocol):
@@ -270,22 +271,24 @@ class Scope:
 
     def is_negated(self, mark: str) -> bool:
         """Does it stand for events of negated parts alone?"""
-        if mark.startswith("@"):
-            return all(atom.negated for atom in self.names.atoms if atom.type == mark[1:])
+        if is_hidden(mark):
+            return all(atom.negated for atom in self.names.atoms if atom.type == visible_name(mark))
         return mark in self.names.negated and mark not in self.names.order
 
     def mark_of(self, type: str) -> str:
         """The variable that stands for all events of a type: the bare type's own, or a hidden one."""
-        return "@" + type if type in self.aliased else type
+        return type_mark(type) if type in self.aliased else type
 
     def sole_alias(self, mark: str) -> str:
         """The variable that has the same events as a type's name, in every match; else the mark itself."""
-        atoms = [atom for atom in self.names.atoms if mark.startswith("@") and atom.type == mark[1:]]
+        atoms = [atom for atom in self.names.atoms if mark == type_mark(atom.type or "")]
         aliases = {atom.alias for atom in [atom for atom in atoms if not atom.negated] or atoms}
         alias = next(iter(aliases)) if len(aliases) == 1 else None
         if alias is None or self.fold(alias) in self.names.of_groups:
             return mark
-        return alias if all(atom.type == mark[1:] for atom in self.names.atoms if atom.alias == alias) else mark
+        return (
+            alias if all(atom.type == visible_name(mark) for atom in self.names.atoms if atom.alias == alias) else mark
+        )
 
     def type_named(self, name: str) -> str | None:
         """The type of the pattern that is called so, exactly or else but for case."""
@@ -333,7 +336,7 @@ class Scope:
 
 def display(mark: str) -> str:
     """A mark as the user knows it."""
-    return mark.removeprefix("@")
+    return visible_name(mark)
 
 
 def unknown_variable(name: str, span: Span, known: Sequence[str]) -> BindError:

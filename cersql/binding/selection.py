@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cersql.binding import formulas
 from cersql.binding.conditions import Conditions
 from cersql.binding.scope import children
 from cersql.errors import BindError, did_you_mean, suggestion
@@ -60,7 +59,7 @@ def bind(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> S
         _check_beside(query, strategy, consume)
     if strategy == "NEXT_MATCH":
         _check_pattern(query.pattern)
-    if consume != "NONE" and any(isinstance(node, cel.NotAfter) for node in formulas.walk(formula)):
+    if consume != "NONE" and any(isinstance(node, cel.NotAfter) for node in cel.walk(formula)):
         assert query.consume is not None
         hint = "Such a match is known only when its window has passed: by then later ones may have begun."
         raise _exclude(query.consume.span, f"CONSUME BY {consume}", "a '!' at the end of the pattern", hint)

@@ -24,12 +24,21 @@ from cersql.binding.scope import Scope, children, display, own_alias
 from cersql.errors import BindError
 from cersql.language import syntax
 from planner import cel
-from planner.rewrite.keys import always_bound, atoms
+from planner.cel import always_bound
+from planner.rewrite.keys import atoms
 from planner.sql import Sql, quote
 from runtime.errors import Span
+from runtime.marks import (
+    absent_mark,
+    hidden_last,
+    is_hidden,
+    is_placeholder,
+    placeholder,
+    placeholder_number,
+    visible_name,
+)
 
 WIDTH = 32
-_VETO = "@!"  # how the marks of placeholders begin
 _NODES = {"OR": cel.Or, "AND": cel.And, "ALL": cel.All}
 
 Clauses = tuple[tuple[cel.Side, ...], ...]  # an AND of ORs
@@ -146,7 +155,7 @@ class Translator:
     def _veto(self, part: syntax.Pattern, construct: str) -> cel.Formula:
         """A placeholder for a negated part."""
         self.vetoes.append(self._full(part, self.pattern(part), construct))
-        return cel.Event(None, frozenset({f"{_VETO}{len(self.vetoes) - 1}"}))
+        return cel.Event(None, frozenset({placeholder(len(self.vetoes) - 1)}))
 
     def _cut(self, cut: absence.Cut, edge: bool) -> cel.Formula:
         """A sequence with negated parts."""
@@ -189,7 +198,7 @@ class Translator:
 
     def _parts_in(self, formula: cel.Formula) -> Iterator[int]:
         """The numbers of the negated parts of a formula, and of those inside them."""
-        for node in formulas.walk(formula):
+        for node in cel.walk(formula):
             number = _number(node)
             if number is not None:
                 yield number
@@ -209,8 +218,8 @@ class Translator:
             return formula
         number = _number(formula)
         if number is None:
-            return formulas.changed(formula, self._placed)
-        veto = formulas.changed(self.vetoes[number], self._placed)
+            return cel.rebuilt(formula, self._placed)
+        veto = cel.rebuilt(self.vetoes[number], self._placed)
         return cel.Candidate(veto, number) if number in self.across else veto
 
     # ------------------------------------------------------------ filters
@@ -277,7 +286,7 @@ class Translator:
         self, formula: cel.Formula, terms: tuple[tuple[str | None, str], ...], type: str, at: Span
     ) -> cel.Formula:
         """All events agree; and what must not happen does so only where it agrees with them (semantics, "Filters")."""
-        for number in [n for part in formulas.walk(formula) if (n := _number(part)) is not None]:
+        for number in [n for part in cel.walk(formula) if (n := _number(part)) is not None]:
             veto = self.vetoes[number]
             own = tuple(term for term in terms if term[0] is None or term[0] in cel.variables(veto))
             if own:
@@ -285,7 +294,7 @@ class Translator:
                 taken = cel.variables(formula)
                 if terms[0][0] is None and any(marks <= taken for marks in atoms(veto)):
                     # The name of a type stands for events of the match, too: these get one of their own.
-                    veto = self.vetoes[number] = cel.As(veto, f"@not {number}")
+                    veto = self.vetoes[number] = cel.As(veto, absent_mark(number))
                 pairs = product(_representatives(veto, terms, taken), _representatives(formula, terms))
                 equal = tuple((cel.Comparison(of_veto, "=", around, type),) for of_veto, around in pairs)
                 formula = self._compared_across(formula, number, equal, at)
@@ -331,7 +340,7 @@ class Translator:
     def _differing(self, formula: cel.Formula, clause: Differ) -> cel.Formula:
         """NOT [k]. Of variables that are one event each, and always there, every two are compared."""
         variables = {own.variable for own in clause.agreements}
-        marks = [mark for mark in sorted(cel.variables(formula)) if not mark.startswith("@")]
+        marks = [mark for mark in sorted(cel.variables(formula)) if not is_hidden(mark)]
         if None not in variables:
             marks = sorted(mark for mark in variables if mark is not None)
         counts, present = occurrences(formula), always_bound(formula)
@@ -362,7 +371,7 @@ class Translator:
 
         `numbers`: the new ones by the old ones.
         """
-        if not any(self._parts_in(formula)) and not any(_number(node) is not None for node in formulas.walk(formula)):
+        if not any(self._parts_in(formula)) and not any(_number(node) is not None for node in cel.walk(formula)):
             return formula
         number = _number(formula)
         if number is not None:
@@ -370,8 +379,8 @@ class Translator:
             numbers[number] = len(self.vetoes) - 1
             if number in self.across:
                 self.across.add(numbers[number])
-            return cel.Event(None, frozenset({f"{_VETO}{numbers[number]}"}))
-        made = formulas.changed(formula, lambda inner: self._copied(inner, numbers))
+            return cel.Event(None, frozenset({placeholder(numbers[number])}))
+        made = cel.rebuilt(formula, lambda inner: self._copied(inner, numbers))
         if isinstance(made, cel.Across):
             made = replace(made, number=numbers[made.number])
         if isinstance(made, cel.Project):
@@ -432,8 +441,8 @@ class Translator:
         terms, shown = self.conditions.attributes(keys, cel.variables(formula) | self._negated(formula).keys())
         listed = {variable for variable, _ in terms}
         for marks in atoms(formula):  # what must not happen may be left out, and is then there whatever its values
-            if not marks & listed and not any(mark.startswith(_VETO) for mark in marks):
-                name = display(min(marks, key=lambda mark: (mark.startswith("@"), mark)))
+            if not marks & listed and not any(map(is_placeholder, marks)):
+                name = display(min(marks, key=hidden_last))
                 raise BindError(
                     "PART_BY_COVERS", span=keys.span, name=name, hint=f"List an attribute of {name} as well: {name}.…"
                 )  # fmt: skip
@@ -457,7 +466,7 @@ class Translator:
             mark = self.scope.variable(target.name)
             mark = self.conditions.check_variable(mark, target.name, target.span, variables)
             # A type's name stands for its aliased events and its bare ones, which are a variable of their own.
-            marks = {mark, mark.removeprefix("@")} & variables
+            marks = {mark, visible_name(mark)} & variables
             keep |= marks
             if target.columns is not None:
                 columns = frozenset(self.conditions.column(mark, *column) for column in target.columns)
@@ -515,7 +524,7 @@ def _number(formula: cel.Formula) -> int | None:
     """Which negated part it holds the place of."""
     if isinstance(formula, cel.Event) and formula.type is None:
         (mark, *_) = formula.marks
-        return int(mark.removeprefix(_VETO)) if mark.startswith(_VETO) else None
+        return placeholder_number(mark)
     return None
 
 
@@ -527,7 +536,7 @@ def _representatives(
     names = cel.variables(formula) - taken
     for variable, sql in terms:
         if variable is None:
-            marks = sorted(names, key=lambda mark: (mark.startswith("@"), mark))
+            marks = sorted(names, key=hidden_last)
             own += [cel.Term(mark, sql) for mark in marks]
         elif variable in names:
             own.append(cel.Term(variable, sql))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from cersql.binding.formulas import changed
 from cersql.language import syntax
 from cersql.language.syntax import Name, Text, TypeRef
 from cersql.show import drawing
@@ -17,9 +16,10 @@ from planner.query import Query
 from runtime import nodes
 from runtime.arrays import AnyArray
 from runtime.errors import Span
+from runtime.marks import is_hidden, visible_name
 from runtime.program import ALWAYS, SKIP, Program
 
-STAGES = ("syntax", "cel", "automaton", "deterministic", "physical", "program")
+STAGES = ("syntax", "cel", "rewritten", "automaton", "deterministic", "physical", "program")
 MOST_LINES = 2_000  # of a stage
 DRAWINGS = ("dot", "mermaid", "svg")
 
@@ -47,6 +47,8 @@ def explain_stage(compiled: Stages, stage: str | None) -> str:
             return _bounded(show_syntax(compiled.syntax.pattern))
         case "cel":
             return _bounded(show_query(compiled.query, order_of_effect(compiled.syntax, compiled.query)))
+        case "rewritten":
+            return _bounded(show_rewritten(compiled.plan))
         case "automaton":
             return _bounded(show_automaton(compiled))
         case "deterministic":
@@ -120,9 +122,9 @@ def show_query(query: Query, steps: Iterable[str]) -> str:
     if query.timeouts:
         lines.append("with timeouts")
     for variable, used in zip(query.variables, query.used, strict=True):
-        if used or not variable.mark.startswith("@"):
+        if used or not is_hidden(variable.mark):
             kind = "one event" if variable.single else "many events"
-            name = f"all {variable.name}" if variable.mark.startswith("@") else variable.name
+            name = f"all {variable.name}" if is_hidden(variable.mark) else variable.name
             lines.append(f"variable {name}: {kind}, RETURN reads {', '.join(used) or 'no column'}")
     lines += [f"condition on the match: {sql.text}" for sql in query.on_match]
     lines += [f"having: {sql.text}" for sql in query.having]
@@ -130,6 +132,15 @@ def show_query(query: Query, steps: Iterable[str]) -> str:
         lines.append(f"limit: {query.limit}")
     lines.append(f"order of effect: {', '.join(steps)}")
     lines += [f"warning: {warning}" for warning in query.warnings]
+    return "\n".join(lines)
+
+
+def show_rewritten(plan: PhysicalPlan) -> str:
+    """The formula that the program was made from, the rules that changed it, and the keys that equalities became."""
+    assert plan.rewritten is not None
+    query = plan.query
+    lines = [cel.show(_visible(plan.rewritten.formula, frozenset(query.marks))), "", str(plan.rewritten)]
+    lines += [f"equal in every match, so a key: {key.sql}" for key in query.keys]
     return "\n".join(lines)
 
 
@@ -165,11 +176,11 @@ def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
         case cel.Event(type, own):
             formula = cel.Event(type, (own & marks) or own)
         case cel.Filter(inner, variable, predicate):
-            formula = cel.Filter(inner, variable and variable.removeprefix("@"), predicate)
+            formula = cel.Filter(inner, variable and visible_name(variable), predicate)
         case cel.FilterAny(inner, sides):
-            shown = ((variable and variable.removeprefix("@"), predicate) for variable, predicate in sides)
+            shown = ((variable and visible_name(variable), predicate) for variable, predicate in sides)
             formula = cel.FilterAny(inner, tuple(shown))
-    return changed(formula, lambda part: _visible(part, marks))
+    return cel.rebuilt(formula, lambda part: _visible(part, marks))
 
 
 def show_automaton(compiled: Stages) -> str:

@@ -60,7 +60,8 @@ class Compiled:
         return self.plan.program
 
     def explain(self, stage: str | None = None) -> str:
-        """One stage (syntax, cel, automaton, deterministic, physical, program, dot, mermaid, svg), or the main ones."""
+        """One stage (syntax, cel, rewritten, automaton, deterministic, physical, program, dot, mermaid, svg), or the
+        main ones."""
         return explain_stage(self, stage)
 
     def __repr__(self) -> str:

@@ -13,12 +13,13 @@ Zero copies are no run of an automaton: a fragment says that it `may_be_empty`, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
 from planner import cel
-from planner.automata.automaton import NOTHING, TRUE, Automaton, Transition, trim
+from planner.automata.automaton import NOTHING, TRUE, Automaton, Transition, relabel, trim
 from planner.errors import PlanError
 
 MAX_STATES = 20_000
@@ -179,3 +180,8 @@ def to_cea(formula: cel.Formula, max_states: int = MAX_STATES) -> Automaton:
     builder = _Builder(max_states)
     built = builder.build(formula)
     return trim(Automaton(builder.n_states, tuple(built.transitions), tuple(built.initial), tuple(built.final)))
+
+
+def automaton_of(formula: cel.Formula, variables: Iterable[str]) -> Automaton:
+    """The trimmed CEA whose labels hold only `variables`."""
+    return trim(relabel(to_cea(formula), frozenset(variables)))

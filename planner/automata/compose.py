@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
 
@@ -17,12 +17,12 @@ import numpy as np
 from planner import cel
 from planner.automata.automaton import Automaton, Guard, Label, distinct_guards, trim
 from planner.automata.cea import to_cea
-from planner.cel import searching
+from planner.cel import is_flat, searching
 from planner.errors import PlanError
 from planner.rewrite.across import level_of, way
-from planner.rewrite.filters import is_flat
 from runtime import nodes
 from runtime import program as rt
+from runtime.marks import is_hidden
 from runtime.nodes import BEGIN, END, FIRST_VARIABLE, VISIBLE
 
 
@@ -95,7 +95,7 @@ class Composer:
             case cel.Or(left, right):
                 return nodes.Either(self.node(left), self.node(right))
             case cel.And(left, right):
-                hidden = frozenset(v for v in cel.variables(formula) if v.startswith("@"))
+                hidden = frozenset(v for v in cel.variables(formula) if is_hidden(v))
                 return nodes.Both(self.node(left), self.node(right), self.mask(hidden))
             case cel.All(left, right):
                 return nodes.Interleave(self.node(left), self.node(right))
@@ -271,7 +271,7 @@ def masks(node: nodes.Node) -> frozenset[int]:
     match node:
         case nodes.Flat(_, own):
             return _begun(frozenset(own))
-        case nodes.Greedy(_, own):
+        case nodes.PositionAutomaton(_, own):
             return _begun(frozenset(own))
         case nodes.Bind(inner, mask):
             return frozenset(m | mask if m & VISIBLE else m for m in masks(inner))
@@ -311,40 +311,4 @@ def _begun(found: frozenset[int]) -> frozenset[int]:
 
 def renumbered(node: nodes.Node, n_event_guards: int) -> nodes.Node:
     """The tree with the guards of filters (numbered -2, -3, …) put after the event guards."""
-    changes: dict[str, object] = {}
-    for entry in fields(node):  # type: ignore[arg-type]
-        value = getattr(node, entry.name)
-        if isinstance(value, nodes.Node):
-            changes[entry.name] = renumbered(value, n_event_guards)
-        elif isinstance(value, tuple) and value and isinstance(value[0], nodes.Node):
-            changes[entry.name] = tuple(renumbered(part, n_event_guards) for part in value)
-    if isinstance(node, nodes.Restrict):
-        changes["sides"] = tuple((mask, n_event_guards - 2 - guard) for mask, guard in node.sides)
-    if isinstance(node, nodes.Compare):
-        changes["compared"] = _renumbered(node.compared, n_event_guards)
-    if isinstance(node, nodes.Candidate):
-        changes["profiles"] = _renumbered_profiles(node.profiles, n_event_guards)
-    if isinstance(node, nodes.Across | nodes.Pending):
-        profiles = _renumbered_profiles(node.deciding.profiles, n_event_guards)
-        changes["deciding"] = node.deciding._replace(profiles=profiles)
-    if isinstance(node, nodes.Greedy):
-        changes["asks"] = tuple(
-            tuple((clause, tuple((side, n_event_guards - 2 - guard) for side, guard in of)) for clause, of in asks)
-            for asks in node.asks
-        )
-        changes["compared"] = tuple((c, _renumbered(compared, n_event_guards)) for c, compared in node.compared)
-        changes["across"] = tuple(
-            (c, deciding._replace(profiles=_renumbered_profiles(deciding.profiles, n_event_guards)))
-            for c, deciding in node.across
-        )
-    return replace(node, **changes)  # type: ignore[type-var]
-
-
-def _renumbered_profiles(profiles: nodes.Profiles, n_event_guards: int) -> nodes.Profiles:
-    return profiles._replace(
-        guards=tuple(tuple(n_event_guards - 2 - guard for guard in own) for own in profiles.guards)
-    )
-
-
-def _renumbered(compared: nodes.Compared, n_event_guards: int) -> nodes.Compared:
-    return compared._replace(tests=tuple(o._replace(number=n_event_guards - 2 - o.number) for o in compared.tests))
+    return node.with_guards(lambda guard: n_event_guards - 2 - guard)

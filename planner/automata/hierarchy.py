@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner import cel
+from runtime.marks import is_hidden
 
 AROUND = (cel.Compare, cel.Agree, cel.Filter, cel.FilterAny, cel.As)
 Node = tuple[str, str]  # a variable and its attribute
@@ -109,7 +110,7 @@ def _parts(formula: cel.Formula) -> Iterator[cel.Formula]:
 
 
 def _name(part: cel.Formula) -> str:
-    return ", ".join(sorted(v for v in cel.variables(part) if not v.startswith("@"))) or "a part without variables"
+    return ", ".join(sorted(v for v in cel.variables(part) if not is_hidden(v))) or "a part without variables"
 
 
 def values_of(clauses: list[cel.Comparison], parts: list[cel.Formula]) -> list[Value]:

@@ -19,7 +19,8 @@ from planner import cel
 from planner.automata.automaton import NOTHING, TRUE, Automaton, Guard, Label, Transition
 from planner.automata.compose import Composer
 from planner.automata.hierarchy import Branch, Value, crossing_values, q_tree, values_of
-from planner.automata.positions import any_order
+from planner.automata.simple import any_order
+from planner.refusal import Refusal
 from runtime import nodes
 
 MOST_EVENTS = 8  # 2⁸ ways to be several of them at once
@@ -118,19 +119,19 @@ class Pcea:
                 yield place, branch
 
 
-def pcea_of(formula: cel.Formula) -> Pcea | str:
+def pcea_of(formula: cel.Formula) -> Pcea | Refusal:
     """The q-tree of a formula, or why a PCEA does not run it."""
     found = any_order(formula, MOST_EVENTS)
     if found is None or len(found.events) < 2:
-        return f"it is no ALL of 2 to {MOST_EVENTS} single events"
+        return Refusal(f"it is no ALL of 2 to {MOST_EVENTS} single events")
     clauses = _equalities(found.clauses, found.events)
     if clauses is None:
-        return "a condition that is no equality of two events"
+        return Refusal("a condition that is no equality of two events")
     values = values_of(clauses, list(found.events))
     if any(len(value.types) > 1 for value in values):
-        return "one value compared in several types"
+        return Refusal("one value compared in several types")
     if crossing_values([value for value in values if len(value.parts) > 1]) is not None:
-        return "it is not hierarchical"
+        return Refusal("it is not hierarchical")
     atoms = tuple(map(_atom, found.events))
     return Pcea(atoms, tuple(values), q_tree(values, len(atoms)))
 

@@ -1,10 +1,15 @@
-"""SKIP TILL NEXT MATCH: formula → position automaton, built as Glushkov does it (first, last, follow).
+"""Formula → position automaton, built as Glushkov does it: first, last, follow.
 
-The strategy is defined on the pattern as written: every atom, and every copy that a repetition makes of it, is a
-position. A position follows another if some match binds it right after that one; what lies on the way between the two
-(`:`, absences, the round of a loop) belongs to the pair. Conditions are asked of the events as they are taken, so a
-filter becomes part of the positions that it speaks of. An OR of conditions is not decided by one event: it becomes a
-clause, and a run remembers which of its sides can still hold.
+    `A a ; (B b OR C c)+`   positions A0, B1, C2; first A0; last B1, C2
+                            edges A0 → B1, A0 → C2, and between B1 and C2 all four
+
+The runs of SKIP TILL NEXT MATCH are defined on the pattern as written. So every atom, and every copy that a repetition
+makes of it, is a position. A position follows another if some match binds it right after that one. What lies on the way
+between the two (`:`, absences, the round of a loop) belongs to the edge.
+
+Conditions are asked of the events as they are taken, so that a filter becomes part of the positions that it speaks of.
+An OR of conditions is not decided by one event: it becomes a clause, and a run remembers which of its sides can still
+hold. Which formulas have such an automaton, says planner.automata.simple.
 """
 
 from __future__ import annotations
@@ -12,181 +17,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import combinations, combinations_with_replacement
-from types import UnionType
 from typing import NamedTuple
 
 from planner import cel
 from planner.automata.automaton import NOTHING, TRUE, Automaton, Transition, trim
 from planner.automata.cea import MAX_STATES
 from planner.automata.compose import Composer
+from planner.automata.simple import Surrounded, any_order, is_around
 from planner.errors import PlanError
-from planner.query import Window
-from planner.rewrite.across import holds, vetoes_of, way
 from runtime import nodes
 from runtime.nodes import VISIBLE
 
 
-def gathered(formula: cel.Formula) -> cel.Formula:
-    """The absences before and after the whole put around it, before inside after; As and filters move inside them."""
-    before: dict[Window, tuple[cel.Formula, ...]] = {}
-    after: dict[Window, tuple[cel.Formula, ...]] = {}
-    across: list[cel.Across] = []
-
-    def bare(part: cel.Formula) -> cel.Formula:
-        match part:
-            case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Compare(inner) | cel.Agree(inner):
-                return replace(part, inner=bare(inner))
-            case cel.NotBefore(vetoes, inner, window):
-                before[window] = before.get(window, ()) + vetoes
-                return bare(inner)
-            case cel.NotAfter(inner, vetoes, window):
-                after[window] = after.get(window, ()) + vetoes
-                return bare(inner)
-            case cel.Across(inner):
-                if is_around(part):
-                    across.append(part)
-                    return bare(inner)
-                return replace(part, inner=bare(inner))
-        return part
-
-    whole = bare(formula)
-    for window, vetoes in before.items():
-        whole = cel.NotBefore(vetoes, whole, window)
-    for window, vetoes in after.items():
-        whole = cel.NotAfter(whole, vetoes, window)
-    for part in across:
-        whole = replace(part, inner=whole)
-    return whole
-
-
-def is_around(across: cel.Across, sides: type | UnionType = cel.NotBefore | cel.NotAfter) -> bool:
-    """Does it decide about what must not happen before or after the whole?"""
-    around = [part for part in way(across.inner, across.number) if isinstance(part, sides)]
-    return any(holds(veto, across.number) for part in around for veto in vetoes_of(part))
-
-
-SIMPLE = (
-    cel.Event, cel.As, cel.Filter, cel.FilterAny, cel.Compare, cel.Agree, cel.Sequence, cel.Contiguous, cel.Iteration,
-    cel.ContiguousIteration, cel.Repeat, cel.Or,
-)  # fmt: skip
-
-
-def is_simple(formula: cel.Formula) -> bool:
-    """Is it made of types, sequences, loops, OR, ALL of a few events, filters, and what must not happen in between?"""
-    match formula:
-        case cel.All():
-            return any_order(formula) is not None
-        case cel.Absent(left, _, right):
-            return is_simple(left) and is_simple(right)
-        case cel.Across(inner):
-            return is_simple(inner)
-    return isinstance(formula, SIMPLE) and all(map(is_simple, cel.children(formula)))
-
-
-def strictly(formula: cel.Formula) -> cel.Formula | None:
-    """STRICT(φ) as φ with `:` in place of `;`, where φ is simple; None where it is not, or has an ALL."""
-    match formula:
-        case cel.Event():
-            return formula
-        case cel.Sequence(left, right) | cel.Contiguous(left, right):
-            a, b = strictly(left), strictly(right)
-            return cel.Contiguous(a, b) if a and b else None
-        case cel.Or(left, right):
-            a, b = strictly(left), strictly(right)
-            return cel.Or(a, b) if a and b else None
-        case cel.Iteration(inner) | cel.ContiguousIteration(inner):
-            made = strictly(inner)
-            return cel.ContiguousIteration(made) if made else None
-        case cel.Repeat(inner):
-            made = strictly(inner)
-            return replace(formula, inner=made, contiguous=True) if made else None
-        case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Compare(inner) | cel.Agree(inner):
-            made = strictly(inner)
-            return replace(formula, inner=made) if made else None
-    return None
-
-
-MOST_IN_ANY_ORDER = 4  # events in an ALL that is written out: 149 positions
-
-
-class AnyOrder(NamedTuple):
-    """ALL of single events, and the comparisons inside it."""
-
-    events: tuple[cel.Formula, ...]
-    clauses: tuple[cel.Compare | cel.Agree, ...]
-
-
-def any_order(formula: cel.Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder | None:
-    """The events of an ALL of single ones, `most` at the most, with a variable of its own for each.
-
-    The hidden variable of a type may be that of several: `ALL(R AS r1, R AS r2)` has `@R` twice, which marks no event
-    that r1 and r2 do not tell apart; a condition on it speaks of both.
-    """
-    match formula:
-        case cel.All(left, right):
-            parts = [any_order(left, most), any_order(right, most)]
-            if None in parts or any(not v.startswith("@") for v in cel.variables(left) & cel.variables(right)):
-                return None
-            events = tuple(event for part in parts if part for event in part.events)
-            clauses = tuple(clause for part in parts if part for clause in part.clauses)
-            return AnyOrder(events, clauses) if len(events) <= most else None
-        case cel.Compare(inner) | cel.Agree(inner) if isinstance(inner, cel.All | cel.Compare | cel.Agree):
-            own = any_order(inner, most)
-            named = not isinstance(formula, cel.Agree) or all(variable is not None for variable, _ in formula.terms)
-            return own._replace(clauses=(*own.clauses, formula)) if own and named else None
-        case cel.Event():
-            return AnyOrder((formula,), ())
-        case cel.As(inner) | cel.Filter(inner):
-            own = any_order(inner)
-            return AnyOrder((formula,), ()) if own and len(own.events) == 1 and not own.clauses else None
-    return None
-
-
-def greedy_node(formula: cel.Formula, composer: Composer, must: bool = True) -> nodes.Node:
+def position_node(formula: cel.Formula, composer: Composer, greedy: bool = True) -> nodes.Node:
     """The node of a `gathered` formula: the runs, and the absences before and after, which filter what they find.
-    `must`: they must take what they can."""
+    `greedy`: they must take what they can."""
     match formula:
         case cel.NotBefore(vetoes, inner, window):
-            return composer.not_before(vetoes, greedy_node(inner, composer, must), window)
+            return composer.not_before(vetoes, position_node(inner, composer, greedy), window)
         case cel.NotAfter(inner, vetoes, window):
             watched = tuple(map(composer.node, vetoes))
-            return nodes.NotAfter(greedy_node(inner, composer, must), watched, composer.window(window))
+            return nodes.NotAfter(position_node(inner, composer, greedy), watched, composer.window(window))
         case cel.Across(inner) if is_around(formula):
             deciding = composer.deciding(formula)
-            return nodes.Across(greedy_node(inner, composer, must), deciding)
-    return replace(_Builder(composer).node(formula), must=must)
+            return nodes.Across(position_node(inner, composer, greedy), deciding)
+    return replace(_Builder(composer).node(formula), greedy=greedy)
 
 
-class Surrounded(NamedTuple):
-    """A `gathered` formula, and the absences before and after the whole, all in this window (None: there are none)."""
-
-    formula: cel.Formula
-    window: Window | None
-    before: tuple[cel.Formula, ...] = ()
-    after: tuple[cel.Formula, ...] = ()
-
-
-def surrounded(formula: cel.Formula) -> Surrounded | None:
-    """The parts of a gathered formula; what compares the absences with the whole stays around that. None if they have
-    several windows."""
-    match formula:
-        case cel.NotBefore(vetoes, inner, window):
-            found = surrounded(inner)
-            if found is None or found.window not in (None, window):
-                return None
-            return found._replace(window=window, before=(*found.before, *vetoes))
-        case cel.NotAfter(inner, vetoes, window):
-            found = surrounded(inner)
-            if found is None or found.window not in (None, window):
-                return None
-            return found._replace(window=window, after=(*found.after, *vetoes))
-        case cel.Across(inner) if is_around(formula):
-            found = surrounded(inner)
-            return None if found is None else found._replace(formula=replace(formula, inner=found.formula))
-    return Surrounded(formula, None)
-
-
-def positions_of(parts: Surrounded, composer: Composer) -> nodes.Greedy:
+def positions_of(parts: Surrounded, composer: Composer) -> nodes.PositionAutomaton:
     """The position automaton of a formula with the absences around it, for planner.automata.registers."""
     return _Builder(composer).node(parts.formula, parts.before, parts.after)
 
@@ -213,7 +71,7 @@ class Part(NamedTuple):
     may_be_empty: bool = False
 
 
-Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.nodes.Greedy
+Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.nodes.PositionAutomaton
 
 
 @dataclass
@@ -248,7 +106,7 @@ class _Builder:
 
     def node(
         self, formula: cel.Formula, before: tuple[cel.Formula, ...] = (), after: tuple[cel.Formula, ...] = ()
-    ) -> nodes.Greedy:
+    ) -> nodes.PositionAutomaton:
         whole = self.part(formula)
         around = [tuple(self.vetoes.setdefault(v, len(self.vetoes)) for v in vetoes) for vetoes in (before, after)]
         follow: list[dict[nodes.Follow, None]] = [{} for _ in self.positions]
@@ -256,7 +114,7 @@ class _Builder:
             follow[e.left][nodes.Follow(e.right, e.contiguous, e.absences, e.inside)] = None
         self.composer.automata.append(self.picture(whole))
         guards = self.composer.guards
-        return nodes.Greedy(
+        return nodes.PositionAutomaton(
             guards=tuple(guards.setdefault(p.guard, len(guards)) for p in self.positions),
             masks=tuple(self.composer.mask(p.marks) for p in self.positions),
             first=whole.first,

@@ -1,10 +1,14 @@
-"""What conditions ask of runs that hold registers, position by position (registers.py puts them on edges).
+"""This file says what each condition asks of a run that holds registers, position by position.
 
-A comparison of two variables is asked when the second of them is bound: until then a register holds what the first
-leaves to be compared with, the greatest or least value or the only one. An OR holds its terms and asks for one of its
-sides when the last of its variables is bound. Of conditions on single events, an OR holds which sides have failed. What
-must not happen in between is compared when it comes, with the registers of what was bound before it; what it leaves for
-the event right after it is a register too, the greatest or least value that has vetoed.
+    a.v < b.v         a writes its greatest value into a register, b checks it (a may be a loop: `A+ a ; B b`)
+    a.v = b.v         a writes its only value, b checks it
+    a.x < b.x OR b.y  a writes its x, b asks for one of the two sides
+    a.x OR b.y        conditions on one event each: a register has a bit for each side that has failed
+    C.v > a.v         what must not happen, after a: a writes its value, each C checks it and ends the run
+    C.v > b.v         what must not happen, before b: each C writes the greatest value so far, b checks that
+
+A comparison is asked when the second of its variables is bound, an OR when the last of them is. The result is a table:
+for each clause and position the operations on an event there. planner.automata.registers puts them on edges.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from runtime import nodes
-from runtime.nodes import Compared, Greedy
+from runtime.nodes import Compared, PositionAutomaton
 from runtime.program import SKIP
 from runtime.relations import Relation
 
@@ -36,7 +40,7 @@ Op = tuple[int, Any, int]  # kind, register, term; of RELATES the operands: term
 
 @dataclass
 class Clause:
-    """A clause and its registers. ops[p]: what an event at position p does."""
+    """A clause, its registers, and what it does: `ops[p]` are the operations of an event at position p."""
 
     number: int
     registers: range
@@ -44,8 +48,8 @@ class Clause:
 
 
 class Way(NamedTuple):
-    """One kind of event that must not happen: its guard, and what it asks of a run or leaves to compare. `late`: the
-    event after it decides."""
+    """One kind of event that must not happen. `ops` check a run, or leave it something to compare; `late`: the event
+    after it decides."""
 
     guard: int
     ops: list[Op]
@@ -54,9 +58,12 @@ class Way(NamedTuple):
 
 @dataclass
 class Veto:
-    """What the matches of an absence, single events, ask of a run. `events`: (guard, mask) of each; `ops`: checks, and
-    what is left to compare, each with the masks of what must not happen that its condition speaks of; `after`: what the
-    event right after the absence does with what was left; `number`: the clause, or None."""
+    """An absence whose matches are single events, and what these do to a run.
+
+    `events`: (guard, mask) of each. `number`: the clause, or None. `ops`: checks, and what is left to compare; each
+    stands beside the masks that its condition speaks of. `after`: what the event right after the absence does with
+    what was left.
+    """
 
     events: tuple[tuple[int, int], ...]
     number: int | None = None
@@ -76,7 +83,7 @@ class Veto:
 
     @property
     def ways(self) -> list[Way]:
-        """A condition holds of an event that is none of the variables it speaks of."""
+        """The kinds of its events. A condition holds of an event that is none of the variables it speaks of."""
         found: dict[tuple[int, tuple[Op, ...]], Way] = {}
         for guard, mask in self.events:
             ops = [op for op, masks in self.ops if all(mask & own for own in masks)]
@@ -86,9 +93,12 @@ class Veto:
 
 
 class Check(NamedTuple):
-    """A comparison of what a run holds with what happened before it: `kind` of check, the register (NOBODY where the
-    first event decides), the term of what happened, and the masks of it that the condition speaks of. `outside`: the
-    term of the first event, by its position."""
+    """A check compares what a run holds with what happened before it.
+
+    `kind`: of the check. `register`: what the run holds, NOBODY where its first event decides. `term`: of what
+    happened. `masks`: of what happened, those that the condition speaks of. `outside`: the term of the first event, by
+    its position.
+    """
 
     kind: int
     register: int
@@ -98,8 +108,11 @@ class Check(NamedTuple):
 
 
 class Early(NamedTuple):
-    """One kind of event that must not come before a match: its guard, what it asks of itself, and of a run. `decided`
-    by the first event of a run; else when a match ends."""
+    """One kind of event that must not come before a match.
+
+    `ops`: what it asks of itself. `checks`: what it asks of a run. `decided`: the first event of the run decides, not
+    the end of the match.
+    """
 
     guard: int
     ops: list[Op]
@@ -108,7 +121,7 @@ class Early(NamedTuple):
 
 
 class NotByRegisters(Exception):
-    """Why a pattern needs the general engine."""
+    """A pattern needs more than registers; the text says why."""
 
 
 def _check_in_kernels(relation: Relation) -> None:
@@ -119,22 +132,22 @@ def _check_in_kernels(relation: Relation) -> None:
 
 
 class Clauses:
-    """All clauses of a pattern, and its vetoes by the number of the absence. Raises NotByRegisters."""
+    """This reads all clauses of a pattern, and its vetoes by the number of the absence. Raises NotByRegisters."""
 
-    def __init__(self, greedy: Greedy) -> None:
-        self._greedy, self.n_registers = greedy, 0
+    def __init__(self, automaton: PositionAutomaton) -> None:
+        self._automaton, self.n_registers = automaton, 0
         self.relations: list[Relation] = []
-        compared = dict(greedy.compared)
+        compared = dict(automaton.compared)
         self.made: list[Clause] = []
-        for number in range(len(greedy.clauses)):
+        for number in range(len(automaton.clauses)):
             if number in compared:
                 self.made.append(self._compared(number, compared[number]))
-            elif number not in dict(greedy.across):
+            elif number not in dict(automaton.across):
                 self.made.append(self._sides(number))
-        compared_before = [k for k in greedy.before if isinstance(greedy.vetoes[k], nodes.Candidate)]
-        self.early = [way for k in compared_before for way in self._early(greedy.vetoes[k])]
-        self.vetoes = [self._veto(n) if k not in compared_before else Veto(()) for k, n in enumerate(greedy.vetoes)]
-        plain = dict.fromkeys(guard for k in greedy.before for guard in self.vetoes[k].guards)
+        compared_before = [k for k in automaton.before if isinstance(automaton.vetoes[k], nodes.Candidate)]
+        self.early = [way for k in compared_before for way in self._early(automaton.vetoes[k])]
+        self.vetoes = [self._veto(n) if k not in compared_before else Veto(()) for k, n in enumerate(automaton.vetoes)]
+        plain = dict.fromkeys(guard for k in automaton.before for guard in self.vetoes[k].guards)
         self.early += [Early(guard, [], [], True) for guard in plain]
         self.since = self._new(1)[0] if any(way.decided for way in self.early) else nodes.NOBODY
         self.begun = self._new(1)[0] if any(not way.decided for way in self.early) else nodes.NOBODY
@@ -146,20 +159,20 @@ class Clauses:
     # ------------------------------------------------------------ positions
 
     def _asks(self, position: int, number: int) -> list[tuple[int, int]] | None:
-        """What a clause asks of the event of a position; None where that stands outside."""
-        return next((list(asks) for n, asks in self._greedy.asks[position] if n == number), None)
+        """What a clause asks of the event of a position; None where the position stands outside of the clause."""
+        return next((list(asks) for n, asks in self._automaton.asks[position] if n == number), None)
 
     def _choices(self, position: int, number: int) -> list[int]:
         return [k for k, _ in self._asks(position, number) or ()]
 
     def _where(self, test: Callable[[int], bool]) -> set[int]:
-        return {p for p in range(len(self._greedy.masks)) if test(p)}
+        return {p for p in range(len(self._automaton.masks)) if test(p)}
 
     def _after(self, places: Iterable[int], number: int) -> set[int]:
         """The positions that come after these in one round of the clause."""
         todo, seen = list(places), set[int]()
         while todo:
-            for f in self._greedy.follow[todo.pop()]:
+            for f in self._automaton.follow[todo.pop()]:
                 if number in f.inside and f.position not in seen:
                     seen.add(f.position)
                     todo.append(f.position)
@@ -173,12 +186,12 @@ class Clauses:
 
     def _sides(self, number: int) -> Clause:
         """An OR of conditions that each speak of one event: the sides that have failed are bits of a register."""
-        n = self._greedy.clauses[number]
+        n = self._automaton.clauses[number]
         if n > MOST_SIDES:
             raise NotByRegisters(f"an OR of more than {MOST_SIDES} conditions")
         made = Clause(number, self._new(1))
         register = made.registers[0]
-        for p in range(len(self._greedy.masks)):
+        for p in range(len(self._automaton.masks)):
             sides = self._asks(p, number)
             if sides:
                 failing = [(nodes.FAILED + side, register, guard) for side, guard in sides]
@@ -312,7 +325,7 @@ class Clauses:
         if not isinstance(node, nodes.Candidate):
             return Veto(_single(node))
         events = _single(node.inner)
-        deciding = {d.number: (n, d) for n, d in self._greedy.across}
+        deciding = {d.number: (n, d) for n, d in self._automaton.across}
         if node.number not in deciding:
             raise NotByRegisters("what must not happen is compared with something around the pattern")
         number, own = deciding[node.number]
@@ -381,13 +394,13 @@ class Clauses:
 
     def _gaps(self, veto: Veto) -> set[int]:
         """The positions after which it must not happen."""
-        return self._where(lambda p: any(self._is_of(v, veto) for f in self._greedy.follow[p] for v in f.absences))
+        return self._where(lambda p: any(self._is_of(v, veto) for f in self._automaton.follow[p] for v in f.absences))
 
     def _early(self, node: nodes.Node) -> list[Early]:
         """What must not come before the match, and is compared with it: `!ANY x ; ANY g WHERE x.v >= g.v`."""
         assert isinstance(node, nodes.Candidate)
-        own = next((d for n, d in self._greedy.across if d.number == node.number), None)
-        number = next((n for n, d in self._greedy.across if d.number == node.number), None)
+        own = next((d for n, d in self._automaton.across if d.number == node.number), None)
+        number = next((n for n, d in self._automaton.across if d.number == node.number), None)
         if own is None or number is None:
             raise NotByRegisters("what must not happen is compared with something around the pattern")
         asks: list[tuple[Op, tuple[int, ...]]] = []
@@ -403,7 +416,7 @@ class Clauses:
             places = self._where(lambda p, m=mask: any(k & m for k, _ in self._asks(p, number) or ()))  # type: ignore[misc]
             check = Check(CHECKS[op], nodes.NOBODY, terms[1], masks, dict.fromkeys(places, terms[0]))
             made.append((check, places, op, terms[0]))
-        decided = not any(self._after(self._greedy.first, number) & places for _, places, _, _ in made)
+        decided = not any(self._after(self._automaton.first, number) & places for _, places, _, _ in made)
         checks = [check for check, _, _, _ in made]
         if not decided:
             checks = []
@@ -421,10 +434,10 @@ class Clauses:
         ]
 
     def _is_of(self, absence: int, veto: Veto) -> bool:
-        node = self._greedy.vetoes[absence]
+        node = self._automaton.vetoes[absence]
         if not isinstance(node, nodes.Candidate):
             return False
-        return any(n == veto.number and d.number == node.number for n, d in self._greedy.across)
+        return any(n == veto.number and d.number == node.number for n, d in self._automaton.across)
 
     def _before(self, register: int, number: int, places: set[int], op: str, term: int) -> None:
         """A register for what was bound before: what is hardest to satisfy of all that a variable is."""

@@ -1,11 +1,20 @@
-"""Greedy node → nodes.Registers: patterns whose comparisons need a few registers, run by a kernel.
+"""This file makes the runs of a position automaton hold values in registers: PositionAutomaton → nodes.Registers.
 
-The positions and edges are those of planner.automata.positions; its rule that a run must take what it can is
-`Runs.greedy`. What conditions ask is planner.automata.register_clauses's; a register is forgotten as soon as no way
-leads to an event that is compared with it, so that runs which have nothing left to compare are one. Where what must not
-happen has come, a run goes on at a *place* of its own, which is the position without the ways that it has closed.
+The positions and the edges between them come from planner.automata.positions, the operations on registers from
+planner.automata.register_clauses. Here they are put on the edges, and what is superfluous is taken away. For
+`A+ a ; B b WHERE a.v < b.v`, with the positions A0 and B1 and one register r:
 
-Not every pattern can be run so. `registers_of` then says why, and the general engine (runtime.steppers.bound) runs it.
+    start → A0    r := v, if that is greater
+    A0 → A0       r := v, if that is greater
+    A0 → B1       only if r < v; then forget r
+
+A register is forgotten as soon as no way leads to an event that is compared with it. Runs that have nothing left to
+compare are then equal, and become one. Two registers that always hold the same are one, too.
+
+What must not happen ends a run, or closes some of the ways that lie before it. Such a run waits at a *place* of its
+own, which is the position without these ways. In `A ; NOT C ; B WHERE C.v > a.v` a C ends the runs at A0 with r < v.
+
+Some patterns need more than registers. Then `registers_of` says why, as a Refusal, and another stepper runs them.
 """
 
 from __future__ import annotations
@@ -17,8 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.automata.register_clauses import Check, Clauses, NotByRegisters, Op, Way
+from planner.refusal import Refusal
 from runtime import nodes
-from runtime.nodes import Follow, Greedy
+from runtime.nodes import Follow, PositionAutomaton
 
 MOST_PLACES = 8  # of one position
 NOWHERE = -2  # the source of what asks an event about itself
@@ -43,14 +53,14 @@ class Runs(NamedTuple):
 class _Places:
     """Where runs wait: the positions, then for each the ways that are left when something has happened."""
 
-    greedy: Greedy
+    automaton: PositionAutomaton
     follow: list[tuple[Follow, ...]]
     closing: list[tuple[int, int, int]] = field(default_factory=list)  # (place, absence, the place after it or NOBODY)
 
     @classmethod
-    def of(cls, greedy: Greedy) -> _Places:
-        made = cls(greedy, list(greedy.follow))
-        for position in range(len(greedy.follow)):
+    def of(cls, automaton: PositionAutomaton) -> _Places:
+        made = cls(automaton, list(automaton.follow))
+        for position in range(len(automaton.follow)):
             made.close(position)
         return made
 
@@ -70,16 +80,16 @@ class _Places:
 
 
 class _Builder:
-    def __init__(self, greedy: Greedy, keep: int, must: bool) -> None:
-        self.greedy = greedy
-        for followers in (greedy.first, *((f.position for f in follow) for follow in greedy.follow)):
-            marks = [greedy.masks[q] & keep for q in followers]
+    def __init__(self, automaton: PositionAutomaton, keep: int, greedy: bool) -> None:
+        self.automaton = automaton
+        for followers in (automaton.first, *((f.position for f in follow) for follow in automaton.follow)):
+            marks = [automaton.masks[q] & keep for q in followers]
             if len(set(marks)) < len(marks) or 0 in marks:
                 raise NotByRegisters("two ways lead to the same events in the same variables")
-        self.clauses = Clauses(greedy)
-        self.places = _Places.of(greedy)
+        self.clauses = Clauses(automaton)
+        self.places = _Places.of(automaton)
         self.follow, self.n = self.places.follow, len(self.places.follow)
-        edges = [Edge(nodes.FROM_START, q, False, self._taking(q, None)) for q in greedy.first]
+        edges = [Edge(nodes.FROM_START, q, False, self._taking(q, None)) for q in automaton.first]
         for place, follow in enumerate(self.places.follow):
             gap = [self.clauses.vetoes[absence] for absence in sorted({v for f in follow for v in f.absences})]
             ended = [(nodes.RESET, register, 0) for veto in gap for _, register, _ in veto.after]
@@ -89,18 +99,18 @@ class _Builder:
         guarded = [(way.guard, _vetoing(way, place, to)) for veto, place, to in vetoes for way in veto.ways]
         # Where a match ends that something must not follow, it waits at a place of its own.
         self.late, waiting = nodes.NOBODY, list[Edge]()
-        if greedy.after:
+        if automaton.after:
             self.late, self.n, self.follow = self.n, self.n + 1, [*self.follow, ()]
-            waiting = [Edge(q, self.late, False, []) for q in sorted(greedy.last)]
-            after = [self.clauses.vetoes[absence] for absence in greedy.after]
+            waiting = [Edge(q, self.late, False, []) for q in sorted(automaton.last)]
+            after = [self.clauses.vetoes[absence] for absence in automaton.after]
             guarded += [(way.guard, _vetoing(way, self.late, nodes.NOBODY)) for veto in after for way in veto.ways]
         self.veto_guards = [guard for guard, _ in guarded]
         asking = [Edge(NOWHERE, nodes.NOBODY, False, way.ops) for way in self.clauses.early]
         groups = (edges, waiting, [edge for _, edge in guarded])
         edges, waiting, stopping = self._sparing(groups)
         self.early_edges = asking
-        if not must:
-            edges = _ending_early(edges, stopping, [p not in greedy.last and p != self.late for p in range(self.n)])
+        if not greedy:
+            edges = _ending_early(edges, stopping, [p not in automaton.last and p != self.late for p in range(self.n)])
         every = [*edges, *waiting, *stopping]
         held = _held(self.n, every, self.begins)
         self.needed = [a & b for a, b in zip(held, _live(self.n, every, self.ends), strict=True)]
@@ -115,7 +125,7 @@ class _Builder:
         since, begun = self.clauses.since, self.clauses.begun
         begins = {since, begun} - {nodes.NOBODY}
         at_end = begins | {c.register for way in self.clauses.early if not way.decided for c in way.checks}
-        ends = [at_end if p in self.greedy.last else set[int]() for p in range(self.n)]
+        ends = [at_end if p in self.automaton.last else set[int]() for p in range(self.n)]
         held = _held(self.n, everything, begins)
         groups = tuple([_asking(edge, held) for edge in group] for group in groups)
         live = _live(self.n, [edge for group in groups for edge in group], ends)
@@ -454,7 +464,7 @@ def _ordered(made: _Builder, index: dict[int, tuple[int, ...]]) -> dict[int, tup
         ranges = {e: _range(edge.ops, register, register in made.needed[edge.to]) for e, edge in own.items()}
         if register == made.since:  # it is looked at where a match ends, and has to have left the window then
             gone = (nodes.LESS, nodes.WINDOW)
-            ranges = {e: range_ and (gone if edge.to in made.greedy.last else range_)
+            ranges = {e: range_ and (gone if edge.to in made.automaton.last else range_)
                       for (e, edge), range_ in zip(own.items(), ranges.values(), strict=True)}  # fmt: skip
         elif register == made.begun or any(register in made.ends[edge.to] for edge in own.values()):
             continue
@@ -494,16 +504,18 @@ def _searched(checks: list[Check]) -> int:
 # ---------------------------------------------------------------- arrays
 
 
-def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) -> nodes.Registers | str:
+def registers_of(
+    automaton: PositionAutomaton, keep: int, labels: dict[int, int], runs: Runs
+) -> nodes.Registers | Refusal:
     """The node for runtime.steppers.registers, or what keeps the pattern from being run so.
 
     `labels`: the number of the label for each mask, of which `keep` are the bits that tell matches apart.
     """
     try:
-        made = _Builder(greedy, keep, runs.greedy)
+        made = _Builder(automaton, keep, runs.greedy)
     except NotByRegisters as why:
-        return str(why)
-    n, positions = made.n, range(len(greedy.masks))
+        return Refusal(str(why))
+    n, positions = made.n, range(len(automaton.masks))
     edges = [*made.edges, *made.veto_edges, *made.late_edges, *made.early_edges]
     ops = [op for edge in edges for op in edge.ops]
     relates: dict[int, Any] = {}  # where the operands of such an op begin
@@ -529,10 +541,10 @@ def registers_of(greedy: Greedy, keep: int, labels: dict[int, int], runs: Runs) 
         return np.concatenate([[0], np.cumsum(ints(sizes))]).astype(np.int64)
 
     return nodes.Registers(
-        guard=ints(greedy.guards),
-        label=ints(labels[mask & keep] for mask in greedy.masks),
-        last=ints(p in greedy.last for p in positions),
-        goes_on=ints(bool(greedy.follow[p]) for p in positions),
+        guard=ints(automaton.guards),
+        label=ints(labels[mask & keep] for mask in automaton.masks),
+        last=ints(p in automaton.last for p in positions),
+        goes_on=ints(bool(automaton.follow[p]) for p in positions),
         near=ints(_near([f.contiguous for f in follow]) for follow in made.follow),
         edge_of=ends(sum(edge.to == q for edge in made.edges) for q in positions),
         source=ints(edge.source for edge in edges),
@@ -566,7 +578,7 @@ def _early(made: _Builder, first_edge: int) -> nodes.Early:
     ways, checks = made.clauses.early, [check for own in made.checks for check in own]
     equal = [next((k for k, c in enumerate(own) if c.kind == nodes.EQUAL), None) for own in made.checks]
     begin = np.cumsum([0, *map(len, made.checks)]).astype(np.int64)
-    outside = [[c.outside.get(p, nodes.NOBODY) for c in checks] for p in range(len(made.greedy.masks))]
+    outside = [[c.outside.get(p, nodes.NOBODY) for c in checks] for p in range(len(made.automaton.masks))]
     return nodes.Early(
         guard=np.array([way.guard for way in ways], np.int64),
         edge=np.arange(first_edge, first_edge + len(ways), dtype=np.int64),

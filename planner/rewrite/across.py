@@ -1,33 +1,33 @@
-"""Comparisons between a negated part and the events around it: where they act.
+"""A comparison with a negated part is placed where it acts: inside the choices that bind its variables.
 
-A condition that mentions a negated part belongs to that part (semantics, "Negated parts"). A strategy that compares
-matches therefore chooses among those that it leaves, and a negated part that holds another prevents only by what that
-leaves: on the way to the negated part these are *choices*, and each makes complex events of its own, which the match
-has no part in. A variable that a choice binds means the events of such a complex event, any other those of the match
-around it, which may be known later. So the comparison stands inside all choices around its negated part if they bind
-all its variables, outside of them all if they bind none; where it is split, each choice below it is `Pending`.
+    NXT(A a ; NOT X x ; B) WHERE x.v > a.v       is   NXT((A a ; NOT X x ; B) WHERE x.v > a.v)
+    C c ; NXT(A ; NOT X x ; B) WHERE x.v > c.v   stays, and what NXT chooses from is pending
+
+A condition that mentions a negated part belongs to that part (semantics, "Negated parts"). On the way to the part there
+can be *choices*. A strategy chooses among the matches that the part leaves. A negated part around it prevents by those.
+A choice makes complex events of its own, and the match around it has no part in them.
+
+A variable that a choice binds means events of what is chosen. Any other variable means events of the match around it,
+which may be known later. So a comparison goes inside all choices that bind all of its variables, and stays outside of
+all if they bind none. In between it is split, and each choice below it is `Pending`: still to be made.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from planner import cel
+from planner.cel import rebuilt
 
 
 def inside_choices(formula: cel.Formula) -> cel.Formula:
-    """Each comparison with a negated part at the outermost place where a variable of it is bound."""
+    """The formula with each comparison at the outermost place where a variable of it is bound."""
     if isinstance(formula, cel.Across):
         placed = _placed(formula)
         if not isinstance(placed, cel.Across) or placed.number != formula.number:  # it went inside; here is another
             return inside_choices(placed)
         formula = placed
-    for part in cel.children(formula):
-        made = inside_choices(part)
-        if made is not part:
-            formula = _with(formula, part, made)
-    return formula
+    return rebuilt(formula, inside_choices)
 
 
 def _placed(across: cel.Across) -> cel.Formula:
@@ -51,13 +51,13 @@ def _placed(across: cel.Across) -> cel.Formula:
 
 
 def level_of(name: str | None, own: list[frozenset[str]]) -> int | None:
-    """The innermost of the parts whose variables these are that binds it: None, where only the negated part does."""
+    """The innermost part that binds a variable; `own`: what each of them binds. None: only the negated part does."""
     return max((level for level, names in enumerate(own) if name in names), default=None)
 
 
 def way(formula: cel.Formula, number: int) -> list[cel.Formula]:
     """From the formula down to the operator that holds the negated part."""
-    if number in candidates(vetoes_of(formula)):
+    if number in candidates(cel.negated(formula)):
         return [formula]
     for part in cel.children(formula):
         found = way(part, number)
@@ -72,7 +72,7 @@ def _inside_choices_of(steps: list[cel.Formula]) -> list[int]:
     for i in range(1, len(steps)):
         above, part = steps[i - 1], steps[i]
         chosen = isinstance(above, cel.Strategy) and above.rule != "STRICT"
-        negated = not isinstance(part, cel.Candidate) and any(part is veto for veto in vetoes_of(above))
+        negated = not isinstance(part, cel.Candidate) and any(part is veto for veto in cel.negated(above))
         if chosen or negated or isinstance(above, cel.Candidate):
             found.append(i)
     return found
@@ -84,21 +84,8 @@ def _names(across: cel.Across) -> frozenset[str | None]:
 
 
 def _with(formula: cel.Formula, part: cel.Formula, made: cel.Formula) -> cel.Formula:
-    """The formula with `made` in place of a direct subformula."""
-    data: Any = formula
-    for field in fields(data):
-        value = getattr(formula, field.name)
-        if value is part:
-            return replace(data, **{field.name: made})
-        if isinstance(value, tuple) and any(v is part for v in value):
-            return replace(data, **{field.name: tuple(made if v is part else v for v in value)})
-    raise ValueError(f"not a part of it: {part!r}")
-
-
-def vetoes_of(formula: cel.Formula) -> tuple[cel.Formula, ...]:
-    """What an operator says must not happen."""
-    vetoes = formula.vetoes if isinstance(formula, cel.Absent | cel.NotBefore | cel.NotAfter) else ()
-    return (*vetoes, formula.veto) if isinstance(formula, cel.Unless) else vetoes
+    """The formula with `made` in place of a direct part."""
+    return rebuilt(formula, lambda own: made if own is part else own)
 
 
 def candidates(vetoes: tuple[cel.Formula, ...]) -> frozenset[int]:
@@ -107,7 +94,7 @@ def candidates(vetoes: tuple[cel.Formula, ...]) -> frozenset[int]:
 
 def is_split(formula: cel.Formula) -> bool:
     """Is some negated part compared with events that choices around it do not bind?"""
-    return isinstance(formula, cel.Pending) or any(map(is_split, cel.children(formula)))
+    return cel.contains(formula, (cel.Pending,))
 
 
 def holds(formula: cel.Formula, number: int) -> bool:

@@ -1,4 +1,7 @@
-"""Filters and comparisons moved down to where they act first: `(A ; B) FILTER a[v > 1]` is `A FILTER a[v > 1] ; B`.
+"""Filters and comparisons moved down to where they act first.
+
+    (A a UNLESS X) FILTER a[v > 1]     is   (A a FILTER a[v > 1]) UNLESS X
+    C ; (A a ; B b) WHERE a.v < b.v    is   C ; ((A a ; B b) WHERE a.v < b.v)
 
 An event that fails a filter on a flat part satisfies no guard, and need not leave Spark.
 """
@@ -8,17 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner import cel
-from planner.cel import rebuilt
-
-FLAT = (
-    cel.Event, cel.As, cel.Sequence, cel.Contiguous, cel.Iteration, cel.ContiguousIteration, cel.Repeat, cel.Or,
-    cel.Filter, cel.FilterAny,
-)  # fmt: skip
-
-
-def is_flat(formula: cel.Formula) -> bool:
-    """Is its automaton as large as the formula, so that it is built whole?"""
-    return isinstance(formula, FLAT) and all(map(is_flat, cel.children(formula)))
+from planner.cel import is_flat, rebuilt
 
 
 def push_filters(formula: cel.Formula) -> cel.Formula:
@@ -51,8 +44,10 @@ def _compared(formula: cel.Formula, sides: tuple[cel.Side, ...]) -> cel.Formula:
                 return replace(formula, right=_compared(right, sides))
         case cel.Or(left, right):
             return cel.Or(*(_compared(p, sides) if wanted & cel.variables(p) else p for p in (left, right)))
-        case cel.Unless(inner) | cel.Within(inner) | cel.NotBefore(_, inner) | cel.NotAfter(inner) | cel.Across(inner):
-            return replace(formula, inner=_compared(inner, sides))
+        case cel.Filter() | cel.FilterAny() | cel.Compare() | cel.Agree():
+            return cel.Compare(formula, sides)  # conditions stay in the order in which they are asked
+    if formula.filters:
+        return rebuilt(formula, lambda part: _compared(part, sides), only_positive=True)
     return cel.Compare(formula, sides)
 
 
@@ -72,16 +67,8 @@ def _pushed(formula: cel.Formula, variable: str | None, predicate: cel.Predicate
             return cel.As(_pushed(inner, None if name == variable else variable, predicate), name)
         case _ if is_flat(formula):
             return cel.Filter(formula, variable, predicate)
-        case cel.Absent(left, vetoes, right):
-            return cel.Absent(push(left), vetoes, push(right))
-        case cel.NotBefore(vetoes, inner, window):
-            return cel.NotBefore(vetoes, push(inner), window)
-        case cel.NotAfter(inner, vetoes, window):
-            return cel.NotAfter(push(inner), vetoes, window)
-        case cel.Unless(inner, veto):
-            return cel.Unless(push(inner), veto)
         case cel.Project(inner, keep) if variable is None or variable not in keep:
             return cel.Filter(formula, variable, predicate)
         case cel.Strategy() | cel.And():
             return cel.Filter(formula, variable, predicate)
-    return rebuilt(formula, push)
+    return rebuilt(formula, push, only_positive=True)

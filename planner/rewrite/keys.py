@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from planner import cel
-from planner.cel import rebuilt
+from planner.cel import always_bound, rebuilt
 from planner.query import Key, Query
 from planner.rewrite.links import Equality, agreed, applied, links, of_one_event, with_vetoes
 from planner.sql import quote
@@ -127,13 +127,8 @@ def _reaches(formula: cel.Formula, attribute: tuple[str, str]) -> bool:
 
 def _vetoes(formula: cel.Formula) -> Iterator[cel.Formula]:
     """The negated parts of a formula, without those inside them."""
-    match formula:
-        case cel.Absent(_, vetoes) | cel.NotBefore(vetoes) | cel.NotAfter(_, vetoes):
-            yield from vetoes
-        case cel.Unless(_, veto):
-            yield veto
-    for part in cel.positive(formula):
-        yield from _vetoes(part)
+    for part in cel.walk(formula, cel.positive):
+        yield from cel.negated(part)
 
 
 def _around(formula: cel.Formula) -> Iterator[cel.Formula]:
@@ -276,19 +271,3 @@ def _connected(edges: set[frozenset[str]], variables: frozenset[str]) -> bool:
         if not more:
             return reached == variables
         reached |= more
-
-
-def always_bound(formula: cel.Formula) -> frozenset[str]:
-    """The variables of which every match has an event."""
-    match formula:
-        case cel.Event(_, marks):
-            return marks
-        case cel.As(inner, variable):
-            return always_bound(inner) | {variable}
-        case cel.Project(inner, keep):
-            return always_bound(inner) & keep
-        case cel.Or(left, right):
-            return always_bound(left) & always_bound(right)
-        case cel.Repeat(inner, low):
-            return always_bound(inner) if low else frozenset()
-    return frozenset[str]().union(*map(always_bound, cel.positive(formula)))

@@ -90,8 +90,8 @@ def links(equalities: Iterable[Equality]) -> Iterator[Linked]:
 
 def of_one_event(formula: cel.Formula, equalities: Iterable[Equality]) -> Iterator[Linked]:
     """Each attribute of a match's only event that something which must not happen is compared with."""
-    events = [part for part in _positive(formula) if isinstance(part, cel.Event)]
-    if len(events) > 1 or any(isinstance(part, _SEVERAL) for part in _positive(formula)):
+    events = [part for part in cel.walk(formula, cel.positive) if isinstance(part, cel.Event)]
+    if len(events) > 1 or any(isinstance(part, _SEVERAL) for part in cel.walk(formula, cel.positive)):
         return
     names = {variable for variable, _ in cel.bindings(formula)}
     found = [end for e in equalities for end in e.ends if end[0] in names & cel.variables(formula)]
@@ -101,12 +101,6 @@ def of_one_event(formula: cel.Formula, equalities: Iterable[Equality]) -> Iterat
 
 
 _SEVERAL = (cel.Iteration, cel.ContiguousIteration, cel.Repeat, cel.Or)
-
-
-def _positive(formula: cel.Formula) -> Iterator[cel.Formula]:
-    yield formula
-    for part in cel.positive(formula):
-        yield from _positive(part)
 
 
 def with_vetoes(linked: Linked, equalities: Iterable[Equality], present: frozenset[str]) -> Linked:

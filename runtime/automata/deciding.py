@@ -1,10 +1,22 @@
-"""Comparisons with what must not happen: what runs remember of its matches until it is known whether they prevent.
+"""Runs remember the matches of negated parts that comparisons may still decide about.
 
-A match of a negated part is a *sighting*, handed on by the moves of the run around it to the machine that compares. In
-a choice (see planner.rewrite.across) a rival, or a match of what must not happen, is one itself if something is left to
-decide about it: it prevents unless what prevents it does. So a run of a choice holds its sightings until its match
-ends, and hands them on with that. ([CEL] has no comparisons; its Theorems 6.2 and 7.2, for each way to bind the events
-that a choice does not bind, are what this does at once.)
+A match of a negated part is a *sighting*. The moves of the run around it hand it on to the machine that compares. For
+`A a ; NOT X x ; B b WHERE x.v > b.v`, on A1 X7 X3 B5:
+
+    A1    the run begins
+    X7    a sighting: x.v = 7; whether it prevents is not known before b is
+    X3    a second one: x.v = 3
+    B5    b.v = 5. The first prevents, since 7 > 5; so there is no match
+
+A sighting that can fulfil its conditions no more is forgotten at once. One that fulfils them, whatever comes, ends the
+run at once.
+
+Inside a choice (planner.rewrite.across) a sighting can be prevented itself. A rival of a match, or a match of what must
+not happen, is one as long as something is left to decide about it, and it names what prevents it (`unless`). A run of a
+choice holds its sightings until its match ends, and hands them on with the match.
+
+[CEL] has no comparisons. This does at once what its Theorems 6.2 and 7.2 do for each way to bind the events that a
+choice does not bind.
 """
 
 from __future__ import annotations
@@ -21,8 +33,10 @@ Bound = tuple[tuple[int, frozenset[Chosen]], ...]  # what can be chosen, by the 
 
 
 class Binder:
-    """Remembers what events are chosen from, of the choices of one level: for each the set of profiles, or of several
-    in a row and the last profiles."""
+    """A binder remembers from which events a condition chooses, at one level.
+
+    For each choice that is the set of profiles; for several events in a row, also the last profiles.
+    """
 
     def __init__(self, profiles: nodes.Profiles, level: int) -> None:
         self._profiles = profiles
@@ -54,7 +68,7 @@ class Binder:
 
 
 class Deciding:
-    """What the sightings of one negated part come to, given what is bound at one level around it.
+    """This decides what the sightings of one negated part come to, given what is bound at one level around it.
 
     A condition asks for all choices, so one that fails stays failed, and such a match can be forgotten at once.
     """
@@ -98,7 +112,7 @@ class Deciding:
 
 
 def prevents(sighting: Sighting) -> bool:
-    """Whatever comes?"""
+    """Does it prevent the match, whatever comes?"""
     return sighting.number == DECIDED and not sighting.unless
 
 

@@ -1,16 +1,22 @@
-"""The automata of composed programs, one class per operator, made state by state where the data leads.
+"""A machine is the automaton of one operator. Its states are made one by one, where the data leads.
 
 A *value* is a state of the automaton that [CEL] Theorem 6.2 or 7.2 builds for the operator: a nested tuple over the
-states of its parts. `step` gives what a value does on one symbol: moves (mask, next value or None, accept). Mask 0
-skips the event; BEGIN in a mask says that the match begins here. `accept`: a complex event ends here. The moves are
-nondeterministic; runtime.automata.determinize_composed makes them deterministic with respect to the masks.
+states of its parts. `step` gives the moves of a value on one symbol, each (mask, next value or None, accept). Mask 0
+skips the event; BEGIN in a mask says that the match begins here; `accept` says that a complex event ends here. Moves
+are nondeterministic; runtime.automata.determinize_composed makes them deterministic with respect to the masks.
+For `(A ; B) UNLESS C`, a pair: a state of A ; B, and what is watched of C, nothing before the match begins:
 
-Windows inside a pattern need the time at which a part began: a value then holds a *register* (Reg). Which windows have
-closed for which register is part of the deterministic state (`closed`), so that a step needs no clock. Of two values
-that differ in a register only, the later one can do all that the earlier one can, and more; `undominated` drops the
-earlier. Sets inside values (of vetoes, of rivals) are frozensets, and opaque to that rule: for a veto it is reversed.
+    (0, None)      on an A   skip → (0, None); mark a → (1, {watch})
+    (1, {watch})   on a B    skip → (1, {watch}); mark b, accept
+    (1, {watch})   on a C    no move: the run is over
 
-This is where the products and subset constructions of the theorems live. They are built lazily since each of them is
+Windows inside a pattern need to know when a part began: a value then holds a *register* (Reg), which is the event of
+that beginning. Which windows have closed since then is part of the symbol (`closed`), so that a step reads no time. Of
+two values that differ in such a register only, the later one can do all that the earlier one can, and more, so that
+`undominated` drops the earlier. Sets inside values (of vetoes, of rivals) are frozensets, and opaque to that rule,
+since for a veto it is reversed.
+
+The products and subset constructions of the theorems live here. They are built lazily, since each of them is
 exponential in the pattern at worst, and data reaches few of their states.
 """
 
@@ -40,9 +46,11 @@ DECIDED = -1  # the number of a sighting about which nothing is left to compare
 
 
 class Sighting(NamedTuple):
-    """What may prevent a match, and does so unless one of `unless` prevents it in turn: a match of the negated part of
-    this number, with what was bound in it; or (DECIDED) a match in a choice, a rival for one. It prevents if what is
-    bound fulfils the comparisons with that negated part, which its Across says (runtime.automata.deciding).
+    """A sighting may prevent a match, and does so unless one of `unless` prevents it in turn.
+
+    It is a match of the negated part of this number, with what was bound in it. Or (DECIDED) it is a match in a choice,
+    a rival of another one. It prevents if what is bound fulfils the comparisons with that negated part, which its
+    Across says (runtime.automata.deciding).
     """
 
     number: int
@@ -54,7 +62,7 @@ NONE_SEEN: frozenset[Sighting] = frozenset()
 
 
 class Move(NamedTuple):
-    """`seen`: what may prevent the run's match; whoever compares it with the run's own events decides."""
+    """What a value does on one symbol. `seen`: what may prevent the run's match; whoever compares decides."""
 
     mask: int
     next: Value | None
@@ -114,8 +122,10 @@ class OutOfSteps(Exception):
 
 
 class Steps:
-    """How many steps machines may still make, each counted with its moves: nested strategies take as many, for a single
-    event, as there are ways to choose. Raises OutOfSteps."""
+    """This counts the steps that machines may still make, each with its moves, and raises OutOfSteps.
+
+    Nested strategies take as many, for a single event, as there are ways to choose.
+    """
 
     def __init__(self, most: int = MOST_STEPS) -> None:
         self.most = self.left = most

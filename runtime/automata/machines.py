@@ -9,7 +9,7 @@ from typing import Any
 from runtime import nodes
 from runtime.automata import comparing, deciding, inner_windows, operators, strategies
 from runtime.automata.machine import Machine, Maker, Steps
-from runtime.automata.next_match import GreedyMachine
+from runtime.automata.positions import PositionMachine
 from runtime.errors import ExecutionError
 
 MACHINES: dict[type[nodes.Node], Callable[[Any, Maker], Machine]] = {
@@ -32,7 +32,7 @@ MACHINES: dict[type[nodes.Node], Callable[[Any, Maker], Machine]] = {
     nodes.NotBefore: inner_windows.NotBeforeMachine,
     nodes.NotBeforeEach: inner_windows.NotBeforeEachMachine,
     nodes.NotAfter: inner_windows.NotAfterMachine,
-    nodes.Greedy: GreedyMachine,
+    nodes.PositionAutomaton: PositionMachine,
     nodes.Compare: comparing.CompareMachine,
     nodes.Agree: comparing.AgreeMachine,
     nodes.Candidate: deciding.CandidateMachine,

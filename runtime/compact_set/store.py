@@ -8,7 +8,6 @@ numbers. The arena grows where more than half of it is alive, so compacting is a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -125,16 +124,6 @@ class Store:
         return np.float64(np.inf) if self.clock == np.float64 else np.int64(NOTHING)
 
     # ------------------------------------------------------------ output
-
-    @contextmanager
-    def instead(self, roots: tecs.Roots) -> Iterator[None]:
-        """Other roots, for as long as these are listed."""
-        own = self.roots, self.n_roots
-        self.roots, self.n_roots = roots, len(roots.node)
-        try:
-            yield
-        finally:
-            self.roots, self.n_roots = own
 
     def listed(self) -> Iterator[Matches]:
         """The matches of all roots, in chunks that stay small whatever there is to list."""

@@ -8,13 +8,14 @@ taken, and what it skips is dropped (runtime.selection.select).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from runtime.arrays import AnyArray, IntArray
-from runtime.compact_set import tecs
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.store import Store
+from runtime.compact_set.tecs import BOTTOM, UNION
 from runtime.program import Program
 from runtime.selection import select
 from runtime.selection.key_events import KeyEvents
@@ -22,7 +23,6 @@ from runtime.selection.selector import Selector
 from runtime.steppers.stepper import Feed, Stepper
 
 MOST_HELD = 1 << 12  # starts with a match; more are looked through
-FEW_STARTS, MANY_STARTS = 16, 4096  # whose matches are listed at a time, where later ones may be dropped
 NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
 
@@ -100,32 +100,38 @@ class Skipping(Selector):
 
     def _settled(self, least: int) -> Iterator[Matches]:
         """The matches of starts before `least`, which nothing can change any more."""
-        starts = sorted(start for start in self._best if start < least)
-        # Matches are listed some starts at a time, since most starts may be dropped by those before them.
-        some, chosen = FEW_STARTS, list[select.Match]()
-        at = 0
-        while at < len(starts):
-            part = [start for start in starts[at : at + some] if start > self._dropped]
-            found = select.skipped(self._spelled(part), self._skip, self.program.variables, self._dropped)
-            if found:
-                self._dropped = select.last_dropped(found[-1], self._skip)
-            chosen += found
-            at += some
-            some = min(2 * some, MANY_STARTS) if len(found) * 2 > some else FEW_STARTS
-        for start in starts:
-            del self._best[start]
+        chosen = []
+        for start in sorted(start for start in self._best if start < least):
+            _, nodes = self._best.pop(start)
+            if start <= self._dropped:
+                continue
+            matches = list(self._spelled(nodes))
+            if len(matches) > 1:
+                matches = select.skipped(matches, self._skip, self.program.variables)
+            self._dropped = select.last_dropped(matches[0], self._skip)
+            chosen.append(matches[0])
         if chosen:
             yield self._events.matches(chosen, self._key)
 
-    def _spelled(self, starts: list[int]) -> list[select.Match]:
-        """The longest matches of these starts."""
-        nodes = [node for start in starts for node in self._best[start][1]]
-        store = self.store
-        mine = tecs.new_roots(len(nodes), store.clock)
-        mine.node[:] = nodes
-        mine.clock[:] = store.arena.start[mine.node]  # inside any window of itself
-        with store.instead(mine):
-            return list(self.listed())
+    def _spelled(self, nodes: list[int]) -> Iterator[select.Match]:
+        """The matches of nodes of one start: one, but where events can be marked in several ways. In Python, since most
+        are short, and of most starts none are asked for."""
+        arena, labels = self.store.arena, self.program.labels
+        todo: list[tuple[int, Any]] = [(node, None) for node in nodes]
+        while todo:
+            node, tail = todo.pop()
+            if node == BOTTOM:
+                events = []
+                while tail is not None:
+                    event, tail = tail
+                    events.append(event)
+                places, marks = zip(*events, strict=True)
+                yield select.Match(places, marks, tuple(labels[mark] for mark in marks))
+            elif arena.label[node] == UNION:
+                todo += [(int(arena.child[node]), tail), (int(arena.right[node]), tail)]
+            else:
+                event = int(arena.row[node]), int(arena.label[node])
+                todo.append((int(arena.child[node]), (event, tail)))
 
     # ------------------------------------------------------------ a holder of nodes
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from queries import bound, check_error
 
-from cersql.binding.formulas import walk
 from planner import cel
+from planner.cel import walk
 
 END = " ORDER BY ts RETURN *"
 

@@ -15,6 +15,7 @@ from cersql.language.parse import parse
 from cersql.show.drawing import layers, svg
 from cersql.show.explain import STAGES, order_of_effect, show_query
 from planner.automata.automaton import Automaton, Transition
+from planner.rewrite.rules import RULES
 
 QUERIES = {
     "sequence": (
@@ -46,6 +47,31 @@ QUERIES = {
 @pytest.mark.parametrize("name", QUERIES)
 def test_print(name: str, stage: str, golden: Callable[[str, str, str], None]) -> None:
     golden(stage, name, cersql.compile(QUERIES[name], SCHEMAS).explain(stage))
+
+
+# What rules change, and what candidates refuse.
+CHANGED = {
+    "pushed-filters": "FROM t PATTERN (A a UNLESS X) ; B b WHERE a.v > 1 AND a.v < b.v ORDER BY ts RETURN a.v",
+    "absence-outside": "FROM t PATTERN (A a ; B b ; NOT X x) AS w WHERE x.v > a.v ORDER BY ts WITHIN 1 HOUR RETURN w.v",
+    "choosing-once": "FROM t PATTERN SEQ(!LAST(A ; B), NXT(MAX(C+ c))) ORDER BY ts WITHIN 1 HOUR RETURN c.v",
+    "inside-choices": (
+        "FROM t PATTERN A z ; NXT(A y ; !X x ; B b) WHERE x.v >= z.v ORDER BY ts WITHIN 1 HOUR RETURN y.v"
+    ),
+    "a-key": "FROM t PATTERN A a ; B b WHERE a.k = b.k ORDER BY ts WITHIN 1 HOUR RETURN a.v",
+    "parallel": "FROM t PATTERN ALL(A a, B b) WHERE a.w = b.v ORDER BY ts WITHIN 1 HOUR SEMANTICS ALL RETURN a.v",
+    "a-decided-absence": "FROM t PATTERN A a ; B b ; NOT X ORDER BY ts WITHIN 1 HOUR RETURN a.v",
+}
+
+
+@pytest.mark.parametrize("stage", ["rewritten", "physical"])
+@pytest.mark.parametrize("name", CHANGED)
+def test_print_of_what_is_changed_and_refused(name: str, stage: str, golden: Callable[[str, str, str], None]) -> None:
+    golden(stage, name, cersql.compile(CHANGED[name], SCHEMAS).explain(stage))
+
+
+def test_every_rule_has_an_example() -> None:
+    shown = "".join(cersql.compile(text, SCHEMAS).explain("rewritten") for text in CHANGED.values())
+    assert all(rule.__name__ in shown for rule in RULES)
 
 
 def test_default_is_what_a_user_asks_for_first() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from planner import cel
 from planner.automata.automaton import Automaton, Transition, distinct_guards, dot, relabel, show, show_guard, trim
-from planner.automata.cea import MAX_STATES, to_cea
+from planner.automata.cea import MAX_STATES, automaton_of, to_cea
 from planner.cel import (
     As,
     Contiguous,
@@ -21,7 +21,7 @@ from planner.cel import (
 from planner.cel import (
     show as show_formula,
 )
-from planner.compile import automaton_of, visible_variables
+from planner.compile import visible_variables
 from planner.errors import PlanError
 
 A, B, C = (Event(name.upper(), frozenset(name)) for name in "abc")

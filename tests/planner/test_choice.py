@@ -11,9 +11,10 @@ import pytest
 from strategies import Row
 
 from planner import cel
-from planner.choice import MAX_NESTED, check_nesting, choosing_once
+from planner.choice import MAX_NESTED, check_nesting
 from planner.compile import compile_formula
 from planner.errors import PlanError
+from planner.rewrite.strategies import choosing_once
 
 A, B = (cel.Event(name.upper(), frozenset(name)) for name in "ab")
 RULES = ("STRICT", "NXT", "LAST", "MAX")

@@ -13,10 +13,13 @@ import strategies
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner import cel, lower
+from planner import cel
+from planner.automata.pcea import pcea_of
 from planner.choice import choice
 from planner.lower import lower_composed
 from planner.query import Window
+from planner.refusal import Refusal
+from planner.rewrite.rules import rewritten
 from runtime import nodes
 from runtime.arrays import AnyArray
 from runtime.compact_set import products
@@ -157,7 +160,9 @@ def test_as_the_general_engine(tree: str, monkeypatch: pytest.MonkeyPatch) -> No
     for seed, (size, distinct, keyed) in enumerate([(12, 3, False), (20, 4, True), (6, 2, False)]):
         window = Window("time", size // (2 if few else 1))
         program = harness.compiled(formula, window)
-        general = lower_composed(choice(formula, window, "ALL", "NONE", None), program.variables).program
+        general = lower_composed(
+            choice(rewritten(formula).formula, window, "ALL", "NONE", None), program.variables
+        ).program
         assert (program.rule, general.rule) == ("pcea", "bound")
         n = 240
         symbols = long_stream(program, n, seed, distinct)
@@ -214,16 +219,16 @@ def test_heaps_stay_shallow() -> None:
 def test_what_is_not_run_side_by_side() -> None:
     not_hierarchical = in_any_order("ABC", (("a.x", "b.x"), ("b.y", "c.y")))
     assert harness.compiled(not_hierarchical).rule == "registers"
-    assert lower.pcea_of(not_hierarchical) == "it is not hierarchical"
+    assert pcea_of(not_hierarchical) == Refusal("it is not hierarchical")
     unequal = cel.Compare(
         in_any_order("AB", (("a.x", "b.x"),)), (cel.Comparison(cel.Term("a", "y"), "<", cel.Term("b", "y")),)
     )
-    assert lower.pcea_of(unequal) == "a condition that is no equality of two events"
+    assert pcea_of(unequal) == Refusal("a condition that is no equality of two events")
     twice = cel.Compare(
         in_any_order("AB", (("a.x", "b.x"),), "INT"),
         (cel.Comparison(cel.Term("a", "x"), "=", cel.Term("b", "y"), "BIGINT"),),
     )
-    assert lower.pcea_of(twice) == "one value compared in several types"
+    assert pcea_of(twice) == Refusal("one value compared in several types")
     machine = harness.compiled(Q0).machine
     assert isinstance(machine, nodes.Parallel)
     assert machine.depth == 2

@@ -11,6 +11,7 @@ from planner import cel
 from planner.choice import choice
 from planner.lower import lower_composed
 from planner.query import Skip, Window
+from planner.rewrite.rules import rewritten
 from runtime.arrays import AnyArray
 from runtime.compact_set import store
 from runtime.engine import engine_for
@@ -75,7 +76,9 @@ def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyP
     for window, own_keys, consume in ((Window("time", 9), None, "NONE"), (Window("events", 7), keys, "PARTITION")):
         options = harness.Options(rule, consume)
         program = harness.compiled(FORMULAS[name], window, options)
-        general = lower_composed(choice(FORMULAS[name], window, rule, consume, None), program.variables).program
+        general = lower_composed(
+            choice(rewritten(FORMULAS[name]).formula, window, rule, consume, None), program.variables
+        ).program
         assert (program.rule, program.pick, general.rule) == ("registers", rule, "bound")
         expected = run(general, kinds, values, own_keys, [])
         total += len(expected)
@@ -97,7 +100,9 @@ def test_skipping_as_the_general_engine(name: str, skip: Skip, monkeypatch: pyte
     for window, own_keys in ((Window("time", 9), None), (Window("events", 7), keys)):
         options = harness.Options(skip=skip)
         program = harness.compiled(FORMULAS[name], window, options)
-        general = lower_composed(choice(FORMULAS[name], window, "ALL", "NONE", skip), program.variables).program
+        general = lower_composed(
+            choice(rewritten(FORMULAS[name]).formula, window, "ALL", "NONE", skip), program.variables
+        ).program
         assert (program.rule, general.rule) == ("skipping", "bound")
         expected = run(general, kinds, values, own_keys, [])
         total += len(expected)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from planner import cel
 from planner.automata.automaton import show
 from planner.automata.compose import Composer
-from planner.automata.positions import gathered, greedy_node
+from planner.automata.positions import position_node
+from planner.automata.simple import gathered
 from runtime import nodes
 
 A, B, C = (cel.Event(name.upper(), frozenset(name)) for name in "abc")
@@ -14,7 +15,7 @@ WINDOW = cel.Window("time", 5)
 
 def built(formula: cel.Formula) -> tuple[nodes.Node, list[str]]:
     composer = Composer()
-    node = greedy_node(formula, composer)
+    node = position_node(formula, composer)
     return node, show(composer.automata[0]).splitlines()
 
 
@@ -54,7 +55,7 @@ def test_after_a_skip_what_is_contiguous_is_gone() -> None:
 
 def test_every_copy_of_an_atom_is_a_position_and_follows_the_one_before() -> None:
     node, _ = built(cel.Repeat(A, 2, 3))
-    assert isinstance(node, nodes.Greedy)
+    assert isinstance(node, nodes.PositionAutomaton)
     assert node.first == (2,)  # built from the last copy to the first
     assert node.last == {0, 1}
     assert [[f.position for f in follow] for follow in node.follow] == [[], [0], [1]]
@@ -62,6 +63,6 @@ def test_every_copy_of_an_atom_is_a_position_and_follows_the_one_before() -> Non
 
 def test_one_absence_in_two_copies_is_one_veto() -> None:
     node, _ = built(cel.Repeat(cel.Absent(A, (C,), B), 2, 2))
-    assert isinstance(node, nodes.Greedy)
+    assert isinstance(node, nodes.PositionAutomaton)
     assert len(node.vetoes) == 1
     assert [[f.absences for f in follow] for follow in node.follow] == [[(0,)], [], [(0,)], [()]]

@@ -1,15 +1,25 @@
-"""SKIP TILL NEXT MATCH: runs over a position automaton that take every event they can (runtime.nodes.Greedy).
+"""Runs over a position automaton: each has just taken an event at a position, and takes the next one over an edge.
 
-Before a match begins there is one value, which stays: every event that can start a run does. A run's value is
+Under SKIP TILL NEXT MATCH a run must take an event that it can take. For `A ; B{2}`, with the positions A0, B2 and B1
+and the edges A0 → B2 → B1, on A1 A2 B3 B4:
 
-    (position of the event taken last, was an event skipped since?, for each absence ahead the set of its watch, or None
-    once it is broken, and what was seen of it that comparisons decide about, (clause, what it remembers) for each
-    clause that goes on)
+    A1    a run begins, at A0
+    A2    another one begins; the first cannot take an A, and waits
+    B3    both take it, and go to B2; neither stays at A0
+    B4    both take it, and end at B1: two matches
 
-and holds no more than its followers ask for, so that runs with the same future have equal values. A clause remembers
-the sides that can still hold, or what is bound, or that and the sightings (runtime.automata.deciding) that may still
-prevent. If one does by what is bound so far, and no later event is compared with it, that is no different from a
-condition that fails: the event is not taken.
+Before a match begins there is one value, which stays: every event that can start a run does. The value of a run is a
+tuple of
+
+- the position of the event that it took last;
+- whether an event was skipped since then;
+- for each absence ahead, a Gap: what has been seen of it since then;
+- for each clause that goes on, what it remembers.
+
+A value holds no more than its followers ask for, so that runs with the same future have equal values. What a clause
+remembers is: the sides that can still hold; or what is bound; or what is bound and the sightings that may still prevent
+(runtime.automata.deciding). A sighting may prevent by what is bound so far, where no later event is compared with it.
+Then it is no different from a condition that fails, and the event is not taken.
 """
 
 from __future__ import annotations
@@ -21,7 +31,7 @@ from runtime.automata.comparing import Comparing
 from runtime.automata.deciding import Deciding, prevents
 from runtime.automata.machine import NONE_SEEN, Machine, Maker, Move, Sighting, Symbol, Value
 from runtime.automata.values import Watch
-from runtime.nodes import BEGIN, Follow, Greedy
+from runtime.nodes import BEGIN, Follow, PositionAutomaton
 
 WAITING = "waiting"
 
@@ -33,10 +43,10 @@ class Gap(NamedTuple):
     seen: frozenset[Sighting] = NONE_SEEN
 
 
-class GreedyMachine(Machine):
+class PositionMachine(Machine):
     """One move for each follower that accepts the event; if none does, or none must, the event is skipped."""
 
-    def __init__(self, node: Greedy, make: Maker) -> None:
+    def __init__(self, node: PositionAutomaton, make: Maker) -> None:
         self._node = node
         self._comparing = {number: Comparing(clause) for number, clause in node.compared}
         self._deciding = {number: Deciding(deciding) for number, deciding in node.across}
@@ -58,7 +68,7 @@ class GreedyMachine(Machine):
             f for f in self._node.follow[position] if _is_available(f, skipped, gaps) and self._lets_go(f, held)
         ]
         taken = [move for f in available if (move := self._take(f.position, held, symbol, f, gaps)) is not None]
-        if taken and self._node.must:
+        if taken and self._node.greedy:
             return taken
         after = {v: self._waited(v, gap, held, symbol) for v, gap in gaps.items()}
         if not any(_is_available(f, True, after) for f in available):

@@ -1,0 +1,193 @@
+"""Which stepper runs a program: the candidates in one list, the fastest first.
+
+Each is asked in turn, and gives a program or a Refusal. The first program is the one that runs. What refused before it
+is kept with it, so that EXPLAIN tells every reason, and no second place decides the same.
+
+    (A ; B WHERE a.v < b.v) UNLESS C
+      flat table: refused, since it has an operator that is more than a sequence, a loop, an OR or a filter
+      parallel runs: refused, since it is no ALL of 2 to 8 single events
+      registers: refused, since it has an operator that is more than a sequence, a loop or an OR
+      composed table: refused, since events are compared, and a state would hold their values
+      general engine: runs it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from planner import cel
+from planner.automata.automaton import distinct_guards, relabel, side_by_side
+from planner.automata.cea import automaton_of
+from planner.automata.compose import Composer
+from planner.automata.pcea import masks_of, parallel, pcea_of, picture
+from planner.automata.positions import positions_of
+from planner.automata.registers import Runs, registers_of
+from planner.automata.simple import gathered, is_simple, strictly, surrounded
+from planner.cel import contains, is_flat
+from planner.choice import AROUND, CLOCKS, Choice, choice, searches_each_window
+from planner.errors import PlanError
+from planner.lower import Lowered, lower, lower_composed, lower_skip, lower_window, program_of, with_timeouts
+from planner.query import Skip, Window
+from planner.refusal import Refusal
+from planner.rewrite.across import is_split
+from planner.rewrite.rules import Rewritten
+from planner.watching import Watched, is_watched
+from runtime import nodes
+from runtime.program import PICKING
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a program has to do. `variables`: those that labels hold; `timeouts`: it also tells of starts that none of
+    the matches began at."""
+
+    rewritten: Rewritten
+    window: Window | None
+    variables: tuple[str, ...]
+    strategy: str = "ALL"
+    consume: str = "NONE"
+    skip: Skip | None = None
+    timeouts: bool = False
+
+    @property
+    def formula(self) -> cel.Formula:
+        return self.rewritten.formula
+
+    @cached_property
+    def choice(self) -> Choice:
+        """Window, strategy, consumption and skipping around the formula."""
+        return choice(self.formula, self.window, self.strategy, self.consume, self.skip)
+
+    @cached_property
+    def watched(self) -> Watched | None:
+        """What is watched beside it. PlanError TIMEOUTS where that is not built."""
+        if not self.timeouts:
+            return None
+        if contains(self.formula, (cel.Across,)) and not is_watched(self.formula):
+            hint = "Leave WITH TIMEOUTS out, or write only sequences, loops and OR around it."
+            raise PlanError("TIMEOUTS", found="comparisons with what must not happen, in such a pattern,", hint=hint)
+        return Watched(self.formula, self.window, self.strategy == "NEXT_MATCH")
+
+
+Candidate = Callable[[Asked], Lowered | Refusal]
+TIMEOUTS = Refusal("WITH TIMEOUTS looks on, at every run")
+
+
+def flat_table(asked: Asked) -> Lowered | Refusal:
+    """One automaton as large as the formula, built here and determinized where it runs."""
+    if asked.strategy != "ALL" or asked.consume != "NONE" or asked.skip is not None:
+        return Refusal("matches compete, are consumed or skipped")
+    if not is_flat(asked.formula):
+        return Refusal("an operator that is more than a sequence, a loop, an OR or a filter")
+    automaton = automaton_of(asked.formula, asked.variables)
+    program = lower(automaton, asked.window, asked.variables)
+    made = Lowered(program, distinct_guards(automaton.transitions), automaton)
+    return made if asked.watched is None else with_timeouts(made, asked.watched)
+
+
+def parallel_runs(asked: Asked) -> Lowered | Refusal:
+    """A hierarchical ALL, as a PCEA."""
+    chosen, variables = asked.choice, asked.variables
+    if asked.watched is not None:
+        return TIMEOUTS
+    if not chosen.compares:
+        return Refusal("it is no ALL of events that are compared")
+    if chosen.rule != "bound" or chosen.timed or chosen.next_match or chosen.clause != "ALL":
+        return Refusal("matches compete, are consumed or have windows inside")
+    pcea = pcea_of(chosen.formula)
+    if isinstance(pcea, Refusal):
+        return pcea
+    composer = Composer()
+    machine, own = parallel(pcea, composer), masks_of(pcea, composer)
+    tree = nodes.Flat(np.zeros((0, 4), np.int64), own[1:], (), ())
+    program = program_of(composer, tree, variables, projects=False, window=lower_window(chosen.window), rule="pcea")
+    if any(not own[1 << i] & program.keep for i in range(len(pcea.atoms))):
+        return Refusal("an event without a variable")
+    numbers = {mask: i for i, mask in enumerate(program.masks)}
+    machine = replace(machine, label_of=np.array([numbers[mask & program.keep] for mask in own], np.int64))
+    automaton = relabel(picture(pcea), frozenset(variables))
+    return Lowered(replace(program, machine=machine), tuple(composer.guards), automaton, tuple(composer.terms))
+
+
+def registers(asked: Asked) -> Lowered | Refusal:
+    """Runs that hold a few values each, or that an absence before or after the match concerns."""
+    chosen, variables = asked.choice, asked.variables
+    if asked.watched is not None:
+        return TIMEOUTS
+    if not chosen.compares and not (chosen.clause == "ALL" and contains(chosen.formula, AROUND)):
+        return Refusal("nothing to hold: no events are compared")
+    formula, window = chosen.formula, chosen.window
+    skips = chosen.skip is not None and chosen.by == "ALL"  # other skips are done to what the engine gives
+    if chosen.clause in PICKING or skips:
+        match formula:
+            case cel.Within(inner, own):
+                formula, window = inner, own
+    if chosen.rule not in ("bound", "timed") or chosen.late != "ALL" or chosen.clause not in ("ALL", *PICKING):
+        return Refusal("matches compete by MAX, or are consumed in all keys")
+    if chosen.first is not None and not skips:
+        return Refusal(
+            f"of the matches of each start, those that {chosen.by} chooses at their end are taken one by one"
+        )
+    if isinstance(formula, cel.Strategy) and formula.rule == "STRICT":
+        formula = strictly(formula.inner) or formula
+    parts = surrounded(gathered(formula))
+    if parts is None or contains(parts.formula, CLOCKS) or (window or parts.window) != (parts.window or window):
+        return Refusal("a window inside the pattern")
+    if (parts.before or parts.after) and (chosen.consume != "NONE" or chosen.skip is not None):
+        return Refusal("what is consumed or skipped beside an absence before or after the match")
+    if is_split(chosen.formula):
+        return Refusal("what must not happen is compared with events outside of a strategy or negated part around it")
+    if not is_simple(parts.formula):
+        return Refusal("an operator that is more than a sequence, a loop or an OR")
+    composer, rule = Composer(), "skipping" if skips else "registers"
+    program = program_of(
+        composer, positions_of(parts, composer), variables, projects=False, window=lower_window(window or parts.window),
+        rule=rule, consume=chosen.consume != "NONE", pick=chosen.clause, skip=lower_skip(chosen),
+        ends_late=chosen.ends_late,
+    )  # fmt: skip
+    assert isinstance(program.machine, nodes.PositionAutomaton)
+    labels = {mask: i for i, mask in enumerate(program.masks)}
+    made = registers_of(program.machine, program.keep, labels, Runs(chosen.next_match, skips))
+    if isinstance(made, Refusal):
+        return made
+    guards = (*composer.guards, *composer.filters)
+    automata = side_by_side(tuple(relabel(part, frozenset(variables)) for part in composer.automata))
+    return Lowered(replace(program, machine=made), guards, automata, tuple(composer.terms))
+
+
+def composed_table(asked: Asked) -> Lowered | Refusal:
+    """Flat automata joined by operators, whose states are made where the data leads."""
+    if asked.choice.compares:
+        return Refusal("events are compared, so that states would hold values")
+    if searches_each_window(asked.choice.formula):
+        return Refusal("what must not happen before the match asks where its search begins")
+    return lower_composed(asked.choice, asked.variables, asked.watched)
+
+
+def general_engine(asked: Asked) -> Lowered | Refusal:
+    """Any program, event by event."""
+    return lower_composed(asked.choice, asked.variables, asked.watched)
+
+
+CANDIDATES: tuple[tuple[str, Candidate], ...] = (
+    ("flat table", flat_table),
+    ("parallel runs", parallel_runs),
+    ("registers", registers),
+    ("composed table", composed_table),
+    ("general engine", general_engine),
+)
+
+
+def first_that_runs(asked: Asked) -> Lowered:
+    """The program of the first candidate that has one, with what the others said."""
+    refusals: list[tuple[str, Refusal]] = []
+    for name, candidate in CANDIDATES:
+        made = candidate(asked)
+        if isinstance(made, Lowered):
+            return made._replace(stepper=name, refusals=tuple(refusals), rewritten=asked.rewritten)
+        refusals.append((name, made))
+    raise AssertionError("the last candidate runs any program")

@@ -1,0 +1,45 @@
+"""The rewriting of a formula: one tuple of rules, applied once, in this order, before anything is chosen or built.
+
+A rule is a function from a formula to one with the same complex events. It stands in a file of this folder, with an
+example. Equalities that become keys (planner.rewrite.keys) change the query, and come before these.
+
+The order matters. Strategies go first, since what is left decides where comparisons act; these are placed before the
+absence after the match goes around them; filters move last, when nothing else moves any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from planner import cel
+from planner.rewrite.absence import absence_outside
+from planner.rewrite.across import inside_choices
+from planner.rewrite.filters import push_filters
+from planner.rewrite.strategies import choosing_once, without_choice_before
+
+Rule = Callable[[cel.Formula], cel.Formula]
+
+RULES: tuple[Rule, ...] = (without_choice_before, choosing_once, inside_choices, absence_outside, push_filters)
+
+
+class Rewritten(NamedTuple):
+    """A formula after all rules, and the names of those that changed it."""
+
+    formula: cel.Formula
+    by: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"rules that changed it: {', '.join(self.by) or 'none'}"
+
+
+def rewritten(formula: cel.Formula) -> Rewritten:
+    """The formula after each rule has been applied to it once, in their order. Its variables stay."""
+    variables, by = cel.variables(formula), []
+    for rule in RULES:
+        made = rule(formula)
+        if made != formula:
+            by.append(rule.__name__)
+            assert cel.variables(made) == variables, rule.__name__
+        formula = made
+    return Rewritten(formula, tuple(by))

@@ -1,0 +1,127 @@
+"""What formulas say of events: conditions on one row, windows, and the sides of conditions on several events.
+
+planner.cel has all of these names too, since a formula is not read without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime.relations import Relation
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A condition on one row, as Spark SQL over the bare columns; an event satisfies it if it is TRUE (not NULL)."""
+
+    sql: str
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+@dataclass(frozen=True)
+class Window:
+    """WITHIN. kind 'time': end − start ≤ size (strict: <) in the clock's unit; 'events': < size, in positions."""
+
+    kind: str
+    size: int | float
+    strict: bool = False
+
+    def __str__(self) -> str:
+        if self.kind == "events":
+            return f"{self.size} EVENTS"
+        return f"{'< ' if self.strict else ''}{self.size}"
+
+
+@dataclass(frozen=True)
+class Term:
+    """An attribute of an event of a variable, as Spark SQL over the bare columns.
+
+    `of`: 'each' event; or, where a clause speaks of two consecutive events of the variable, the 'earlier' or 'later'
+    one; where it speaks of three, the 'first', 'middle' or 'last'.
+    """
+
+    variable: str
+    sql: str
+    of: str = "each"
+
+    def __str__(self) -> str:
+        return f"{self.variable}{'' if self.of == 'each' else f'[{self.of}]'}: {self.sql}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """left op right; `op` is =, <>, <, <=, >, >=, <=> or IS DISTINCT FROM. All but the last two are not TRUE of a NULL.
+
+    `type`: the Spark type in which the two are compared; both sides are cast to it.
+    """
+
+    left: Term
+    op: str
+    right: Term
+    type: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
+
+
+@dataclass(frozen=True)
+class Tabulated:
+    """A condition on two events that Spark decides pair by pair: `sql` over the columns left_column(0), …, which are
+    `left` on the row of the one event, and right_column(0), …, which are `right` on that of the other.
+
+    `levenshtein(a.s, b.s) < 3` has left and right `s`.
+    """
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    sql: str
+
+
+def left_column(i: int) -> str:
+    return f"__cersql_left{i}"
+
+
+def right_column(i: int) -> str:
+    return f"__cersql_right{i}"
+
+
+@dataclass(frozen=True)
+class Related:
+    """A condition that computes with values of several events: `terms` are the operands of `relation`, in their order,
+    each cast to the Spark type in `types`. `b.v - a.v >= 1` has the terms a: v and b: v, both as DOUBLE.
+
+    Of a condition that is `tabulated` the terms are codes of what it reads of the left and of the right event.
+    """
+
+    terms: tuple[Term, ...]
+    types: tuple[str, ...]
+    relation: Relation
+    tabulated: Tabulated | None = None
+
+    def __str__(self) -> str:
+        return str(self.relation)
+
+
+@dataclass(frozen=True)
+class Test:
+    """A predicate on an event of a variable, as one side of a clause that compares events (`of` as in Term)."""
+
+    variable: str
+    predicate: Predicate
+    of: str = "each"
+
+    def __str__(self) -> str:
+        return f"{self.variable}{'' if self.of == 'each' else f'[{self.of}]'}: {self.predicate}"
+
+
+Side = Comparison | Related | Test
+"""One side of an OR that speaks of several events."""
+
+
+def parts_of(side: Side) -> tuple[Term | Test, ...]:
+    """What a side looks at, event by event."""
+    if isinstance(side, Test):
+        return (side,)
+    return side.terms if isinstance(side, Related) else (side.left, side.right)
