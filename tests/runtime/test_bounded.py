@@ -33,7 +33,7 @@ QUERIES: dict[str, tuple[str, type[Stepper], int]] = {
     "side by side": (
         "ALL(A a1, A a2, A a3, B b1) WHERE a1.v = a2.v AND a2.v = a3.v AND a3.v = b1.v AND a1.w = a2.w",
         PceaStepper,
-        59280,
+        40**3,
     ),
     "general": ("((A+ a ; B b) UNLESS C) WHERE a.v <= b.v", GeneralStepper, LOOP),
     "general, known late": ("((A+ a ; B b) UNLESS (C ; C)) ; !C WHERE a.v <= b.v WITHIN 1 HOUR", GeneralStepper, LOOP),
