@@ -13,6 +13,7 @@ from cersql.binding.schemas import Schema, columns_of
 from cersql.binding.schemas import check as check_schemas
 from cersql.binding.scope import Names
 from cersql.language.parse import parse
+from cersql.language.source import SourceText
 from cersql.statements.patterns import Patterns
 from cersql.statements.planned import Compiled, plan_query, planned
 from planner.query import Column, Computed
@@ -172,6 +173,7 @@ def match(
     from cersql.statements.parameters import check_no_markers, fill_markers
     from spark_ext.arguments import of_values
 
+    text = SourceText.of(text)
     whole = Span(0, len(text))
     if not args:
         check_no_markers(text, [whole])
@@ -193,6 +195,7 @@ def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_b
     """
     from cersql.statements.find import first_query
 
+    text = SourceText.of(text)
     return plan_query(spark, text, first_query(text), order_by=order_by).explain(stage)
 
 

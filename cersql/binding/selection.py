@@ -10,7 +10,7 @@ from cersql.binding.conditions import Conditions
 from cersql.binding.scope import children
 from cersql.errors import BindError, did_you_mean, suggestion
 from cersql.language import syntax
-from cersql.language.lexer import Token, shown, strip_quotes, tokens
+from cersql.language.lexer import Token, shown, strip_quotes
 from planner import cel
 from planner.query import Skip
 from runtime.errors import Span
@@ -104,7 +104,7 @@ def _consumer(clause: syntax.Text | None) -> str:
 def _skip(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> Skip:
     clause = query.skip
     assert clause is not None
-    toks = [_moved(token, clause.span.start) for token in tokens(clause.value)]
+    toks = query.text.within(clause.span)
     words = tuple(token.upper for token in toks)
     if words in (("SKIP", "PAST", "LAST", "ROW"), ("SKIP", "TO", "NEXT", "ROW")):
         return Skip(" ".join(words[1:]))
@@ -124,10 +124,6 @@ def _skip(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> 
         raise _wrong(None, clause.span, f"the name of a variable after {toks[at].upper}", hint)
     mark = conditions.check_variable(mark, name, toks[at].span, cel.variables(formula))
     return Skip(f"TO {toks[2].upper}" if named else "TO LAST", mark)
-
-
-def _moved(token: Token, by: int) -> Token:
-    return Token(token.kind, token.text, token.start + by, token.end + by)
 
 
 def _bad(toks: Sequence[Token], span: Span, expected: Sequence[str]) -> BindError:

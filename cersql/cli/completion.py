@@ -9,7 +9,8 @@ from typing import Protocol
 from cersql.errors import ParseError
 from cersql.language import scripts
 from cersql.language.clauses import KEYS, key_at, misspelt_as
-from cersql.language.lexer import Token, depths, strip_quotes, tokens
+from cersql.language.lexer import Token, depths, strip_quotes
+from cersql.language.source import SourceText
 from planner.sql import quote
 
 COMMANDS = ("exit", "help", "quit")
@@ -50,16 +51,16 @@ def is_complete(text: str) -> bool:
     """
     if not text.strip() or text.strip().lower() in COMMANDS or not text.rsplit("\n", 1)[-1].strip():
         return True
+    source = SourceText(text)
     try:
-        toks = tokens(text)
-        if not toks or toks[-1].upper != ";":
+        if not source.tokens or source.tokens[-1].upper != ";":
             return False
-        last = scripts.split(text)[-1:]
+        last = scripts.split(source)[-1:]
     except ParseError:
         return False  # a string, a name or a comment goes on in the next line
     if not last:
         return True
-    statement = tokens(text, last[0].start, last[0].end)
+    statement = source.within(last[0])
     if statement[-1].upper == ";":  # inside BEGIN … END
         return False
     return not _is_open(statement) and not _lacks_return(statement)
@@ -131,8 +132,4 @@ def _columns(text: str, catalog: Catalog) -> Iterator[str]:
 
 def _is_in_code(text: str) -> bool:
     """Not inside a string or a comment."""
-    try:
-        tokens(text)
-    except ParseError:
-        return False
-    return "--" not in text.rsplit("\n", 1)[-1]
+    return not SourceText(text).is_unclosed and "--" not in text.rsplit("\n", 1)[-1]

@@ -20,7 +20,6 @@ from cersql.cli.local import started
 from cersql.cli.progress import Progress
 from cersql.cli.reports import StatementError, put, warning_report
 from cersql.cli.texts import Script, Statement, read
-from cersql.language.lexer import tokens
 from cersql.statements.planned import Planned, collected
 from runtime.errors import CersqlError
 
@@ -185,7 +184,7 @@ def _check_syntax(statement: Statement) -> None:
 
     try:
         for query in queries_of(_found(statement)):
-            words = {token.upper for token in tokens(statement.text, query.start, query.end)}
+            words = {token.upper for token in statement.text.within(query)}
             if {"PATTERN", "RETURN"} <= words:
                 parse(statement.text, start=query.start, end=query.end)
     except CersqlError as error:

@@ -8,7 +8,7 @@ these tokens, so that a keyword inside a string or comment is never mistaken for
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cersql.errors import ParseError
@@ -132,6 +132,17 @@ def depths(toks: Iterable[Token]) -> list[int]:
         if token.kind == "op" and token.text in OPENING:
             depth += 1
     return found
+
+
+def closing(toks: Sequence[Token], at: int) -> int | None:
+    """The index of the token that closes the bracket at index `at`: of `f ( a [ 1 ] )` with 1 it is 6."""
+    depth = 0
+    for k in range(at, len(toks)):
+        if toks[k].kind == "op":
+            depth += (toks[k].text in OPENING) - (toks[k].text in CLOSING)
+        if depth == 0:
+            return k
+    return None
 
 
 def split(toks: list[Token], separator: str = ",") -> list[list[Token]]:

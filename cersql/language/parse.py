@@ -28,24 +28,26 @@ from cersql.language.clauses import (
     nearest_key,
 )
 from cersql.language.foreign import check_core, check_first_word, check_foreign_query, juxtaposition
-from cersql.language.lexer import CLOSING, OPENING, Token, check_brackets, shown, tokens
+from cersql.language.lexer import CLOSING, OPENING, Token, check_brackets, shown
 from cersql.language.pattern_tokens import OPERAND, PatternLexer, Terminal
 from cersql.language.pattern_tree import Build, Part
+from cersql.language.source import SourceText
 from cersql.language.windows import parse_duration, parse_window
 from runtime.errors import Span
 
 
 def parse(text: str, *, start: int = 0, end: int | None = None) -> syntax.Query:
     """The tree of the query `text[start:end]`; all spans are offsets into the whole `text`."""
-    toks = tokens(text, start, end)
+    source = SourceText.of(text)
+    toks = source.within(Span(start, len(source) if end is None else end))
     try:
-        return _query(text, toks, start)
+        return _query(source, toks, start)
     except ParseError as error:
-        error.at(text)
+        error.at(source)
         raise
 
 
-def _query(text: str, toks: list[Token], start: int) -> syntax.Query:
+def _query(text: SourceText, toks: list[Token], start: int) -> syntax.Query:
     check_foreign_query(toks)
     _check_brackets(toks)
     foreign = esper.find(toks, start)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cersql.language.clauses import key_at
-from cersql.language.lexer import Token, depths, tokens
+from cersql.language.lexer import Token
+from cersql.language.source import SourceText
 from runtime.errors import Span
 
 # What can follow the first word of a statement; None: anything, since the word cannot be an operand of a pattern.
@@ -34,8 +35,8 @@ _COMPOUND = frozenset("BEGIN IF WHILE FOR LOOP REPEAT".split())  # each is close
 
 def split(text: str) -> list[Span]:
     """The places of the statements in `text`, without the semicolons that end them. Raises ParseError UNCLOSED."""
-    toks = tokens(text)
-    levels = depths(toks)
+    source = SourceText.of(text)
+    toks, levels = source.tokens, source.depths
     found: list[Span] = []
     begin = 0
     for end in [*_ends(toks, levels), len(toks)]:

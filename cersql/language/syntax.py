@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cersql.language.source import SourceText
 from runtime.errors import Span
 
 
@@ -201,15 +202,6 @@ class ReturnItem:
 
 
 @dataclass(frozen=True)
-class Clause:
-    """A clause that is kept raw: its kind (for example 'CONSUME BY'), its body and its place."""
-
-    kind: str
-    body: Text
-    span: Span
-
-
-@dataclass(frozen=True)
 class Query:
     """A whole query. `text` is the statement that all spans point into.
 
@@ -217,7 +209,7 @@ class Query:
     WHERE before PATTERN, of the sources' rows or of the pattern by the names in it.
     """
 
-    text: str
+    text: SourceText
     pattern: Pattern
     returns: tuple[ReturnItem, ...]
     sources: tuple[Source, ...] = ()

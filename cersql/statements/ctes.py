@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cersql.language.lexer import OPENING, Token, depths, strip_quotes, tokens
+from cersql.language.lexer import OPENING, Token, strip_quotes
+from cersql.language.source import SourceText
 from runtime.errors import Span
 
 
@@ -25,8 +26,8 @@ class Definition(NamedTuple):
 def visible(sql: str, query: Span) -> list[Definition]:
     """What the query at a place of a statement can name: of the WITHs around it and of its own, the innermost of each
     name. Nothing where it names none but its own."""
-    toks = tokens(sql)
-    levels = depths(toks)
+    text = SourceText.of(sql)
+    toks, levels = text.tokens, text.depths
     found: dict[str, Definition] = {}
     for i, token in enumerate(toks):
         if token.upper != "WITH" or token.start > query.start:

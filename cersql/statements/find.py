@@ -15,13 +15,14 @@ written. So `find` is text in, places out; cersql/statements/commands.py carries
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cersql.errors import ParseError
 from cersql.language.clauses import KEYS, letters_apart, misspelt
 from cersql.language.foreign import check_foreign_query
-from cersql.language.lexer import OPENING, Token, check_brackets, depths, shown, split, strip_quotes, tokens
+from cersql.language.lexer import Token, check_brackets, shown, split, strip_quotes
+from cersql.language.source import SourceText
 from cersql.language.syntax import Name
 from cersql.statements import stream as stream_statements
 from runtime.errors import Span
@@ -158,18 +159,17 @@ def find(sql: str, *, every: bool = False) -> Statement | None:
     first = sql.lstrip()[:7].upper() == "PATTERN"
     if not (every or first or _may_be_ours(sql)):
         return None
+    text = SourceText.of(sql)
     try:
-        toks = tokens(sql)
+        toks = text.statement
     except ParseError as error:
         if every or first or _begins_ours(sql, error):
             raise error.at(sql) from None
         return None  # an unclosed string: Spark says so as well
-    while toks and toks[-1].text == ";":
-        toks.pop()
     if not toks:
         return None
     try:
-        found = _Finder(toks).statement()
+        found = _Finder(text).statement()
     except ParseError as error:
         raise error.at(sql) from None
     return Whole(Span(toks[0].start, toks[-1].end)) if found is None and every else found
@@ -184,11 +184,11 @@ def single_partitions(sql: str) -> list[tuple[Span, str]]:
     upper = sql.upper()
     if "TABLE" not in upper or ("ORDER" not in upper and "PARTITION" not in upper):
         return []
+    text = SourceText.of(sql)
     try:
-        toks = tokens(sql)
+        toks, closings = text.tokens, text.closings
     except ParseError:
         return []
-    closings = _closings(toks)
     found: list[tuple[Span, str]] = []
     for i, token in enumerate(toks[1:], 1):
         if token.upper == "TABLE" and toks[i - 1].text in ("(", ",", "=>"):
@@ -196,7 +196,7 @@ def single_partitions(sql: str) -> list[tuple[Span, str]]:
     return found
 
 
-def _table_clauses(toks: list[Token], closings: dict[int, int], at: int) -> Iterator[tuple[Span, str]]:
+def _table_clauses(toks: Sequence[Token], closings: dict[int, int], at: int) -> Iterator[tuple[Span, str]]:
     """What PARTITION BY and ORDER BY at `at` lack."""
     words = [token.upper for token in toks] + ["", ""]
     alone = True
@@ -213,7 +213,7 @@ def _table_clauses(toks: list[Token], closings: dict[int, int], at: int) -> Iter
             yield Span(toks[at - 1].end, toks[at - 1].end), ")"
 
 
-def _after_columns(toks: list[Token], at: int) -> int:
+def _after_columns(toks: Sequence[Token], at: int) -> int:
     """The index behind `a, t.b ASC NULLS LAST` at `at`; behind a comma, `5` and `x => 5` are arguments of the call."""
     begin = at
     while True:
@@ -234,7 +234,7 @@ def _after_columns(toks: list[Token], at: int) -> int:
         at = end + 1
 
 
-def _after_table(toks: list[Token], closings: dict[int, int], at: int) -> int:
+def _after_table(toks: Sequence[Token], closings: dict[int, int], at: int) -> int:
     """The index behind `(query)`, `(t)` or `db.t` at `at`."""
     if at in closings:
         return closings[at] + 1
@@ -248,11 +248,10 @@ def _begins_ours(sql: str, unclosed: ParseError) -> bool:
     if unclosed.condition != "UNCLOSED" or unclosed.span is None:
         return False
     try:
-        toks = tokens(sql[: unclosed.span.start])
+        finder = _Finder(SourceText(sql[: unclosed.span.start]))
     except ParseError:
         return False
-    finder = _Finder(toks)
-    return any(finder._is_call(i) and finder._is_clause(i) for i in range(len(toks)))
+    return any(finder._is_call(i) and finder._is_clause(i) for i in range(len(finder.toks)))
 
 
 def _may_be_ours(sql: str) -> bool:
@@ -266,10 +265,8 @@ def _may_be_ours(sql: str) -> bool:
 class _Finder:
     """Looks through the tokens of one statement; `lo` and `hi` are indexes of tokens, `hi` after the last."""
 
-    def __init__(self, toks: list[Token]) -> None:
-        self.toks = toks
-        self.depth = depths(toks)
-        self.close = _closings(toks)
+    def __init__(self, text: SourceText) -> None:
+        self.toks, self.depth, self.close = text.statement, text.depths, text.closings
 
     def statement(self) -> Statement | None:
         words = [token.upper for token in self.toks[:6]]
@@ -627,14 +624,3 @@ def _expected_at(token: Token, what: str) -> ParseError:
 
 def _not_yet(construct: str, at: Token, hint: str | None = None) -> ParseError:
     return ParseError("NOT_SUPPORTED_YET", construct=construct, span=at.span, hint=hint)
-
-
-def _closings(toks: list[Token]) -> dict[int, int]:
-    """The index of the closing parenthesis for that of each opening one."""
-    found, stack = {}, []
-    for i, token in enumerate(toks):
-        if token.kind == "op" and token.text in OPENING:
-            stack.append(i)
-        elif token.kind == "op" and stack and token.text == OPENING[toks[stack[-1]].text]:
-            found[stack.pop()] = i
-    return found

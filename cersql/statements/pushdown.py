@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cersql.language.lexer import Token, depths, split, strip_quotes, tokens
+from cersql.language.lexer import Token, depths, split, strip_quotes
+from cersql.language.source import SourceText
 from planner.sql import quote
 from runtime.errors import Span
 
@@ -63,9 +64,9 @@ class Reading:
 
 def readings(sql: str, views: Iterable[str]) -> list[Reading]:
     """The places in a statement of Spark's that read one of the pattern views (names in lower case)."""
-    toks = tokens(sql)
-    wanted, levels = frozenset(views), depths(toks)
-    wanted -= _ctes(toks)
+    text = SourceText.of(sql)
+    toks, levels = text.tokens, text.depths
+    wanted = frozenset(views) - _ctes(toks)
     found = []
     for i, token in enumerate(toks):
         if not token.is_name or not _is_relation(toks, levels, i):
@@ -82,8 +83,8 @@ def readings(sql: str, views: Iterable[str]) -> list[Reading]:
 
 def reading_of(sql: str, query: Span) -> Reading | None:
     """The place that reads a parenthesised query of ours, as if it were a view; None where it is no relation."""
-    toks = tokens(sql)
-    levels = depths(toks)
+    text = SourceText.of(sql)
+    toks, levels = text.tokens, text.depths
     first = max((i for i, token in enumerate(toks) if token.end <= query.start), default=-1)
     last = next((i for i, token in enumerate(toks) if token.start >= query.end), -1)
     if first < 1 or last < 0 or toks[first].text != "(" or toks[last].text != ")":
@@ -250,7 +251,7 @@ class _Term:
         token, after = self.term[i], self.term[i + 1] if i + 1 < len(self.term) else None
         if token.start in self.values:
             value, end = self.values[token.start]
-            toks = tokens(value)
+            toks: Sequence[Token] = SourceText(value).tokens
             while len(toks) > 2 and toks[0].text == "(" and toks[-1].text == ")":
                 toks = toks[1:-1]
             if not self._literal(toks):
