@@ -8,13 +8,14 @@ from typing import Protocol
 
 from cersql.errors import ParseError
 from cersql.language import scripts
-from cersql.language.clauses import KEYS, key_at, misspelt_as
+from cersql.language.clause_table import CLAUSES
+from cersql.language.clauses import key_at, misspelt_as
 from cersql.language.lexer import Token, depths, strip_quotes
+from cersql.language.operators import OPERATORS
 from cersql.language.source import SourceText
 from planner.sql import quote
 
 COMMANDS = ("exit", "help", "quit")
-OPERATORS = tuple("AND OR ALL UNLESS NOT SEQ ANY START STRICT NXT LAST MAX PROJECT FILTER AS TYPE".split())
 MORE = (
     "SKIP TILL ANY MATCH", "SKIP TILL NEXT MATCH", "STRICT CONTIGUITY", "SKIP PAST LAST ROW", "SKIP TO NEXT ROW",
     "WITH TIMEOUTS", "EVENTS", "SECONDS", "MINUTES", "HOURS", "DAYS",
@@ -27,7 +28,8 @@ STATEMENTS = (
     "SHOW TABLES", "SHOW COLUMNS IN", "DESCRIBE", "EXPLAIN", "SET", "JOIN", "ON", "LEFT JOIN", "DISTINCT", "DESC",
     "BETWEEN", "IN", "LIKE", "IS NULL", "IS NOT NULL", "CASE WHEN",
 )  # fmt: skip
-KEYWORDS = tuple(dict.fromkeys((*KEYS.values(), *OPERATORS, *MORE, *STATEMENTS)))
+_OFFERED = (operator.word for operator in OPERATORS if operator.offered)
+KEYWORDS = tuple(dict.fromkeys((*CLAUSES, *_OFFERED, "TYPE", *MORE, *STATEMENTS)))
 
 _BEFORE_TABLE = ("FROM", "JOIN", "TABLE", "DESCRIBE", "DESC", "INTO", "IN")
 _PLAIN = re.compile(r"[^\W\d]\w*")

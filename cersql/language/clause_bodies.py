@@ -5,13 +5,15 @@ Expressions in them stay raw text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from cersql.errors import ParseError
-from cersql.language.clauses import EXPRESSION_WORDS, HOLDS, Layout, Section, check_misspelt
+from cersql.language.clause_table import CLAUSES, BodyKind
+from cersql.language.clauses import EXPRESSION_WORDS, Layout, Section, check_misspelt
 from cersql.language.lexer import Token, depths, shown, split, strip_quotes
-from cersql.language.syntax import Computed, Definition, Name, OrderItem, ReturnItem, RowKey, Source, Text
-from cersql.language.windows import UNITS
+from cersql.language.syntax import Computed, Definition, Name, OrderItem, ReturnItem, RowKey, Source, Text, Window
+from cersql.language.windows import UNITS, parse_duration, parse_window
 from runtime.errors import Span
 
 
@@ -30,6 +32,7 @@ class Body:
 
     def __init__(self, text: str, layout: Layout, section: Section) -> None:
         self.text, self.kind, self.key, self.tokens = text, section.kind, section.key, section.body
+        self.holds = CLAUSES[self.kind].holds
         self.next = layout.after(section)
         self.end = layout.end
         if not self.tokens:
@@ -49,7 +52,7 @@ class Body:
             at += len(part)
             after = self.tokens[at] if at < len(self.tokens) else None
             if not part:
-                raise self.unexpected(after, HOLDS[self.kind], "There is a comma too many." if found or after else None)
+                raise self.unexpected(after, self.holds, "There is a comma too many." if found or after else None)
             found.append((part, after))
             at += 1
         return found
@@ -68,7 +71,7 @@ def _empty(body: Body) -> ParseError:
         following.append(body.text[body.next.start : body.next.end])
     names = " or ".join(f"`{word}`" for word in following)
     hint = f"If a keyword is meant as a name here, it needs back-ticks: {names}." if names else None
-    return ParseError(condition, span=body.key, clause=body.kind, expected=HOLDS[body.kind], hint=hint)
+    return ParseError(condition, span=body.key, clause=body.kind, expected=body.holds, hint=hint)
 
 
 # ---------------------------------------------------------------- columns
@@ -223,7 +226,7 @@ def _source(body: Body, part: list[Token], after: Token | None) -> Source:
     elif part[0].is_name:
         table, at = _column(body, part, after)
     else:
-        raise body.unexpected(part[0], HOLDS["FROM"])
+        raise body.unexpected(part[0], body.holds)
     alias, at = _alias(body, part, at, after)
     if subquery is not None and alias is None:
         raise body.unexpected(part[at] if at < len(part) else after, "an alias for the query", "Write: FROM (…) AS s.")
@@ -304,10 +307,10 @@ def returns(body: Body) -> tuple[tuple[ReturnItem, ...], Span | None]:
         body.next = body.next or toks[-2]
         body.tokens = toks[:-2]
         if not body.tokens:
-            raise body.unexpected(toks[-2], HOLDS["RETURN"])
+            raise body.unexpected(toks[-2], body.holds)
     if body.tokens[0].upper == "DISTINCT":
         hint = "Put the query in parentheses: SELECT DISTINCT * FROM (PATTERN … RETURN …)."
-        raise body.unexpected(body.tokens[0], HOLDS["RETURN"], hint)
+        raise body.unexpected(body.tokens[0], body.holds, hint)
     return tuple(_return_item(body, part, after) for part, after in body.items()), timeouts
 
 
@@ -388,3 +391,32 @@ def limit(body: Body) -> int:
         hint = "Leave LIMIT out to have them all."
         raise ParseError("BAD_NUMBER", span=token.span, found=token.text, expected=f"at most {MOST_ROWS}", hint=hint)
     return int(token.text)
+
+
+# ---------------------------------------------------------------- by the table
+
+
+def _duration(body: Body) -> Text:
+    return parse_duration(body.text, body.tokens, body.kind, body.next, body.end)
+
+
+def _window(body: Body) -> Window:
+    return parse_window(body.text, body.tokens, body.next, body.end)
+
+
+READERS: Mapping[BodyKind, Callable[[Body], Any]] = {
+    "sources": sources,
+    "definitions": definitions,
+    "conditions": lambda body: (body.raw(),),
+    "condition": Body.raw,
+    "duration": _duration,
+    "window": _window,
+    "words": Body.raw,
+    "items": returns,
+    "number": limit,
+    "columns": columns,
+    "order": order_items,
+    "expressions": Body.raw,
+}
+"""What reads a body of each kind but the pattern's, which cersql/language/parse.py reads. Of a clause that fills two
+fields it gives two values."""

@@ -16,7 +16,8 @@ from lark.lexer import Lexer
 
 from cersql.errors import ParseError
 from cersql.language import clause_bodies, esper, syntax
-from cersql.language.clause_bodies import Body
+from cersql.language.clause_bodies import READERS, Body
+from cersql.language.clause_table import CLAUSES
 from cersql.language.clauses import (
     Layout,
     Section,
@@ -29,10 +30,10 @@ from cersql.language.clauses import (
 )
 from cersql.language.foreign import check_core, check_first_word, check_foreign_query, juxtaposition
 from cersql.language.lexer import CLOSING, OPENING, Token, check_brackets, shown
+from cersql.language.operators import EASILY_MISSPELT, INFIX
 from cersql.language.pattern_tokens import OPERAND, PatternLexer, Terminal
 from cersql.language.pattern_tree import Build, Part
 from cersql.language.source import SourceText
-from cersql.language.windows import parse_duration, parse_window
 from runtime.errors import Span
 
 
@@ -58,13 +59,14 @@ def _query(text: SourceText, toks: list[Token], start: int) -> syntax.Query:
     fields: dict[str, Any] = {}
     meaning = None
     for section in layout.sections:
+        before_pattern = CLAUSES[section.kind].before_pattern
         if foreign is not None and section.kind == "PATTERN":
             meaning = esper.parse_pattern(text, Body(text, layout, section).tokens)
             fields["pattern"] = meaning.pattern
-        elif section.kind == "WHERE" and "PATTERN" in [
+        elif before_pattern is not None and "PATTERN" in [
             s.kind for s in layout.sections[layout.sections.index(section) :]
         ]:
-            fields["rows"] = Body(text, layout, section).raw()
+            fields[before_pattern] = Body(text, layout, section).raw()
         else:
             fields.update(_section(text, layout, section))
     _check_present(layout)
@@ -89,39 +91,11 @@ def _section(text: str, layout: Layout, section: Section) -> dict[str, Any]:
 
 
 def _fields(text: str, body: Body) -> dict[str, Any]:
-    rest = (text, body.tokens)
-    match body.kind:
-        case "PATTERN":
-            return {"pattern": _parse_pattern(text, body)}
-        case "RETURN":
-            items, timeouts = clause_bodies.returns(body)
-            return {"returns": items, "with_timeouts": timeouts}
-        case "FROM":
-            return {"sources": clause_bodies.sources(body)}
-        case "DEFINE":
-            return {"definitions": clause_bodies.definitions(body)}
-        case "WHERE":
-            return {"where": (body.raw(),)}
-        case "PARTITION BY":
-            return {"partition_by": clause_bodies.columns(body)}
-        case "ORDER BY":
-            return {"order_by": clause_bodies.order_items(body)}
-        case "WATERMARK":
-            return {"watermark": parse_duration(*rest, "WATERMARK", body.next, body.end)}
-        case "WITHIN":
-            return {"within": parse_window(*rest, body.next, body.end)}
-        case "LIMIT":
-            return {"limit": clause_bodies.limit(body)}
-    return {_RAW[body.kind]: body.raw()}
-
-
-_RAW = {
-    "SEMANTICS": "semantics",
-    "CONSUME BY": "consume",
-    "AFTER MATCH": "skip",
-    "GROUP BY": "group_by",
-    "HAVING": "having",
-}
+    clause = CLAUSES[body.kind]
+    if clause.body == "pattern":
+        return {"pattern": _parse_pattern(text, body)}
+    value = READERS[clause.body](body)
+    return dict(zip(clause.fills, value if len(clause.fills) > 1 else (value,), strict=True))
 
 
 # ---------------------------------------------------------------- the query as a whole
@@ -263,7 +237,7 @@ _WORDS = {
     "NAME": "a variable",
     "QUANT": "a quantifier",
     "_AS": "AS",
-    "_THEN": "an operator (; -> : OR AND ALL UNLESS)",
+    "_THEN": f"an operator (; -> : {' '.join(INFIX)})",
     "_COMMA": "a comma",
     "RPAR": "')'",
     "LPAR": "'('",
@@ -272,10 +246,10 @@ _WORDS = {
 
 
 def _misspelt_operator(body: Body, token: Token) -> ParseError | None:
-    """For two names in a row: UNLESS or FILTER was meant by the second, or by the one before it."""
+    """For two names in a row, `A UNLES B`: an operator was meant by the second, or by the one before it."""
     index = body.tokens.index(token)
     for word in (body.tokens[index - 1], token):
-        for operator in ("UNLESS", "FILTER"):
+        for operator in EASILY_MISSPELT:
             if word.kind == "word" and 0 < letters_apart(word.upper, operator, 2) <= 2:
                 hint = f"Did you mean {operator}?"
                 return ParseError("UNKNOWN_OPERATOR", span=word.span, name=word.text, hint=hint)

@@ -19,7 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cersql.errors import ParseError
-from cersql.language.clauses import KEYS, letters_apart, misspelt
+from cersql.language.clause_table import BY_FIRST_WORD
+from cersql.language.clauses import letters_apart, misspelt
 from cersql.language.foreign import check_foreign_query
 from cersql.language.lexer import Token, check_brackets, shown, split, strip_quotes
 from cersql.language.source import SourceText
@@ -112,9 +113,7 @@ Statement = (
 )  # fmt: skip
 
 # The first words that a query can have, PATTERN and WITH aside.
-_CLAUSES = frozenset(
-    "FROM DEFINE WHERE PARTITION ORDER WATERMARK WITHIN SEMANTICS CONSUME AFTER RETURN GROUP HAVING LIMIT".split()
-)
+_CLAUSES = BY_FIRST_WORD.keys() - {"PATTERN"}
 _BEFORE_SUBQUERY = frozenset("FROM JOIN , AS IN TABLE EXISTS UNION EXCEPT INTERSECT MINUS ALL DISTINCT".split())
 # After one of these a PATTERN is a name, not a clause …
 _BEFORE_NAME = frozenset(
@@ -358,7 +357,7 @@ class _Finder:
         if self._upper(0) not in ("INSERT", "CREATE", "CACHE"):
             return None
         for i in self._level(0, len(self.toks)):
-            begins = i > 0 and (self._upper(i) in KEYS or self._upper(i) == "WITH")
+            begins = i > 0 and (self._upper(i) in BY_FIRST_WORD or self._upper(i) == "WITH")
             after = self._is_clause(i) if self._upper(0) == "INSERT" else self._upper(i - 1) == "AS"
             if begins and after and self._is_query(i, len(self.toks)):
                 return Embedded((self._span(i, len(self.toks)),), self._upper(0) not in _READ_ONCE)

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cersql.errors import BindError, suggestion
+from cersql.language.clause_table import CLAUSES
 from cersql.language.clauses import key_at
 from cersql.language.lexer import Token, depths, strip_quotes
+from cersql.language.operators import ENDS_FILTER
 from cersql.language.source import SourceText
 from planner.sql import Sql
 from runtime.errors import CersqlError, Span
@@ -31,10 +33,11 @@ _NO_OPERAND_AFTER = frozenset(") ] } . :: : ;".split())
 # Words that an operand follows, in a condition. Others of SQL's (TIME, ANY, ORDER) are names of types and columns.
 _OPERAND_AFTER = frozenset(
     "AND OR NOT LIKE ILIKE RLIKE REGEXP IN BETWEEN WHEN THEN ELSE CASE IS DIV ESCAPE DISTINCT FROM INTERVAL ZONE BY AS "
-    "SELECT WHERE HAVING RETURN LIMIT WITHIN FILTER WATERMARK".split()
-)
-_ENDS_FILTER = frozenset("; -> , AS FILTER PART WITHIN ALL UNLESS".split())
-_LITERAL_CLAUSES = ("WITHIN", "LIMIT", "WATERMARK")
+    "SELECT FILTER".split()
+).union(clause.key for clause in CLAUSES.values() if clause.begins_with_operand)
+_ENDS_FILTER = ENDS_FILTER | {";", "->", ",", "WITHIN"}
+_LITERAL_CLAUSES = frozenset(clause.key for clause in CLAUSES.values() if clause.is_literal)
+_COLUMN_CLAUSES = frozenset(clause.key for clause in CLAUSES.values() if clause.lists_columns)
 
 
 @dataclass(frozen=True)
@@ -222,7 +225,7 @@ def uses(text: str, query: Span, name: str, owner: str) -> list[tuple[Span, bool
     clauses, braces = _clauses(toks, depths(toks)), _braces(toks)
     found: list[tuple[Span, bool]] = []
     for i, token in enumerate(toks):
-        if not _is(token, name) or clauses[i] in ("PARTITION BY", "ORDER BY"):
+        if not _is(token, name) or clauses[i] in _COLUMN_CLAUSES:
             continue
         before, after = _text(toks, i - 1), _text(toks, i + 1)
         start = token.start
