@@ -10,7 +10,7 @@ from itertools import chain
 
 from cersql.binding.expressions import NILADIC, UNIT_FIRST, Bare, Call, Node, Ref, Word, read
 from cersql.binding.returns import BOUNDS, TIMEOUTS
-from cersql.binding.scope import Names, Scope, children, collect
+from cersql.binding.scope import Names, Scope, collect
 from cersql.errors import BindError, nearest
 from cersql.language import syntax
 from cersql.language.source import SourceText
@@ -51,7 +51,7 @@ def _none(name: str) -> None:
 
 
 def _filters(part: syntax.Pattern) -> Iterator[syntax.Text]:
-    for inner in children(part):
+    for inner in syntax.children(part):
         yield from _filters(inner)
     if isinstance(part, syntax.FilterPart):
         yield part.condition

@@ -144,11 +144,11 @@ SIGNS = {"∧": "AND", "∨": "OR", "¬": "NOT", "≤": "<=", "≥": ">=", "≠"
 
 
 def read(
-    text: SourceText, span: Span, variable: Callable[[str], str | None], fold: Callable[[str], str] = str.lower
+    text: str, span: Span, variable: Callable[[str], str | None], fold: Callable[[str], str] = str.lower
 ) -> tuple[Node, ...]:
     """The nodes of an expression. `variable` gives a variable's own spelling for a name, or None; `fold` makes names
     that Spark takes for the same equal."""
-    toks = text.within(span)
+    toks = SourceText.of(text).within(span)
     return tuple(_Reader(text, toks, variable, _Others(toks, fold)).nodes())
 
 

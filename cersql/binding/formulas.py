@@ -194,7 +194,7 @@ def changed(formula: cel.Formula, change: Callable[[cel.Formula], cel.Formula]) 
 
 
 def _inner(formula: cel.Formula) -> cel.Formula:
-    """What a node that neither adds nor takes events stands around: filters, UNLESS, START, strategies, windows."""
+    """What a node that neither adds nor takes events stands around: filters, exclusions, START, strategies, windows."""
     (inner,) = cel.positive(formula)
     return inner
 
