@@ -28,7 +28,7 @@ from cersql.statements.find import (
     single_partitions,
 )  # fmt: skip
 from cersql.statements.functions import body_of, check_function
-from cersql.statements.parameters import Arguments, Values, check_no_markers, fill, fill_markers, marker_values
+from cersql.statements.parameters import Arguments, Values, fill, fill_markers, marker_values, with_values
 from cersql.statements.planned import Planned, plan_query
 from cersql.statements.pushdown import reading_of
 from cersql.statements.refining import explanation, refine, refined
@@ -111,17 +111,13 @@ def _arranged(
     spark: SparkSession, sql: SourceText, found: Statement, arguments: Arguments | None, plan: Plan
 ) -> str | DataFrame:
     """Carry out a statement, with the values of its parameters filled in."""
-    if not arguments:
-        check_no_markers(sql, queries_of(found))
-        return _Command(spark, sql, plan, None).run(found)
-    seen = [definition.span for query in queries_of(found) for definition in visible(sql, query)]
-    filled = fill_markers(sql, [*queries_of(found), *seen], arguments)
-    try:
-        again = find(filled.text, every=True)
+    queries = list(queries_of(found))
+    if arguments:  # a WITH around a query is put before it, with its markers
+        queries += [definition.span for query in queries for definition in visible(sql, query)]
+    with with_values(sql, queries, arguments) as filled:
+        again = found if filled is sql else find(filled, every=True)
         assert again is not None
-        return _Command(spark, filled.text, plan, arguments).run(again)
-    except CersqlError as error:
-        raise filled.original(error.at(filled.text)) from None
+        return _Command(spark, filled, plan, arguments or None).run(again)
 
 
 class _Command:

@@ -11,6 +11,7 @@ operand is expected in a condition (which a FILTER begins, inside a pattern), a 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -93,6 +94,23 @@ def fill_markers(text: str, queries: Sequence[Span], arguments: Arguments) -> Fi
     if not named and len(places) < len(arguments):
         raise BindError("ARGUMENT_COUNT", found=len(arguments), expected=len(places)).at(text)
     return fill(text, places)
+
+
+@contextmanager
+def with_values(text: SourceText, queries: Sequence[Span], arguments: Arguments | None) -> Iterator[SourceText]:
+    """The text with the markers in its queries replaced. What goes wrong meanwhile is led back to it as it was written.
+
+    Raises BindError as `fill_markers` and, where there are no values, `check_no_markers` do.
+    """
+    if not arguments:
+        check_no_markers(text, queries)
+        yield text
+        return
+    filled = fill_markers(text, queries, arguments)
+    try:
+        yield filled.text
+    except CersqlError as error:
+        raise filled.original(error.at(filled.text)) from None
 
 
 def marker_values(text: str, queries: Sequence[Span], arguments: Arguments | None) -> dict[int, tuple[str, int]]:
