@@ -26,7 +26,7 @@ from runtime.errors import CersqlError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from cersql.statements.find import Statement as Found
+    from cersql.statements.kinds import Statement as Found
 
 
 class ScriptError(Exception):
@@ -180,7 +180,7 @@ def _check_syntax(statement: Statement) -> None:
     mistakes are told after the results of those before them.
     """
     from cersql.language.parse import parse
-    from cersql.statements.find import queries_of
+    from cersql.statements.kinds import queries_of
 
     try:
         for query in queries_of(_found(statement)):

@@ -12,7 +12,9 @@ from cersql.errors import BindError, suggestion
 from cersql.language.source import SourceText
 from cersql.statements.ctes import visible
 from cersql.statements.describe import Fact, columns_of, describe, signature
-from cersql.statements.find import (
+from cersql.statements.find import find
+from cersql.statements.functions import body_of, check_function
+from cersql.statements.kinds import (
     Counted,
     CreateFunction,
     CreateView,
@@ -21,18 +23,18 @@ from cersql.statements.find import (
     Embedded,
     Explain,
     Show,
+    ShowStreams,
+    StartStream,
     Statement,
+    StopStream,
     Whole,
-    find,
     queries_of,
-    single_partitions,
 )  # fmt: skip
-from cersql.statements.functions import body_of, check_function
 from cersql.statements.parameters import Arguments, Values, fill, fill_markers, marker_values, with_values
 from cersql.statements.planned import Planned, plan_query
 from cersql.statements.pushdown import reading_of
 from cersql.statements.refining import explanation, refine, refined
-from cersql.statements.stream import ShowStreams, StartStream, StopStream
+from cersql.statements.table_arguments import single_partitions
 from runtime.errors import CersqlError, Span
 from spark_ext import functions, patterns, streams, views
 from spark_ext.arguments import of_values

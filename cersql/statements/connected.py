@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from cersql.language.source import SourceText
 from cersql.statements.calls import replaced
 from cersql.statements.commands import run
-from cersql.statements.find import single_partitions
 from cersql.statements.parameters import fill
+from cersql.statements.table_arguments import single_partitions
 from runtime.errors import CersqlError
 from spark_ext import connect, patterns
 from spark_ext.arguments import of_values

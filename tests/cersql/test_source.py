@@ -12,7 +12,8 @@ from cersql.language import lexer, source
 from cersql.language.parse import parse
 from cersql.language.source import SourceText
 from cersql.statements.ctes import visible
-from cersql.statements.find import find, queries_of
+from cersql.statements.find import find
+from cersql.statements.kinds import queries_of
 from cersql.statements.parameters import check_no_markers, fill
 from cersql.statements.pushdown import reading_of
 from runtime.errors import Span
