@@ -66,9 +66,9 @@ class Layout:
 
 
 def key_at(toks: Sequence[Token], index: int) -> tuple[str, int] | None:
-    """The clause whose key stands at `index` and its number of tokens; the depth is the caller's business.
+    """Finds the clause whose key stands at `index`, and counts its tokens: of `GROUP BY a` ("GROUP BY", 2).
 
-    The papers write GROUP-BY for GROUP BY.
+    The depth is the caller's business. The papers write GROUP-BY for GROUP BY.
     """
     word = toks[index].upper
     clause = BY_FIRST_WORD.get(word)
@@ -85,7 +85,7 @@ def key_at(toks: Sequence[Token], index: int) -> tuple[str, int] | None:
 
 
 def words_at(toks: Sequence[Token], index: int, first: str, second: str) -> int:
-    """How many tokens `first second` or `first-second` are at `index`; 0 if it does not stand there."""
+    """Counts the tokens of `first second` (2) or `first-second` (3) at `index`; 0 if it does not stand there."""
     words = [token.upper for token in toks[index : index + 3]]
     if words[:2] == [first, second]:
         return 2
@@ -94,7 +94,10 @@ def words_at(toks: Sequence[Token], index: int, first: str, second: str) -> int:
 
 
 def lay_out(toks: list[Token], start: int) -> Layout:
-    """The clauses of a query. Raises ParseError for a clause twice, a keyword used as a name, text after `;`."""
+    """Cuts a query into its clauses: `FROM t PATTERN A` into FROM with `t` and PATTERN with `A`.
+
+    Raises ParseError for a clause twice, a keyword used as a name, text after `;`.
+    """
     while toks and toks[-1].upper == ";":
         toks = toks[:-1]
     end = toks[-1].end if toks else start
@@ -288,7 +291,7 @@ def misspelt_as(key: str, toks: Sequence[Token]) -> Token | None:
 
 
 def _may_precede(token: Token) -> bool:
-    """Whether a clause can end with this token."""
+    """A clause can end with a name, a value, `)`, `]`, `*` or a quantifier."""
     return token.upper not in EXPRESSION_WORDS and (
         token.kind != "op" or token.text in (")", "]", "*", "+", "⊕", "?", "}")
     )

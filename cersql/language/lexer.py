@@ -123,7 +123,7 @@ MAX_DEPTH = 100
 
 
 def depths(toks: Iterable[Token]) -> list[int]:
-    """For each token how many parentheses enclose it (a parenthesis counts as outside itself)."""
+    """Counts for each token the brackets around it: of `f ( a )` 0 0 1 0, since none is inside itself."""
     depth, found = 0, []
     for token in toks:
         if token.kind == "op" and token.text in CLOSING:
@@ -146,7 +146,7 @@ def closing(toks: Sequence[Token], at: int) -> int | None:
 
 
 def split(toks: list[Token], separator: str = ",") -> list[list[Token]]:
-    """The stretches between the separators outside all parentheses; always at least one, some perhaps empty."""
+    """Cuts at the separators outside all parentheses: `a, f(b, c)` in two. At least one part, perhaps empty."""
     parts: list[list[Token]] = [[]]
     for token, depth in zip(toks, depths(toks), strict=True):
         if depth == 0 and token.upper == separator:

@@ -29,7 +29,7 @@ from cersql.language.clauses import (
     nearest_key,
 )
 from cersql.language.foreign import check_core, check_first_word, check_foreign_query, juxtaposition
-from cersql.language.lexer import CLOSING, OPENING, Token, check_brackets, shown
+from cersql.language.lexer import CLOSING, OPENING, Token, check_brackets, closing, shown
 from cersql.language.operators import EASILY_MISSPELT, INFIX
 from cersql.language.pattern_tokens import OPERAND, PatternLexer, Terminal
 from cersql.language.pattern_tree import Build, Part
@@ -38,7 +38,7 @@ from runtime.errors import Span
 
 
 def parse(text: str, *, start: int = 0, end: int | None = None) -> syntax.Query:
-    """The tree of the query `text[start:end]`; all spans are offsets into the whole `text`."""
+    """Parses the query `text[start:end]`; all spans are offsets into the whole `text`. Raises ParseError."""
     source = SourceText.of(text)
     toks = source.within(Span(start, len(source) if end is None else end))
     try:
@@ -80,7 +80,7 @@ _STRAY = ("UNEXPECTED_TOKEN", "FOREIGN_SYNTAX", "UNKNOWN_OPERATOR", "BAD_WINDOW"
 
 
 def _section(text: str, layout: Layout, section: Section) -> dict[str, Any]:
-    """The fields of Query that a clause fills."""
+    """Reads one clause: the fields of Query that it fills."""
     body = Body(text, layout, section)
     try:
         return _fields(text, body)
@@ -91,6 +91,7 @@ def _section(text: str, layout: Layout, section: Section) -> dict[str, Any]:
 
 
 def _fields(text: str, body: Body) -> dict[str, Any]:
+    """Of LIMIT 10 that is {"limit": 10}."""
     clause = CLAUSES[body.kind]
     if clause.body == "pattern":
         return {"pattern": _parse_pattern(text, body)}
@@ -187,12 +188,8 @@ def _past_parentheses(toks: Sequence[Token], at: int) -> int:
     """The index behind the parentheses that open at `at`, or `at` if none do."""
     if at >= len(toks) or toks[at].upper != "(":
         return at
-    depth = 0
-    for index in range(at, len(toks)):
-        depth += {"(": 1, ")": -1}.get(toks[index].upper, 0)
-        if depth == 0:
-            return index + 1
-    return len(toks)
+    end = closing(toks, at)
+    return len(toks) if end is None else end + 1
 
 
 def _unexpected(token: Token | None, expected: str, end: int, hint: str | None = None) -> ParseError:
@@ -246,7 +243,7 @@ _WORDS = {
 
 
 def _misspelt_operator(body: Body, token: Token) -> ParseError | None:
-    """For two names in a row, `A UNLES B`: an operator was meant by the second, or by the one before it."""
+    """Two names in a row, `A FLITER x`: an operator was meant by the second, or by the one before it."""
     index = body.tokens.index(token)
     for word in (body.tokens[index - 1], token):
         for operator in EASILY_MISSPELT:
@@ -257,7 +254,7 @@ def _misspelt_operator(body: Body, token: Token) -> ParseError | None:
 
 
 def _in_brackets(body: Body, offset: int) -> bool:
-    """Is the innermost parenthesis around a place a `[`?"""
+    """A place is in brackets if the innermost one that is open around it is a `[`."""
     opened: list[str] = []
     for token in body.tokens:
         if token.start >= offset:
@@ -270,7 +267,7 @@ def _in_brackets(body: Body, offset: int) -> bool:
 
 
 def _taught(body: Body, error: lark.UnexpectedToken) -> ParseError:
-    """lark's error in words: what was found, what can stand there, and what was probably meant."""
+    """Puts lark's error into words: what was found, what can stand there, and what was probably meant."""
     accepts = error.accepts or error.expected
     # Where an operand can stand, its words name the parenthesis already.
     listed = [words for kind, words in _WORDS.items() if kind in accepts and not (kind == "LPAR" and "TYPE" in accepts)]

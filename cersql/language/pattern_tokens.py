@@ -55,7 +55,10 @@ class Terminal:
 
 
 class PatternLexer:
-    """One run over the tokens of one pattern. `ended` is what stands behind it (None: the end of the text)."""
+    """Runs once over the tokens of one pattern: `A+ a ; B` gives TYPE QUANT NAME _THEN TYPE.
+
+    `ended` is what stands behind it (None: the end of the text).
+    """
 
     def __init__(self, text: str, toks: Sequence[Token], ended: Token | None, end: int) -> None:
         self.text, self.toks, self.ended, self.end = text, toks, ended, end
@@ -141,7 +144,7 @@ class PatternLexer:
         self.emit("KEYS", len(inside) + 2, text_of(self.text, inside))
 
     def _call(self, opening: Token) -> ParseError:
-        """For `name(`: a misspelt operator, or a condition in parentheses as Esper writes it."""
+        """`name(` is a misspelt operator, or a condition in parentheses as Esper writes it: the error for that."""
         name = self.toks[self.at - 1]
         if name.upper == "NEXT" and self.found[-1].kind == "TYPE":
             return next_of(name, self._inside_call())
@@ -288,7 +291,7 @@ class PatternLexer:
         return self.toks[self.at : self.at + count]
 
     def _stretch(self, stops: Callable[[int], bool]) -> int:
-        """How many tokens there are before the enclosing parentheses close, or `stops(index)` at this level."""
+        """Counts the tokens before the enclosing parentheses close, or `stops(index)` at this level."""
         depth = 0
         for index in range(self.at, len(self.toks)):
             mark = self.toks[index].upper
@@ -298,7 +301,7 @@ class PatternLexer:
         return len(self.toks) - self.at
 
     def _names_after(self) -> bool:
-        """Is IN the papers' AS, `R IN x`? `R in ; …` has a variable called in."""
+        """IN is the papers' AS where a name follows, `R IN x`; `R in ; …` has a variable called in."""
         after = self.peek()
         return after is not None and after.is_name and after.upper not in _RESERVED
 
@@ -324,7 +327,7 @@ class PatternLexer:
         self.emit("CONDITION", count, text_of(self.text, self._slice(count)))
 
     def _ends_condition(self, index: int) -> bool:
-        """Whether a token at the condition's own level cannot belong to it."""
+        """A condition ends before a token at its own level that cannot belong to it: of `x > 1 ALL B` before ALL."""
         word = self.toks[index].upper
         before = self.toks[index - 1].upper
         after = self.toks[index + 1].upper if index + 1 < len(self.toks) else ""
@@ -381,7 +384,7 @@ _OF_CONDITION = frozenset(
 
 
 def _of_condition(token: Token) -> bool:
-    """Whether what stands between brackets is a condition, or a number, rather than attributes."""
+    """Of a condition or a number in brackets, `A[price > 10]` and `A[2]`, a token says that they hold no attributes."""
     return token.kind == "number" or token.upper in _OF_CONDITION
 
 

@@ -72,7 +72,7 @@ def _is_statement_word(toks: Sequence[Token], i: int) -> bool:
 
 
 def _begins(toks: Sequence[Token], i: int) -> bool:
-    """Does a statement begin at token `i`? The end of the text counts as one."""
+    """A statement begins at token `i` by its first words, as CREATE VIEW; the end of the text counts as one."""
     if i >= len(toks) or toks[i].upper == ";":
         return True
     word = toks[i].upper
@@ -83,7 +83,7 @@ def _begins(toks: Sequence[Token], i: int) -> bool:
 
 
 def _opened(toks: Sequence[Token], i: int, first: bool) -> int:
-    """By how much token `i` changes the number of open BEGIN, IF … of a script of Spark's."""
+    """Token `i` opens (1) or closes (-1) a BEGIN, IF, CASE … of a script of Spark's, or does neither (0)."""
     word = toks[i].upper
     if word == "CASE":
         return 1

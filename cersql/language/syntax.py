@@ -153,7 +153,7 @@ def _in(value: Any) -> tuple[Pattern, ...]:
 
 
 def happening(part: Pattern) -> tuple[Pattern, ...]:
-    """The direct parts whose events are in a match: of `A UNLESS B` that is `A`, of `!A` there is none."""
+    """The direct parts whose events are in a match: of `A OR B` both, of what excludes the first, of `!A` none."""
     if isinstance(part, Negation):
         return ()
     if isinstance(part, Combination) and INFIX[part.operator].excludes:

@@ -71,6 +71,6 @@ def _definitions(toks: Sequence[Token], levels: Sequence[int], at: int) -> Itera
 
 
 def _reaches(toks: Sequence[Token], levels: Sequence[int], level: int, end: int, start: int) -> bool:
-    """Does the parenthesis around a WITH that stands at `level` stay open from the end of a definition to `start`?"""
+    """A definition reaches `start` if the parenthesis around its WITH, which is at `level`, stays open until there."""
     between = [own for token, own in zip(toks, levels, strict=True) if end <= token.start < start]
     return end <= start and all(own >= level for own in between)

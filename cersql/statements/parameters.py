@@ -114,7 +114,7 @@ def with_values(text: SourceText, queries: Sequence[Span], arguments: Arguments 
 
 
 def marker_values(text: str, queries: Sequence[Span], arguments: Arguments | None) -> dict[int, tuple[str, int]]:
-    """For the place of each marker around the queries that has a value, the value and where the marker ends."""
+    """Finds the values of the markers around the queries: `k = :p` gives {4: ("7", 6)}, the place, value and end."""
     if not arguments:
         return {}
     markers = [marker for marker in _markers(SourceText.of(text), queries) if not _is_inside(marker, queries)]
@@ -178,7 +178,7 @@ def _is_name_of_marker(toks: Sequence[Token], i: int) -> bool:
 
 
 def _clauses(toks: Sequence[Token], levels: Sequence[int]) -> list[str]:
-    """For each token the clause that it is in, of the innermost query; in SQL of Spark's, its clauses."""
+    """Says for each token in which clause of the innermost query it is; in SQL of Spark's, its clauses."""
     found = []
     stack: list[tuple[int, str]] = []
     for i, level in enumerate(levels):
@@ -194,7 +194,7 @@ def _clauses(toks: Sequence[Token], levels: Sequence[int]) -> list[str]:
 
 
 def _braces(toks: Sequence[Token]) -> list[bool]:
-    """Whether each token stands in a {…}."""
+    """Says of each token whether it stands in a {…}."""
     depth, found = 0, []
     for token in toks:
         depth += {"{": 1, "}": -1}.get(token.text, 0)

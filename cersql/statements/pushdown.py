@@ -107,7 +107,7 @@ def _ctes(toks: Sequence[Token]) -> set[str]:
 
 
 def _is_relation(toks: Sequence[Token], levels: Sequence[int], i: int) -> bool:
-    """Whether a relation stands at token `i`, by the token before it."""
+    """A relation stands at token `i` if FROM, JOIN or a comma of a FROM stands before it."""
     before = toks[i - 1].upper if i else ""
     if before == "FROM":
         return i == 1 or toks[i - 2].upper != "DISTINCT"  # x IS DISTINCT FROM y
@@ -115,7 +115,7 @@ def _is_relation(toks: Sequence[Token], levels: Sequence[int], i: int) -> bool:
 
 
 def _in_from(toks: Sequence[Token], levels: Sequence[int], i: int) -> bool:
-    """Whether the comma before token `i` separates relations: the last clause word at its level is FROM."""
+    """The comma before token `i` separates relations if the last clause word at its level is FROM."""
     for j in range(i - 1, -1, -1):
         if levels[j] < levels[i]:
             return False
@@ -159,7 +159,7 @@ def _reading(toks: Sequence[Token], levels: Sequence[int], first: int, last: int
 
 
 def _is_qualified(toks: Sequence[Token], view: str) -> bool:
-    """Whether some column is written global_temp.view.column."""
+    """Some column is written global_temp.view.column."""
     return any(
         strip_quotes(toks[i].text).casefold() == "global_temp"
         and toks[i + 1].text == toks[i + 3].text == "."
@@ -169,7 +169,7 @@ def _is_qualified(toks: Sequence[Token], view: str) -> bool:
 
 
 def _ends_where(toks: Sequence[Token], i: int) -> bool:
-    """Whether a WHERE ends before token `i`; words like SORT are names of columns where an operand is expected."""
+    """A WHERE ends before a word like ORDER at token `i`; where an operand is expected it is the name of a column."""
     if toks[i].upper not in _END_OF_WHERE:
         return False
     before = toks[i - 1]
