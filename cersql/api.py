@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from cersql.binding import bare_words
 from cersql.binding.bind import bind
@@ -14,33 +13,15 @@ from cersql.binding.schemas import check as check_schemas
 from cersql.binding.scope import Names
 from cersql.language.parse import parse
 from cersql.statements.patterns import Patterns
-from cersql.statements.planned import Compiled, plan_query, planned
+from cersql.statements.planned import Compiled, planned
 from planner.query import Column, Computed
 from planner.sql import Sql, quote
-from runtime.errors import CersqlError, Span
+from runtime.errors import CersqlError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from cersql.statements.parameters import Values
     from spark_ext.thrift import ThriftServer
-
-
-_Given = ParamSpec("_Given")
-_Made = TypeVar("_Made")
-
-
-def _quiet(function: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
-    """What it raises is raised, and not also logged by pyspark, which does so with a traceback and the JVM's stack."""
-
-    @wraps(function)
-    def quiet(*given: _Given.args, **named: _Given.kwargs) -> _Made:
-        from spark_ext.quiet import quiet_captures
-
-        with quiet_captures():
-            return function(*given, **named)
-
-    return quiet
 
 
 _WIDTHS = {
@@ -137,14 +118,9 @@ def enable(spark: SparkSession) -> SparkSession:
 
     Of a Spark Connect session it is the object that is taught, not the server, which a warning in the log says.
     """
-    from spark_ext import session as hook
-    from spark_ext.connect import is_connect
+    from cersql.statements import front
 
-    if is_connect(spark):
-        from cersql.statements import connected
-
-        return connected.enable(spark)
-    return hook.enable(spark, rewrite=_rewrite, refine=_refine)
+    return front.enable(spark)
 
 
 def sql(
@@ -160,7 +136,6 @@ def sql(
     return front.sql(spark, text, args, order_by=order_by)
 
 
-@_quiet
 def match(
     df: DataFrame,
     text: str,
@@ -169,31 +144,20 @@ def match(
     order_by: str | None = None,
 ) -> DataFrame:
     """Run a query whose source is the DataFrame: the text has no FROM."""
-    from cersql.statements.parameters import check_no_markers, fill_markers
-    from spark_ext.arguments import of_values
+    from cersql.statements import front
 
-    whole = Span(0, len(text))
-    if not args:
-        check_no_markers(text, [whole])
-        return plan_query(df.sparkSession, text, whole, given=df, order_by=order_by).frame()
-    filled = fill_markers(text, [whole], of_values(df.sparkSession, args))
-    try:
-        query = Span(0, len(filled.text))
-        return plan_query(df.sparkSession, filled.text, query, given=df, order_by=order_by).frame()
-    except CersqlError as error:
-        raise filled.original(error.at(filled.text)) from None
+    return front.match(df, text, args, order_by=order_by)
 
 
-@_quiet
 def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_by: str | None = None) -> str:
     """What becomes of a query, or of the first one in a statement: one stage, or the formula, automaton and plan.
 
     Stages: syntax, cel, rewritten, automaton, deterministic, physical, program; and the automaton drawn: dot
     (for Graphviz), mermaid, svg.
     """
-    from cersql.statements.find import first_query
+    from cersql.statements import front
 
-    return plan_query(spark, text, first_query(text), order_by=order_by).explain(stage)
+    return front.explain(spark, text, stage, order_by=order_by)
 
 
 def patterns(spark: SparkSession) -> Patterns:
@@ -223,17 +187,3 @@ def serve(
     if is_connect(spark):
         raise SparkError("CONNECT", what="a Thrift server", hint="Call cersql.serve where the server itself runs.")
     return thrift.serve(enable(spark), host=host, port=port, settings=settings, shared=shared)
-
-
-def _rewrite(spark: SparkSession, text: str, values: Values) -> str | DataFrame | None:
-    """What the parser hook calls with a text that Spark refuses."""
-    from cersql.statements.commands import rewrite
-
-    return rewrite(spark, text, values)
-
-
-def _refine(spark: SparkSession, text: str, values: Values) -> str | DataFrame | None:
-    """What the parser hook calls with a text that Spark accepted."""
-    from cersql.statements.refining import refine
-
-    return refine(spark, text, values)

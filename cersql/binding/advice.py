@@ -9,7 +9,7 @@ from cersql.binding import formulas, skip_points
 from cersql.binding.expressions import Call, Node, Ref, read
 from cersql.binding.expressions import walk as nodes_of
 from cersql.binding.formulas import always, own_types, shown_marks
-from cersql.binding.scope import PatternNames, Scope, children, display, fold_case, happening
+from cersql.binding.scope import PatternNames, Scope, display, fold_case
 from cersql.binding.sources import DEFAULT_TYPE_COLUMNS
 from cersql.language import syntax
 from planner import cel
@@ -94,7 +94,7 @@ def _written_loop(part: syntax.Pattern) -> syntax.Repeat | None:
         return None
     if isinstance(part, syntax.Repeat) and not part.contiguous and (part.high is None or part.high >= MANY_COPIES):
         return part
-    return next(filter(None, map(_written_loop, happening(part))), None)
+    return next(filter(None, map(_written_loop, syntax.happening(part))), None)
 
 
 def _contiguous(loop: syntax.Repeat) -> str:
@@ -113,15 +113,11 @@ def _contiguous(loop: syntax.Repeat) -> str:
 def _strategy_that_fits(pattern: syntax.Pattern) -> str:
     """SKIP TILL NEXT MATCH knows no operators on whole matches."""
     whole = (syntax.Function, syntax.Project, syntax.Windowed, syntax.Aggregation)
-    if any(isinstance(p, whole) or (isinstance(p, syntax.Combination) and p.operator != "OR") for p in _parts(pattern)):
+    if any(
+        isinstance(p, whole) or (isinstance(p, syntax.Combination) and p.operator != "OR") for p in syntax.walk(pattern)
+    ):
         return "NXT"
     return "SKIP TILL NEXT MATCH"
-
-
-def _parts(pattern: syntax.Pattern) -> Iterator[syntax.Pattern]:
-    yield pattern
-    for child in children(pattern):
-        yield from _parts(child)
 
 
 def _written(query: syntax.Query, part: syntax.Pattern) -> str:
@@ -194,7 +190,7 @@ def _neighbours(query: syntax.Query, bound: Query, scope: Scope) -> Iterator[str
 
 
 def _conditions(query: syntax.Query) -> Iterator[syntax.Text]:
-    for part in _parts(query.pattern):
+    for part in syntax.walk(query.pattern):
         if isinstance(part, syntax.FilterPart):
             yield part.condition
     yield from query.where
@@ -232,7 +228,7 @@ def _around(query: syntax.Query, scope: Scope, variable: str) -> str:
 
     def smallest(part: syntax.Pattern) -> syntax.Pattern | None:
         """The chain that holds the variable as one of its items."""
-        for child in happening(part):
+        for child in syntax.happening(part):
             found = smallest(child)
             if found is not None:
                 return found

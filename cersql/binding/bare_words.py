@@ -10,9 +10,10 @@ from itertools import chain
 
 from cersql.binding.expressions import NILADIC, UNIT_FIRST, Bare, Call, Node, Ref, Word, read
 from cersql.binding.returns import BOUNDS, TIMEOUTS
-from cersql.binding.scope import Names, Scope, children, collect
+from cersql.binding.scope import Names, Scope, collect
 from cersql.errors import BindError, nearest
 from cersql.language import syntax
+from cersql.language.source import SourceText
 from planner.query import Query
 from runtime.errors import Span
 
@@ -50,20 +51,20 @@ def _none(name: str) -> None:
 
 
 def _filters(part: syntax.Pattern) -> Iterator[syntax.Text]:
-    for inner in children(part):
+    for inner in syntax.children(part):
         yield from _filters(inner)
     if isinstance(part, syntax.FilterPart):
         yield part.condition
 
 
 def _words(
-    text: str, place: Span, variable: Callable[[str], str | None], fold: Callable[[str], str]
+    text: SourceText, place: Span, variable: Callable[[str], str | None], fold: Callable[[str], str]
 ) -> Iterator[tuple[str, Span]]:
     """The names without a dot that stand where an operand does."""
     yield from _among(text, read(text, place, variable, fold), fold)
 
 
-def _among(text: str, nodes: Sequence[Node], fold: Callable[[str], str]) -> Iterator[tuple[str, Span]]:
+def _among(text: SourceText, nodes: Sequence[Node], fold: Callable[[str], str]) -> Iterator[tuple[str, Span]]:
     for i, node in enumerate(nodes):
         if isinstance(node, Call):
             for inner in (node.arguments, *(key.nodes for key in node.order), node.where):

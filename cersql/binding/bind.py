@@ -16,7 +16,7 @@ from cersql.binding.formulas import MANY, occurrences
 from cersql.binding.ordering import Clauses
 from cersql.binding.returns import Returns
 from cersql.binding.row_keys import RowKeys
-from cersql.binding.scope import Catalog, PatternNames, Scope, children, collect, display
+from cersql.binding.scope import Catalog, PatternNames, Scope, collect, display
 from cersql.binding.sources import Sources, Types
 from cersql.binding.to_cel import Translator
 from cersql.errors import BindError
@@ -208,7 +208,7 @@ class _Binder:
                 name = part.name.value if part.name else None
                 for mark in {*around, name or "ANY"}:
                     found[mark].append(name)
-            for child in children(part):
+            for child in syntax.children(part):
                 visit(child, around)
 
         visit(self.query.pattern, ())

@@ -36,7 +36,8 @@ from cersql.binding.scope import ExpressionTypes, Names, Scope, display, unknown
 from cersql.binding.tabulated import Tabulating
 from cersql.binding.together import gathered, together_of
 from cersql.errors import BindError
-from cersql.language.lexer import strip_quotes, tokens
+from cersql.language.lexer import strip_quotes
+from cersql.language.source import SourceText
 from cersql.language.syntax import Definition, Text
 from planner.query import SOURCE_COLUMN, Column, Source
 from planner.sql import Sql, quote
@@ -111,7 +112,7 @@ class Split:
 class Conditions:
     """Lowers the conditions of one query; remembers which columns they read, and which variables are named at all."""
 
-    text: str
+    text: SourceText
     scope: Scope
     stream: Columns
     sources_of: Callable[[str], tuple[int, ...]]  # from which sources the events of a mark can be
@@ -343,7 +344,7 @@ class Conditions:
                 raise BindError("NOT_SUPPORTED_YET", span=part.span, construct="This in [ ]", hint=_IN_BRACKETS)
         sources = sorted({i for mark in marks for i in self.sources_of(mark)})
         span = item[0].span | item[-1].span
-        toks = list(tokens(self.text, span.start, span.end))
+        toks = self.text.within(span)
         if len(toks) == 1 and toks[0].is_name:
             name = self._shared_name(strip_quotes(toks[0].text), span, marks, variable)
             found = Agreement(self.keys.named(name, span, span, "[ ]", sources), name, span, variable)

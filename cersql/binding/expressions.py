@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from cersql.binding.aggregates import REFUSED, TABLE
 from cersql.errors import ParseError
-from cersql.language.lexer import CLOSING, OPENING, Token, shown, split, strip_quotes, tokens
+from cersql.language.lexer import CLOSING, OPENING, Token, closing, shown, split, strip_quotes
+from cersql.language.source import SourceText
 from cersql.language.syntax import Text
 from cersql.language.windows import UNITS
 from planner.sql import Sql
@@ -147,7 +148,7 @@ def read(
 ) -> tuple[Node, ...]:
     """The nodes of an expression. `variable` gives a variable's own spelling for a name, or None; `fold` makes names
     that Spark takes for the same equal."""
-    toks = tokens(text, span.start, span.end)
+    toks = SourceText.of(text).within(span)
     return tuple(_Reader(text, toks, variable, _Others(toks, fold)).nodes())
 
 
@@ -189,7 +190,7 @@ class _Others:
             self.parameters.setdefault(token.start, set()).update(names)
 
     def _parentheses(self, k: int) -> None:
-        end = closing(self.toks, k)
+        end = _closed(self.toks, k)
         before = self.toks[k - 1].upper if k else ""
         first, second = (self.toks[j] if j < end else None for j in (k + 1, k + 2))
         if first is not None and first.upper in _QUERY and (second is None or second.text not in (".", "[")):
@@ -215,16 +216,12 @@ class _Others:
                 return
 
 
-def closing(toks: Sequence[Token], at: int) -> int:
-    """The index of the token that closes the bracket at index `at`."""
-    depth = 0
-    for k in range(at, len(toks)):
-        if toks[k].kind != "op":
-            continue
-        depth += (toks[k].text in OPENING) - (toks[k].text in CLOSING)
-        if depth == 0:
-            return k
-    raise ParseError("UNCLOSED", span=toks[at].span, mark=toks[at].text)
+def _closed(toks: Sequence[Token], at: int) -> int:
+    """The index of the token that closes the bracket at index `at`. Raises ParseError if none does."""
+    end = closing(toks, at)
+    if end is None:
+        raise ParseError("UNCLOSED", span=toks[at].span, mark=toks[at].text)
+    return end
 
 
 class _Reader:
@@ -333,7 +330,7 @@ class _Reader:
     def inside(self, ahead: int) -> list[Token]:
         """What stands in the parentheses that open so far ahead; reads on behind them."""
         start = self.at + ahead
-        end = closing(self.toks, start)
+        end = _closed(self.toks, start)
         self.at = end + 1
         return list(self.toks[start + 1 : end])
 
@@ -375,7 +372,7 @@ class _Reader:
         self.at += 1
         index: int | str | None = None
         if self.peek() == "[":
-            end = closing(self.toks, self.at)
+            end = _closed(self.toks, self.at)
             inside = self.toks[self.at + 1 : end]
             followed = end + 1 < len(self.toks) and self.toks[end + 1].text == "."
             self.at = end + 1
@@ -428,7 +425,7 @@ def _check_in(text: str, toks: Sequence[Token], at: int) -> None:
     if opening is None or (opening.text != "{" and not ranged):
         return
     start = at + 2 if ranged else at + 1
-    end = closing(toks, start)
+    end = _closed(toks, start)
     inside = toks[start + 1 : end]
     written = text[inside[0].start : inside[-1].end] if inside else "…"
     commas = [k for k, token in enumerate(inside) if token.text == ","]

@@ -167,7 +167,7 @@ def gapless(formula: cel.Formula) -> bool:
 
 
 def _inner(formula: cel.Formula) -> cel.Formula:
-    """What a node that neither adds nor takes events stands around: filters, UNLESS, START, strategies, windows."""
+    """What a node that neither adds nor takes events stands around: filters, exclusions, START, strategies, windows."""
     (inner,) = cel.positive(formula)
     return inner
 

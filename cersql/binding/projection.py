@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cersql.errors import ParseError
-from cersql.language.lexer import Token, shown, split, strip_quotes, tokens
+from cersql.language.lexer import Token, shown, split, strip_quotes
+from cersql.language.source import SourceText
 from cersql.language.syntax import Text
 from planner import cel
 from runtime.errors import Span
@@ -24,12 +25,12 @@ class Target:
     columns: tuple[tuple[str, Span], ...] | None
 
 
-def targets(text: str, written: Text) -> Sequence[Target]:
+def targets(text: SourceText, written: Text) -> Sequence[Target]:
     """The targets of a PROJECT, by their names. Raises ParseError."""
     found, after = [], written.span.end
     if written.span.start == written.span.end:  # PROJECT( : p): of the match its start and end remain
         return ()
-    for part in split(tokens(text, written.span.start, written.span.end)):
+    for part in split(text.within(written.span)):
         if not part or not part[0].is_name:
             raise _expected(part[0] if part else None, "a variable", after)
         columns = _columns(part[1:], part[-1].end) if len(part) > 1 else None

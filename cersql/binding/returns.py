@@ -22,6 +22,7 @@ from cersql.binding.expressions import NEIGHBOURS, PICKS, Bare, Call, Node, Ref,
 from cersql.binding.scope import ExpressionTypes, Names, display, unknown_variable
 from cersql.errors import BindError
 from cersql.language.lexer import CLOSING, OPENING
+from cersql.language.source import SourceText
 from cersql.language.syntax import ReturnItem, Text
 from planner.query import (
     END_COLUMN,
@@ -70,7 +71,7 @@ class Returns:
     wanted: set[int] = field(default_factory=set)  # the outputs that HAVING reads
 
     @property
-    def text(self) -> str:
+    def text(self) -> SourceText:
         return self.conditions.text
 
     @property

@@ -17,7 +17,8 @@ from cersql.binding.expressions import NILADIC, Bare, Call, Node, Ref, Word, rea
 from cersql.binding.scope import Names, Scope, unknown_column
 from cersql.errors import BindError, suggestion
 from cersql.language import syntax
-from cersql.language.lexer import Token, strip_quotes, tokens
+from cersql.language.lexer import Token, strip_quotes
+from cersql.language.source import SourceText
 from planner.query import Column
 from planner.sql import Sql, quote
 from runtime.errors import Span
@@ -46,7 +47,7 @@ class Key:
 class RowKeys:
     """Binds such items of one query."""
 
-    text: str
+    text: SourceText
     columns: Columns
     scope: Scope
 
@@ -61,7 +62,7 @@ class RowKeys:
                 return Key(plain.name, plain.name, plain)
             span = item[0].span | item[-1].span
             item = syntax.Computed(syntax.Text(self.text[span.start : span.end], span))
-        words = self._words(tokens(self.text, item.expression.span.start, item.expression.span.end))
+        words = self._words(self.text.within(item.expression.span))
         column, shown = self.expression(item.expression, clause, self._every, item.alias)
         if item.alias is not None:
             return Key(item.alias.value, item.alias.value, column)
@@ -207,7 +208,7 @@ class RowKeys:
         return found
 
     def _recognized(self, nodes: tuple[Node, ...], key: Key) -> tuple[Node, ...]:
-        words = [self._words(tokens(self.text, node.span.start, node.span.end)) for node in nodes]
+        words = [self._words(self.text.within(node.span)) for node in nodes]
         made: list[Node] = []
         k = 0
         while k < len(nodes):

@@ -8,22 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cersql.errors import BindError, suggestion
-from cersql.language.syntax import (
-    Aggregation,
-    Alias,
-    Chain,
-    Combination,
-    FilterPart,
-    Function,
-    Name,
-    Negation,
-    PartBy,
-    Pattern,
-    Project,
-    Repeat,
-    TypeRef,
-    Windowed,
-)
+from cersql.language.syntax import Alias, Name, Pattern, Repeat, TypeRef, children, happening
 from planner.query import Column, Computed
 from planner.sql import Sql
 from runtime.errors import Span
@@ -126,28 +111,6 @@ class Names:
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.fold(name) in self._names
-
-
-def children(pattern: Pattern) -> tuple[Pattern, ...]:
-    """The direct parts of a pattern."""
-    match pattern:
-        case Alias(inner) | Repeat(inner) | FilterPart(inner) | PartBy(inner) | Windowed(inner) | Negation(inner):
-            return (inner,)
-        case Function(_, inner) | Project(_, inner) | Aggregation(_, inner):
-            return (inner,)
-        case Chain(items) | Combination(_, items):
-            return items
-        case _:
-            return ()
-
-
-def happening(pattern: Pattern) -> tuple[Pattern, ...]:
-    """The direct parts whose events are part of a match: all but negated ones and what UNLESS excludes."""
-    if isinstance(pattern, Negation):
-        return ()
-    if isinstance(pattern, Combination) and pattern.operator == "UNLESS":
-        return pattern.items[:1]
-    return children(pattern)
 
 
 @dataclass(frozen=True)

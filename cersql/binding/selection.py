@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cersql.binding.conditions import Conditions
-from cersql.binding.scope import children
 from cersql.errors import BindError, did_you_mean, suggestion
 from cersql.language import syntax
-from cersql.language.lexer import Token, shown, strip_quotes, tokens
+from cersql.language.clause_table import CLAUSES
+from cersql.language.lexer import Token, shown, strip_quotes
 from planner import cel
 from planner.query import Skip
 from runtime.errors import Span
@@ -30,7 +30,7 @@ _ANY = (
     "Every match: SKIP TILL ANY MATCH, as without the clause."
 )
 _CONSUMERS = ("NONE", "PARTITION", "ANY")
-_SKIPS = "SKIP PAST LAST ROW, SKIP TO NEXT ROW or SKIP TO FIRST | LAST and a variable"
+_SKIPS = CLAUSES["AFTER MATCH"].holds
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _consumer(clause: syntax.Text | None) -> str:
 def _skip(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> Skip:
     clause = query.skip
     assert clause is not None
-    toks = [_moved(token, clause.span.start) for token in tokens(clause.value)]
+    toks = query.text.within(clause.span)
     words = tuple(token.upper for token in toks)
     if words in (("SKIP", "PAST", "LAST", "ROW"), ("SKIP", "TO", "NEXT", "ROW")):
         return Skip(" ".join(words[1:]))
@@ -128,10 +128,6 @@ def _skip(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> 
         raise _wrong(None, clause.span, f"the name of a variable after {toks[at].upper}", hint)
     mark = conditions.check_variable(mark, name, toks[at].span, cel.variables(formula))
     return Skip(f"TO {toks[2].upper}" if named else "TO LAST", mark)
-
-
-def _moved(token: Token, by: int) -> Token:
-    return Token(token.kind, token.text, token.start + by, token.end + by)
 
 
 def _bad(toks: Sequence[Token], span: Span, expected: Sequence[str]) -> BindError:
@@ -175,7 +171,7 @@ def _exclude(span: Span, one: str, other: str, hint: str) -> BindError:
 
 def _check_pattern(pattern: syntax.Pattern) -> None:
     """A run of SKIP TILL NEXT MATCH follows the atoms one by one; operators on whole matches have no place in it."""
-    for part in _parts(pattern):
+    for part in syntax.walk(pattern):
         construct = _whole_match(part)
         if construct is not None:
             raise BindError(
@@ -183,12 +179,6 @@ def _check_pattern(pattern: syntax.Pattern) -> None:
                 hint="It knows types, ';', ':', OR, loops, FILTER and '!'. SEMANTICS NXT takes any pattern, and "
                 "chooses otherwise: of the matches that end together the one with the earliest events.",
             )  # fmt: skip
-
-
-def _parts(pattern: syntax.Pattern) -> Iterator[syntax.Pattern]:
-    yield pattern
-    for child in children(pattern):
-        yield from _parts(child)
 
 
 def _whole_match(part: syntax.Pattern) -> str | None:

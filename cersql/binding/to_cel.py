@@ -20,7 +20,7 @@ from cersql.binding.formulas import MANY as MANY
 from cersql.binding.formulas import comes_last
 from cersql.binding.formulas import occurrences as occurrences
 from cersql.binding.formulas import together as together
-from cersql.binding.scope import Scope, children, display, own_alias
+from cersql.binding.scope import Scope, display, own_alias
 from cersql.errors import BindError
 from cersql.language import syntax
 from planner import cel
@@ -130,7 +130,7 @@ class Translator:
         return formula
 
     def _combination(self, part: syntax.Combination) -> cel.Formula:
-        """OR, AND, ALL of many; UNLESS."""
+        """`A OR B OR C` as (A OR B) OR C; `A UNLESS B`."""
         if part.operator == "OR":
             return _joined(cel.Or, [self.pattern(item) for item in part.items])
         construct = f"each side of {part.operator}"
@@ -559,15 +559,14 @@ def _filter_of_all(text: str, part: syntax.Pattern, error: BindError) -> str | N
             if name in {word.casefold() for other in before for word in _names_in(other)}:
                 whole = (" : " if part.contiguous else " ; ").join(map(shown, (*before, item.inner)))
                 return f"FILTER binds {shown(item.inner)} alone. Write ({whole}) FILTER …, or WHERE."
-    return next((hint for child in children(part) if (hint := _filter_of_all(text, child, error))), None)
+    return next((hint for child in syntax.children(part) if (hint := _filter_of_all(text, child, error))), None)
 
 
 def _names_in(part: syntax.Pattern) -> Iterator[str]:
     """The types and variables that a part speaks of."""
-    if isinstance(part, syntax.Alias | syntax.TypeRef) and part.name is not None:
-        yield part.name.value
-    for child in children(part):
-        yield from _names_in(child)
+    for inner in syntax.walk(part):
+        if isinstance(inner, syntax.Alias | syntax.TypeRef) and inner.name is not None:
+            yield inner.name.value
 
 
 def _with_clauses(formula: cel.Formula, number: int, clauses: Clauses) -> cel.Formula | None:

@@ -186,7 +186,8 @@ class WithoutSpark:
 def _check_form(text: str) -> None:
     """Raises ParseError for a mistake in a statement of ours that needs no schema."""
     from cersql.language.parse import parse
-    from cersql.statements.find import CreateFunction, find, is_ours
+    from cersql.statements.find import find, is_ours
+    from cersql.statements.kinds import CreateFunction
 
     found = find(text) if is_ours(text) else None
     if isinstance(found, CreateFunction) and not found.parameters:
@@ -196,7 +197,8 @@ def _check_form(text: str) -> None:
 def queries(text: str, first_query: Callable[[str], Span]) -> Iterator[Span]:
     """The places of the pattern queries in a statement: each that is found is made a query of Spark's, and the
     next is sought."""
-    from cersql.statements.find import CreateFunction, CreateView, find, is_ours
+    from cersql.statements.find import find, is_ours
+    from cersql.statements.kinds import CreateFunction, CreateView
 
     while is_ours(text):
         query = first_query(text)

@@ -8,12 +8,14 @@ from typing import Protocol
 
 from cersql.errors import ParseError
 from cersql.language import scripts
-from cersql.language.clauses import KEYS, key_at, misspelt_as
-from cersql.language.lexer import Token, depths, strip_quotes, tokens
+from cersql.language.clause_table import CLAUSES
+from cersql.language.clauses import key_at, misspelt_as
+from cersql.language.lexer import Token, depths, strip_quotes
+from cersql.language.operators import OPERATORS
+from cersql.language.source import SourceText
 from planner.sql import quote
 
 COMMANDS = ("exit", "help", "quit")
-OPERATORS = tuple("AND OR ALL UNLESS NOT SEQ ANY START STRICT NXT LAST MAX PROJECT FILTER AS TYPE".split())
 MORE = (
     "SKIP TILL ANY MATCH", "SKIP TILL NEXT MATCH", "STRICT CONTIGUITY", "SKIP PAST LAST ROW", "SKIP TO NEXT ROW",
     "WITH TIMEOUTS", "EVENTS", "SECONDS", "MINUTES", "HOURS", "DAYS",
@@ -26,7 +28,8 @@ STATEMENTS = (
     "SHOW TABLES", "SHOW COLUMNS IN", "DESCRIBE", "EXPLAIN", "SET", "JOIN", "ON", "LEFT JOIN", "DISTINCT", "DESC",
     "BETWEEN", "IN", "LIKE", "IS NULL", "IS NOT NULL", "CASE WHEN",
 )  # fmt: skip
-KEYWORDS = tuple(dict.fromkeys((*KEYS.values(), *OPERATORS, *MORE, *STATEMENTS)))
+_OFFERED = (operator.word for operator in OPERATORS if operator.offered)
+KEYWORDS = tuple(dict.fromkeys((*CLAUSES, *_OFFERED, "TYPE", *MORE, *STATEMENTS)))
 
 _BEFORE_TABLE = ("FROM", "JOIN", "TABLE", "DESCRIBE", "DESC", "INTO", "IN")
 _PLAIN = re.compile(r"[^\W\d]\w*")
@@ -50,16 +53,16 @@ def is_complete(text: str) -> bool:
     """
     if not text.strip() or text.strip().lower() in COMMANDS or not text.rsplit("\n", 1)[-1].strip():
         return True
+    source = SourceText(text)
     try:
-        toks = tokens(text)
-        if not toks or toks[-1].upper != ";":
+        if not source.tokens or source.tokens[-1].upper != ";":
             return False
-        last = scripts.split(text)[-1:]
+        last = scripts.split(source)[-1:]
     except ParseError:
         return False  # a string, a name or a comment goes on in the next line
     if not last:
         return True
-    statement = tokens(text, last[0].start, last[0].end)
+    statement = source.within(last[0])
     if statement[-1].upper == ";":  # inside BEGIN … END
         return False
     return not _is_open(statement) and not _lacks_return(statement)
@@ -131,8 +134,4 @@ def _columns(text: str, catalog: Catalog) -> Iterator[str]:
 
 def _is_in_code(text: str) -> bool:
     """Not inside a string or a comment."""
-    try:
-        tokens(text)
-    except ParseError:
-        return False
-    return "--" not in text.rsplit("\n", 1)[-1]
+    return not SourceText(text).is_unclosed and "--" not in text.rsplit("\n", 1)[-1]

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cersql.cli.reports import Problem, problem_of
 from cersql.cli.texts import Script, Statement
-from cersql.statements.find import Whole, find, first_query
+from cersql.statements.find import find, first_query
+from cersql.statements.kinds import Whole
 from cersql.statements.matches import SHOWN, Matches
 from cersql.statements.parameters import check_no_markers
 from cersql.statements.planned import Compiled, plan_query

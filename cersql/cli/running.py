@@ -20,14 +20,13 @@ from cersql.cli.local import started
 from cersql.cli.progress import Progress
 from cersql.cli.reports import StatementError, put, warning_report
 from cersql.cli.texts import Script, Statement, read
-from cersql.language.lexer import tokens
 from cersql.statements.planned import Planned, collected
 from runtime.errors import CersqlError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from cersql.statements.find import Statement as Found
+    from cersql.statements.kinds import Statement as Found
 
 
 class ScriptError(Exception):
@@ -181,11 +180,11 @@ def _check_syntax(statement: Statement) -> None:
     mistakes are told after the results of those before them.
     """
     from cersql.language.parse import parse
-    from cersql.statements.find import queries_of
+    from cersql.statements.kinds import queries_of
 
     try:
         for query in queries_of(_found(statement)):
-            words = {token.upper for token in tokens(statement.text, query.start, query.end)}
+            words = {token.upper for token in statement.text.within(query)}
             if {"PATTERN", "RETURN"} <= words:
                 parse(statement.text, start=query.start, end=query.end)
     except CersqlError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cersql.cli.errors import UsageError
 from cersql.language import scripts
-from cersql.language.lexer import tokens
+from cersql.language.source import SourceText
 from runtime.errors import Span, line_and_column
 
 # Statements that give no rows: their first words. A SET is one of these if it sets something.
@@ -42,11 +42,12 @@ class Statement:
     span: Span
 
     @functools.cached_property
-    def text(self) -> str:
+    def text(self) -> SourceText:
         """The statement, after as many blanks and empty lines as there is text before it: whoever finds a mistake in
         it, we or Spark, names the place in the file."""
         before = self.script.text[: self.span.start]
-        return re.sub(r"[^\n]", " ", before) + self.script.text[self.span.start : self.span.end]
+        blanks = re.sub(r"[^\n]", " ", before)
+        return SourceText(blanks + self.script.text[self.span.start : self.span.end])
 
     @property
     def line(self) -> int:
@@ -55,7 +56,7 @@ class Statement:
     @functools.cached_property
     def words(self) -> tuple[str, ...]:
         """In upper case, and what is none as ''."""
-        return tuple(token.upper for token in tokens(self.script.text, self.span.start, self.span.end))
+        return tuple(token.upper for token in self.text.tokens)
 
     @property
     def gives_rows(self) -> bool:

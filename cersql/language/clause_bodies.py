@@ -5,13 +5,15 @@ Expressions in them stay raw text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from cersql.errors import ParseError
-from cersql.language.clauses import EXPRESSION_WORDS, HOLDS, Layout, Section, check_misspelt
+from cersql.language.clause_table import CLAUSES, BodyKind
+from cersql.language.clauses import EXPRESSION_WORDS, Layout, Section, check_misspelt
 from cersql.language.lexer import Token, depths, shown, split, strip_quotes
-from cersql.language.syntax import Computed, Definition, Name, OrderItem, ReturnItem, RowKey, Source, Text
-from cersql.language.windows import UNITS
+from cersql.language.syntax import Computed, Definition, Name, OrderItem, ReturnItem, RowKey, Source, Text, Window
+from cersql.language.windows import UNITS, parse_duration, parse_window
 from runtime.errors import Span
 
 
@@ -30,6 +32,7 @@ class Body:
 
     def __init__(self, text: str, layout: Layout, section: Section) -> None:
         self.text, self.kind, self.key, self.tokens = text, section.kind, section.key, section.body
+        self.holds = CLAUSES[self.kind].holds
         self.next = layout.after(section)
         self.end = layout.end
         if not self.tokens:
@@ -49,7 +52,7 @@ class Body:
             at += len(part)
             after = self.tokens[at] if at < len(self.tokens) else None
             if not part:
-                raise self.unexpected(after, HOLDS[self.kind], "There is a comma too many." if found or after else None)
+                raise self.unexpected(after, self.holds, "There is a comma too many." if found or after else None)
             found.append((part, after))
             at += 1
         return found
@@ -68,14 +71,14 @@ def _empty(body: Body) -> ParseError:
         following.append(body.text[body.next.start : body.next.end])
     names = " or ".join(f"`{word}`" for word in following)
     hint = f"If a keyword is meant as a name here, it needs back-ticks: {names}." if names else None
-    return ParseError(condition, span=body.key, clause=body.kind, expected=HOLDS[body.kind], hint=hint)
+    return ParseError(condition, span=body.key, clause=body.kind, expected=body.holds, hint=hint)
 
 
 # ---------------------------------------------------------------- columns
 
 
 def _column(body: Body, toks: list[Token], after: Token | None) -> tuple[tuple[Name, ...], int]:
-    """A (multi-part) name at the start of `toks`, and how many tokens it takes."""
+    """Reads a name at the start of `toks`, and counts its tokens: `t.a` takes three."""
     names: list[Name] = []
     at = 0
     while True:
@@ -92,7 +95,7 @@ def _column(body: Body, toks: list[Token], after: Token | None) -> tuple[tuple[N
 
 
 def _no_expression(body: Body) -> str | None:
-    if body.kind not in ("ORDER BY", "PARTITION BY"):
+    if not CLAUSES[body.kind].lists_columns:
         return None
     return f"{body.kind} takes columns and expressions over one row, with commas between them."
 
@@ -114,7 +117,7 @@ _AFTER_KEY = ("AS", "ASC", "DESC", "NULLS")
 
 
 def _row_key(body: Body, part: list[Token], after: Token | None) -> tuple[RowKey, int]:
-    """A column, or an expression over one row, at the start of `part`, and how many tokens it takes."""
+    """Reads a column or an expression at the start of `part`, and counts its tokens: four of `date(ts) AS day`."""
     levels = depths(part)
     close = levels.index(0, 1) if part[0].upper == "(" else 0
     if close > 1 and (close + 1 == len(part) or part[close + 1].upper in _AFTER_KEY):
@@ -138,7 +141,7 @@ def _row_key(body: Body, part: list[Token], after: Token | None) -> tuple[RowKey
 
 
 def _is_expression(part: list[Token]) -> bool:
-    """Does it begin as no column does?"""
+    """An expression begins as no column does: `(a + b)`, `-a`, `DATE '2024-01-01'`, `5 * a`."""
     first, second = part[0], part[1] if len(part) > 1 else None
     if first.kind == "word" and first.upper in _BEGINS_WORDS:
         return second is not None and (second.is_name or second.kind in ("string", "number"))
@@ -147,7 +150,7 @@ def _is_expression(part: list[Token]) -> bool:
 
 
 def columns(body: Body) -> tuple[RowKey, ...]:
-    """PARTITION BY."""
+    """Reads PARTITION BY: `k, t.id, date(ts) AS day`."""
     found: list[RowKey] = []
     for part, after in body.items():
         _check_brackets(body, part)
@@ -165,7 +168,7 @@ def columns(body: Body) -> tuple[RowKey, ...]:
 
 
 def _check_brackets(body: Body, part: list[Token]) -> None:
-    """Raises for CORE's PARTITION BY [a]."""
+    """Raises for brackets around columns, CORE's PARTITION BY [a]."""
     if part[0].upper == "[":
         inside = part[1:-1] if part[-1].upper == "]" else part[1:]
         written = body.text[inside[0].start : inside[-1].end] if inside else "a, b"
@@ -173,7 +176,7 @@ def _check_brackets(body: Body, part: list[Token]) -> None:
 
 
 def order_items(body: Body) -> tuple[OrderItem, ...]:
-    """ORDER BY. DESC is read; whether it may stand is decided later."""
+    """Reads ORDER BY: `ts, seq DESC NULLS LAST`. Whether DESC may stand is decided later."""
     found = []
     for part, after in body.items():
         _check_brackets(body, part)
@@ -201,7 +204,7 @@ _JOINS = ("JOIN", "TABLESAMPLE", "LATERAL", "PIVOT", "UNPIVOT", "UNION", "EXCEPT
 
 
 def sources(body: Body) -> tuple[Source, ...]:
-    """FROM."""
+    """Reads FROM: `trades AS t TYPE kind, (SELECT …) AS s`."""
     levels = depths(body.tokens)
     for token, level in zip(body.tokens, levels, strict=True):
         if level == 0 and token.upper in _JOINS:
@@ -223,7 +226,7 @@ def _source(body: Body, part: list[Token], after: Token | None) -> Source:
     elif part[0].is_name:
         table, at = _column(body, part, after)
     else:
-        raise body.unexpected(part[0], HOLDS["FROM"])
+        raise body.unexpected(part[0], body.holds)
     alias, at = _alias(body, part, at, after)
     if subquery is not None and alias is None:
         raise body.unexpected(part[at] if at < len(part) else after, "an alias for the query", "Write: FROM (…) AS s.")
@@ -262,7 +265,7 @@ def _source_hint(part: list[Token], at: int) -> str | None:
 
 
 def definitions(body: Body) -> tuple[Definition, ...]:
-    """DEFINE."""
+    """Reads DEFINE: `A AS price > 10, B AS price < 5`."""
     return tuple(_definition(body, part, after) for part, after in body.items())
 
 
@@ -283,7 +286,7 @@ def _definition(body: Body, part: list[Token], after: Token | None) -> Definitio
 
 
 def _missing_comma(body: Body, toks: list[Token], at: int) -> ParseError:
-    """For the second AS in one definition: what should have been a comma stands two tokens before it."""
+    """Of `A AS x > 1 AND B AS y` the second AS, at `at`, says that a comma was meant two tokens before it."""
     if at >= 2 and toks[at - 2].upper in ("AND", "OR", ";"):
         found = _comma_instead(body, toks[at - 2], "definitions")
         assert found is not None
@@ -296,7 +299,7 @@ def _missing_comma(body: Body, toks: list[Token], at: int) -> ParseError:
 
 
 def returns(body: Body) -> tuple[tuple[ReturnItem, ...], Span | None]:
-    """RETURN: its items and the place of WITH TIMEOUTS."""
+    """Reads RETURN, `a.x AS x, COUNT(b) WITH TIMEOUTS`: its items, and the place of WITH TIMEOUTS."""
     timeouts: Span | None = None
     toks = body.tokens
     if len(toks) >= 2 and toks[-2].upper == "WITH" and toks[-1].upper == "TIMEOUTS":
@@ -304,10 +307,10 @@ def returns(body: Body) -> tuple[tuple[ReturnItem, ...], Span | None]:
         body.next = body.next or toks[-2]
         body.tokens = toks[:-2]
         if not body.tokens:
-            raise body.unexpected(toks[-2], HOLDS["RETURN"])
+            raise body.unexpected(toks[-2], body.holds)
     if body.tokens[0].upper == "DISTINCT":
         hint = "Put the query in parentheses: SELECT DISTINCT * FROM (PATTERN … RETURN …)."
-        raise body.unexpected(body.tokens[0], HOLDS["RETURN"], hint)
+        raise body.unexpected(body.tokens[0], body.holds, hint)
     return tuple(_return_item(body, part, after) for part, after in body.items()), timeouts
 
 
@@ -346,7 +349,7 @@ def _return_alias(body: Body, part: list[Token], at: int, after: Token | None) -
 
 
 def _has_bare_alias(part: list[Token]) -> bool:
-    """Whether the item is `expression name`: an operand, then a name that is no keyword of an expression."""
+    """An item has a bare alias if a name that is no keyword follows an operand: `a.x + 1 total`."""
     if len(part) < 2 or not part[-1].is_name or part[-1].upper in EXPRESSION_WORDS:
         return False
     before = part[-2]
@@ -360,7 +363,7 @@ def _has_bare_alias(part: list[Token]) -> bool:
 
 
 def _ends_interval(part: list[Token]) -> bool:
-    """Whether the last word is the unit of an interval literal, `INTERVAL 1 HOUR 30 MINUTES`."""
+    """`INTERVAL 1 HOUR 30 MINUTES` ends in a unit, which is no alias."""
     if part[-1].upper not in UNITS:
         return False
     at = len(part) - 2
@@ -373,7 +376,7 @@ MOST_ROWS = (1 << 31) - 1  # of Spark's LIMIT
 
 
 def limit(body: Body) -> int:
-    """LIMIT."""
+    """Reads LIMIT: `10`."""
     token = body.tokens[0]
     if token.kind != "number" or not token.text.isdigit() or len(token.text) > 18:
         hint = "LIMIT 10 gives at most ten matches."
@@ -388,3 +391,32 @@ def limit(body: Body) -> int:
         hint = "Leave LIMIT out to have them all."
         raise ParseError("BAD_NUMBER", span=token.span, found=token.text, expected=f"at most {MOST_ROWS}", hint=hint)
     return int(token.text)
+
+
+# ---------------------------------------------------------------- by the table
+
+
+def _duration(body: Body) -> Text:
+    return parse_duration(body.text, body.tokens, body.kind, body.next, body.end)
+
+
+def _window(body: Body) -> Window:
+    return parse_window(body.text, body.tokens, body.next, body.end)
+
+
+READERS: Mapping[BodyKind, Callable[[Body], Any]] = {
+    "sources": sources,
+    "definitions": definitions,
+    "conditions": lambda body: (body.raw(),),
+    "condition": Body.raw,
+    "duration": _duration,
+    "window": _window,
+    "words": Body.raw,
+    "items": returns,
+    "number": limit,
+    "columns": columns,
+    "order": order_items,
+    "expressions": Body.raw,
+}
+"""What reads a body of each kind but the pattern's, which cersql/language/parse.py reads. Of a clause that fills two
+fields it gives two values."""

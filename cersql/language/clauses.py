@@ -1,6 +1,7 @@
 """Cuts a query into its clauses, and finds out which word was meant where that fails.
 
-A clause begins with its full key outside all parentheses. Only this module knows the keys and where they do not count.
+A clause begins with its full key (cersql/language/clause_table.py) outside all parentheses. Only this module knows
+where a key does not count.
 """
 
 from __future__ import annotations
@@ -9,31 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cersql.errors import ParseError
+from cersql.language.clause_table import BY_FIRST_WORD, CLAUSES
 from cersql.language.lexer import Token, depths, shown
+from cersql.language.operators import ONLY_INFIX
 from runtime.errors import Span
-
-ONE_WORD = ("FROM", "PATTERN", "DEFINE", "WHERE", "WATERMARK", "WITHIN", "SEMANTICS", "RETURN", "HAVING", "LIMIT")
-TWO_WORDS = {"PARTITION": "BY", "ORDER": "BY", "CONSUME": "BY", "AFTER": "MATCH", "GROUP": "BY"}
-KEYS = {**{word: word for word in ONE_WORD}, **{first: f"{first} {second}" for first, second in TWO_WORDS.items()}}
-
-# What each clause holds, in words; for errors about clauses that hold nothing.
-HOLDS = {
-    "FROM": "a table, a view or (a query) with an alias",
-    "PATTERN": "a pattern, for example SEQ(A a, B b)",
-    "DEFINE": "a definition, for example A AS price > 10",
-    "WHERE": "a condition",
-    "PARTITION BY": "a column or an expression over one row",
-    "ORDER BY": "a column or an expression over one row",
-    "WATERMARK": "a duration, for example 10 MINUTES",
-    "WITHIN": "a duration like 10 MINUTES, a number or 100 EVENTS",
-    "SEMANTICS": "a strategy, for example SKIP TILL ANY MATCH",
-    "CONSUME BY": "NONE, ANY or PARTITION",
-    "AFTER MATCH": "SKIP PAST LAST ROW, SKIP TO NEXT ROW or SKIP TO FIRST | LAST and a variable",
-    "RETURN": "* or an expression",
-    "GROUP BY": "an expression",
-    "HAVING": "a condition",
-    "LIMIT": "a whole number",
-}
 
 # Words that stand between operands in an expression: they are never a misspelt clause, nor an alias.
 # fmt: off
@@ -86,25 +66,26 @@ class Layout:
 
 
 def key_at(toks: Sequence[Token], index: int) -> tuple[str, int] | None:
-    """The clause whose key stands at `index` and its number of tokens; the depth is the caller's business.
+    """Finds the clause whose key stands at `index`, and counts its tokens: of `GROUP BY a` ("GROUP BY", 2).
 
-    The papers write GROUP-BY for GROUP BY.
+    The depth is the caller's business. The papers write GROUP-BY for GROUP BY.
     """
     word = toks[index].upper
-    if word not in KEYS or toks[index].kind != "word":
+    clause = BY_FIRST_WORD.get(word)
+    if clause is None or toks[index].kind != "word":
         return None
     before = toks[index - 1].upper if index else ""
     after = toks[index + 1].upper if index + 1 < len(toks) else ""
     if before == "." or (word == "FROM" and before == "DISTINCT") or (word == "WITHIN" and after == "GROUP"):
         return None
-    if word in TWO_WORDS:
-        count = words_at(toks, index, word, TWO_WORDS[word])
-        return (KEYS[word], count) if count else None
-    return word, 1
+    if clause.second is None:
+        return clause.key, 1
+    count = words_at(toks, index, word, clause.second)
+    return (clause.key, count) if count else None
 
 
 def words_at(toks: Sequence[Token], index: int, first: str, second: str) -> int:
-    """How many tokens `first second` or `first-second` are at `index`; 0 if it does not stand there."""
+    """Counts the tokens of `first second` (2) or `first-second` (3) at `index`; 0 if it does not stand there."""
     words = [token.upper for token in toks[index : index + 3]]
     if words[:2] == [first, second]:
         return 2
@@ -113,7 +94,10 @@ def words_at(toks: Sequence[Token], index: int, first: str, second: str) -> int:
 
 
 def lay_out(toks: list[Token], start: int) -> Layout:
-    """The clauses of a query. Raises ParseError for a clause twice, a keyword used as a name, text after `;`."""
+    """Cuts a query into its clauses: `FROM t PATTERN A` into FROM with `t` and PATTERN with `A`.
+
+    Raises ParseError for a clause twice, a keyword used as a name, text after `;`.
+    """
     while toks and toks[-1].upper == ";":
         toks = toks[:-1]
     end = toks[-1].end if toks else start
@@ -144,7 +128,8 @@ def lay_out(toks: list[Token], start: int) -> Layout:
 def _may_repeat(kind: str, sections: Sequence[Section]) -> bool:
     """A WHERE before PATTERN is of the rows, so that the pattern may have one, too."""
     kinds = [section.kind for section in sections]
-    return kind == "WHERE" and kinds.count("WHERE") == 1 and "PATTERN" in kinds[kinds.index("WHERE") :]
+    twice = CLAUSES[kind].before_pattern is not None
+    return twice and kinds.count(kind) == 1 and "PATTERN" in kinds[kinds.index(kind) :]
 
 
 def _trailing(token: Token, clause: str) -> ParseError:
@@ -155,8 +140,8 @@ def _trailing(token: Token, clause: str) -> ParseError:
 
 
 def _duplicate(kind: str, span: Span) -> ParseError:
-    join = {"WHERE": "Join the conditions with AND.", "HAVING": "Join the conditions with AND."}
-    return ParseError("DUPLICATE_CLAUSE", span=span, clause=kind, hint=join.get(kind, f"Write one {kind} clause."))
+    hint = "Join the conditions with AND." if CLAUSES[kind].is_condition else f"Write one {kind} clause."
+    return ParseError("DUPLICATE_CLAUSE", span=span, clause=kind, hint=hint)
 
 
 def _check_key(toks: Sequence[Token], index: int, key: tuple[str, int], clause: str) -> None:
@@ -172,7 +157,7 @@ def _check_key(toks: Sequence[Token], index: int, key: tuple[str, int], clause: 
         (after in _NEVER_FIRST and (key[0], after) not in wrong_start)
         or (before == "AS" and clause != "DEFINE")
         or (before == "," and ends)
-        or (clause == "PATTERN" and is_operand and after in ("OR", "UNLESS", "AS", "AND"))
+        or (clause == "PATTERN" and is_operand and after in ONLY_INFIX | {"AS"})
     )
     if is_name:
         raise reserved(toks[index])
@@ -194,12 +179,12 @@ def nearest_key(word: str, within: int | None = None) -> str | None:
     """
     upper = word.upper()
     best: tuple[int, str] | None = None
-    for first, key in KEYS.items():
+    for first, clause in BY_FIRST_WORD.items():
         limit = within if within is not None else (2 if len(first) > 5 else 1)
         distance = letters_apart(upper, first, limit)
-        least = 0 if first in TWO_WORDS else 1
+        least = 0 if clause.second else 1
         if least <= distance <= limit and (best is None or distance < best[0]):
-            best = distance, key
+            best = distance, clause.key
     return best[1] if best else None
 
 
@@ -225,7 +210,7 @@ _OTHER_CLAUSES = {
     "MEASURES": "Write RETURN.",
     "ONE": "ONE ROW PER MATCH is what RETURN gives anyway; leave it out.",
     "SUBSET": "Name a part of the pattern: (A OR B) AS x.",
-    **{first + second: f"Write {first} {second}." for first, second in TWO_WORDS.items()},
+    **{f"{clause.first}{clause.second}": f"Write {clause.key}." for clause in CLAUSES.values() if clause.second},
 }
 
 
@@ -254,7 +239,7 @@ def check_misspelt(toks: Sequence[Token]) -> None:
         if not _ends_operand(toks, index - 1) or _is_operator(after):
             continue
         key = nearest_key(token.text)
-        if key is not None and " " in key and after.upper != key.split()[1] and token.upper not in KEYS:
+        if key is not None and " " in key and after.upper != key.split()[1] and token.upper not in BY_FIRST_WORD:
             continue
         if before.upper in EXPRESSION_WORDS and not _after_dot(toks, index - 1):
             continue
@@ -298,7 +283,7 @@ def misspelt_as(key: str, toks: Sequence[Token]) -> Token | None:
     levels = depths(toks)
     for index in range(1, len(toks)):
         token, before = toks[index], toks[index - 1]
-        if levels[index] or token.kind != "word" or token.upper in KEYS or not _may_precede(before):
+        if levels[index] or token.kind != "word" or token.upper in BY_FIRST_WORD or not _may_precede(before):
             continue
         if 0 < letters_apart(token.upper, key, 2) <= 2:
             return token
@@ -306,7 +291,7 @@ def misspelt_as(key: str, toks: Sequence[Token]) -> Token | None:
 
 
 def _may_precede(token: Token) -> bool:
-    """Whether a clause can end with this token."""
+    """A clause can end with a name, a value, `)`, `]`, `*` or a quantifier."""
     return token.upper not in EXPRESSION_WORDS and (
         token.kind != "op" or token.text in (")", "]", "*", "+", "⊕", "?", "}")
     )

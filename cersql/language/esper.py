@@ -322,8 +322,8 @@ def _ours(part: syntax.Pattern) -> syntax.Pattern:
             for k, item in enumerate(items):
                 found += _and_not(item) if isinstance(item, Both) and k > 0 else [_ours(item)]
             return replace(part, items=tuple(found))
-        case syntax.Combination("OR", items):
-            return replace(part, items=tuple(map(_ours, items)))
+        case syntax.Combination("OR"):
+            return syntax.changed(part, _ours)
         case Both(items):
             if len(_happening(part)) < len(items):
                 raise _not_yet(part, "'and not' that is not after '->'", "Write: a=A -> (b=B and not c=C).")
@@ -333,7 +333,7 @@ def _ours(part: syntax.Pattern) -> syntax.Pattern:
         case syntax.Windowed(inner):
             if _single(inner):
                 raise _not_yet(part, "'timer:within' on one event of several", "Put it around the whole pattern.")
-            return replace(part, inner=_ours(inner))
+            return syntax.changed(part, _ours)
         case Every():
             raise _not_yet(part, "'every' inside the pattern")
     return part

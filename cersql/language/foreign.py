@@ -54,7 +54,7 @@ def _bracket(token: Token, before: Token | None, after: Token | None) -> ParseEr
 
 
 def every(token: Token, following: Sequence[Token]) -> ParseError | None:
-    """For Esper's `every (A a -> B b)`, `every A a`, `every a=A`; EVERY may be the name of a type."""
+    """Esper writes `every (A a -> B b)`, `every A a`, `every a=A`: the error. EVERY may be the name of a type."""
     words = [after.upper for after in following[:2]]
     names = [after.is_name for after in following[:2]]
     if words[:1] != ["("] and names != [True, True] and not (names[:1] == [True] and words[1:] == ["="]):
@@ -67,7 +67,7 @@ def every(token: Token, following: Sequence[Token]) -> ParseError | None:
 
 
 def next_of(name: Token, inside: Sequence[Token]) -> ParseError:
-    """For `NEXT(R)` in a pattern: ACEL's first R from here on, or the strategy NXT."""
+    """`NEXT(R)` in a pattern is ACEL's first R from here on, or was to be the strategy NXT: the error says both."""
     hint = "Did you mean NXT(…)?"
     if len(inside) == 1:
         r = inside[0].text
@@ -76,7 +76,7 @@ def next_of(name: Token, inside: Sequence[Token]) -> ParseError:
 
 
 def juxtaposition(token: Token) -> ParseError:
-    """For a name where an operator is needed: `A B C`, `(A B)+ C`."""
+    """A name stands where an operator is needed, `A B C`, `(A B)+ C`: the error."""
     hint = "One immediately after the other is A : B : C, with anything between A -> B -> C or SEQ(A, B, C)."
     return ParseError(
         "FOREIGN_SYNTAX",
@@ -217,7 +217,7 @@ def _of_core(text: str, clauses: dict[str, list[Token]], strategy: Token | None)
 
 
 def _of_stream(toks: Sequence[Token], at: int, sources: set[str]) -> bool:
-    """Is it the S of CORE's S>H?"""
+    """The S of CORE's S>H is a source with `>` behind it."""
     return toks[at].upper in sources and at + 1 < len(toks) and toks[at + 1].text == ">"
 
 

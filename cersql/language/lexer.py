@@ -8,7 +8,7 @@ these tokens, so that a keyword inside a string or comment is never mistaken for
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cersql.errors import ParseError
@@ -123,7 +123,7 @@ MAX_DEPTH = 100
 
 
 def depths(toks: Iterable[Token]) -> list[int]:
-    """For each token how many parentheses enclose it (a parenthesis counts as outside itself)."""
+    """Counts for each token the brackets around it: of `f ( a )` 0 0 1 0, since none is inside itself."""
     depth, found = 0, []
     for token in toks:
         if token.kind == "op" and token.text in CLOSING:
@@ -134,8 +134,19 @@ def depths(toks: Iterable[Token]) -> list[int]:
     return found
 
 
+def closing(toks: Sequence[Token], at: int) -> int | None:
+    """The index of the token that closes the bracket at index `at`: of `f ( a [ 1 ] )` with 1 it is 6."""
+    depth = 0
+    for k in range(at, len(toks)):
+        if toks[k].kind == "op":
+            depth += (toks[k].text in OPENING) - (toks[k].text in CLOSING)
+        if depth == 0:
+            return k
+    return None
+
+
 def split(toks: list[Token], separator: str = ",") -> list[list[Token]]:
-    """The stretches between the separators outside all parentheses; always at least one, some perhaps empty."""
+    """Cuts at the separators outside all parentheses: `a, f(b, c)` in two. At least one part, perhaps empty."""
     parts: list[list[Token]] = [[]]
     for token, depth in zip(toks, depths(toks), strict=True):
         if depth == 0 and token.upper == separator:

@@ -16,7 +16,8 @@ from lark.lexer import Lexer
 
 from cersql.errors import ParseError
 from cersql.language import clause_bodies, esper, syntax
-from cersql.language.clause_bodies import Body
+from cersql.language.clause_bodies import READERS, Body
+from cersql.language.clause_table import CLAUSES
 from cersql.language.clauses import (
     Layout,
     Section,
@@ -28,24 +29,26 @@ from cersql.language.clauses import (
     nearest_key,
 )
 from cersql.language.foreign import check_core, check_first_word, check_foreign_query, juxtaposition
-from cersql.language.lexer import CLOSING, OPENING, Token, check_brackets, shown, tokens
+from cersql.language.lexer import CLOSING, OPENING, Token, check_brackets, closing, shown
+from cersql.language.operators import EASILY_MISSPELT, INFIX
 from cersql.language.pattern_tokens import OPERAND, PatternLexer, Terminal
 from cersql.language.pattern_tree import Build, Part
-from cersql.language.windows import parse_duration, parse_window
+from cersql.language.source import SourceText
 from runtime.errors import Span
 
 
 def parse(text: str, *, start: int = 0, end: int | None = None) -> syntax.Query:
-    """The tree of the query `text[start:end]`; all spans are offsets into the whole `text`."""
-    toks = tokens(text, start, end)
+    """Parses the query `text[start:end]`; all spans are offsets into the whole `text`. Raises ParseError."""
+    source = SourceText.of(text)
+    toks = source.within(Span(start, len(source) if end is None else end))
     try:
-        return _query(text, toks, start)
+        return _query(source, toks, start)
     except ParseError as error:
-        error.at(text)
+        error.at(source)
         raise
 
 
-def _query(text: str, toks: list[Token], start: int) -> syntax.Query:
+def _query(text: SourceText, toks: list[Token], start: int) -> syntax.Query:
     check_foreign_query(toks)
     _check_brackets(toks)
     foreign = esper.find(toks, start)
@@ -56,13 +59,14 @@ def _query(text: str, toks: list[Token], start: int) -> syntax.Query:
     fields: dict[str, Any] = {}
     meaning = None
     for section in layout.sections:
+        before_pattern = CLAUSES[section.kind].before_pattern
         if foreign is not None and section.kind == "PATTERN":
             meaning = esper.parse_pattern(text, Body(text, layout, section).tokens)
             fields["pattern"] = meaning.pattern
-        elif section.kind == "WHERE" and "PATTERN" in [
+        elif before_pattern is not None and "PATTERN" in [
             s.kind for s in layout.sections[layout.sections.index(section) :]
         ]:
-            fields["rows"] = Body(text, layout, section).raw()
+            fields[before_pattern] = Body(text, layout, section).raw()
         else:
             fields.update(_section(text, layout, section))
     _check_present(layout)
@@ -76,7 +80,7 @@ _STRAY = ("UNEXPECTED_TOKEN", "FOREIGN_SYNTAX", "UNKNOWN_OPERATOR", "BAD_WINDOW"
 
 
 def _section(text: str, layout: Layout, section: Section) -> dict[str, Any]:
-    """The fields of Query that a clause fills."""
+    """Reads one clause: the fields of Query that it fills."""
     body = Body(text, layout, section)
     try:
         return _fields(text, body)
@@ -87,39 +91,12 @@ def _section(text: str, layout: Layout, section: Section) -> dict[str, Any]:
 
 
 def _fields(text: str, body: Body) -> dict[str, Any]:
-    rest = (text, body.tokens)
-    match body.kind:
-        case "PATTERN":
-            return {"pattern": _parse_pattern(text, body)}
-        case "RETURN":
-            items, timeouts = clause_bodies.returns(body)
-            return {"returns": items, "with_timeouts": timeouts}
-        case "FROM":
-            return {"sources": clause_bodies.sources(body)}
-        case "DEFINE":
-            return {"definitions": clause_bodies.definitions(body)}
-        case "WHERE":
-            return {"where": (body.raw(),)}
-        case "PARTITION BY":
-            return {"partition_by": clause_bodies.columns(body)}
-        case "ORDER BY":
-            return {"order_by": clause_bodies.order_items(body)}
-        case "WATERMARK":
-            return {"watermark": parse_duration(*rest, "WATERMARK", body.next, body.end)}
-        case "WITHIN":
-            return {"within": parse_window(*rest, body.next, body.end)}
-        case "LIMIT":
-            return {"limit": clause_bodies.limit(body)}
-    return {_RAW[body.kind]: body.raw()}
-
-
-_RAW = {
-    "SEMANTICS": "semantics",
-    "CONSUME BY": "consume",
-    "AFTER MATCH": "skip",
-    "GROUP BY": "group_by",
-    "HAVING": "having",
-}
+    """Of LIMIT 10 that is {"limit": 10}."""
+    clause = CLAUSES[body.kind]
+    if clause.body == "pattern":
+        return {"pattern": _parse_pattern(text, body)}
+    value = READERS[clause.body](body)
+    return dict(zip(clause.fills, value if len(clause.fills) > 1 else (value,), strict=True))
 
 
 # ---------------------------------------------------------------- the query as a whole
@@ -211,12 +188,8 @@ def _past_parentheses(toks: Sequence[Token], at: int) -> int:
     """The index behind the parentheses that open at `at`, or `at` if none do."""
     if at >= len(toks) or toks[at].upper != "(":
         return at
-    depth = 0
-    for index in range(at, len(toks)):
-        depth += {"(": 1, ")": -1}.get(toks[index].upper, 0)
-        if depth == 0:
-            return index + 1
-    return len(toks)
+    end = closing(toks, at)
+    return len(toks) if end is None else end + 1
 
 
 def _unexpected(token: Token | None, expected: str, end: int, hint: str | None = None) -> ParseError:
@@ -261,7 +234,7 @@ _WORDS = {
     "NAME": "a variable",
     "QUANT": "a quantifier",
     "_AS": "AS",
-    "_THEN": "an operator (; -> : OR AND ALL UNLESS)",
+    "_THEN": f"an operator (; -> : {' '.join(INFIX)})",
     "_COMMA": "a comma",
     "RPAR": "')'",
     "LPAR": "'('",
@@ -270,10 +243,10 @@ _WORDS = {
 
 
 def _misspelt_operator(body: Body, token: Token) -> ParseError | None:
-    """For two names in a row: UNLESS or FILTER was meant by the second, or by the one before it."""
+    """Two names in a row, `A FLITER x`: an operator was meant by the second, or by the one before it."""
     index = body.tokens.index(token)
     for word in (body.tokens[index - 1], token):
-        for operator in ("UNLESS", "FILTER"):
+        for operator in EASILY_MISSPELT:
             if word.kind == "word" and 0 < letters_apart(word.upper, operator, 2) <= 2:
                 hint = f"Did you mean {operator}?"
                 return ParseError("UNKNOWN_OPERATOR", span=word.span, name=word.text, hint=hint)
@@ -281,7 +254,7 @@ def _misspelt_operator(body: Body, token: Token) -> ParseError | None:
 
 
 def _in_brackets(body: Body, offset: int) -> bool:
-    """Is the innermost parenthesis around a place a `[`?"""
+    """A place is in brackets if the innermost one that is open around it is a `[`."""
     opened: list[str] = []
     for token in body.tokens:
         if token.start >= offset:
@@ -294,7 +267,7 @@ def _in_brackets(body: Body, offset: int) -> bool:
 
 
 def _taught(body: Body, error: lark.UnexpectedToken) -> ParseError:
-    """lark's error in words: what was found, what can stand there, and what was probably meant."""
+    """Puts lark's error into words: what was found, what can stand there, and what was probably meant."""
     accepts = error.accepts or error.expected
     # Where an operand can stand, its words name the parenthesis already.
     listed = [words for kind, words in _WORDS.items() if kind in accepts and not (kind == "LPAR" and "TYPE" in accepts)]

@@ -14,39 +14,24 @@ from itertools import pairwise
 
 from cersql.errors import ParseError
 from cersql.language.clause_bodies import name_of, text_of
-from cersql.language.clauses import ONE_WORD, check_misspelt, key_at, letters_apart, reserved, words_at
+from cersql.language.clause_table import ONE_WORD
+from cersql.language.clauses import check_misspelt, key_at, letters_apart, reserved, words_at
 from cersql.language.foreign import every, foreign, next_of
 from cersql.language.lexer import CLOSING, OPENING, Token, shown
+from cersql.language.operators import CALLS, ENDS_FILTER, INFIX, RESERVED, SIGNS, Heading
 from cersql.language.syntax import Name, Text, Window
 from cersql.language.windows import parse_window
 from runtime.errors import Span
 
 OPERAND = "an event type, SEQ(…), (…) or !"
 _AFTER = "an operator, a quantifier or a variable"
-FUNCTIONS = {
-    "SEQ": "SEQ",
-    "ALL": "ALL_OF",
-    "ANY": "ANY_OF",
-    "START": "FUNCTION",
-    "STRICT": "FUNCTION",
-    "NXT": "FUNCTION",
-    "LAST": "FUNCTION",
-    "MAX": "FUNCTION",
-    "PROJECT": "PROJECT",
-    "AGG": "AGG",
-}
-INFIX = {"OR": "_OR", "AND": "AND", "ALL": "_ALL", "UNLESS": "_UNLESS"}
-RESERVED = frozenset(["OR", "AND", "ALL", "UNLESS", "AS", "FILTER", "PART", *ONE_WORD])
+_RESERVED = RESERVED | ONE_WORD
 _PUNCTUATION = {
     "(": "LPAR", ")": "RPAR", "[": "LPAR", "]": "RPAR", ",": "_COMMA", ";": "_THEN", "->": "_THEN", "→": "_THEN",
-    ":": "_COLON", "!": "NOT", "¬": "NOT", "∨": "_OR", "∧": "AND",
+    ":": "_COLON",
 }  # fmt: skip
 _ENDS_OPERAND = frozenset(["TYPE", "NAME", "QUANT", "CONDITION", "KEYS", "WINDOW", "RPAR"])
 _MOST = 1_000_000
-_LISTED = {
-    "AND": "Both, in any order: ALL(A a, B b). The same events: A x AND B x.",
-    "OR": "One of several: ANY(A a, B b), or A a OR B b.",
-}
 _ROWS = (
     "RETURN gives one row a match, with its events in arrays. A row for each event: "
     "SELECT inline(m) FROM (PATTERN (…) AS m … RETURN m)."
@@ -70,7 +55,10 @@ class Terminal:
 
 
 class PatternLexer:
-    """One run over the tokens of one pattern. `ended` is what stands behind it (None: the end of the text)."""
+    """Runs once over the tokens of one pattern: `A+ a ; B` gives TYPE QUANT NAME _THEN TYPE.
+
+    `ended` is what stands behind it (None: the end of the text).
+    """
 
     def __init__(self, text: str, toks: Sequence[Token], ended: Token | None, end: int) -> None:
         self.text, self.toks, self.ended, self.end = text, toks, ended, end
@@ -132,6 +120,8 @@ class PatternLexer:
             self._agreement(token)
         elif mark == "(" and not self.wants_operand and self.found[-1].kind in ("TYPE", "NAME"):
             raise self._call(token)
+        elif mark in SIGNS:
+            self.emit(SIGNS[mark].terminal, 1, SIGNS[mark].word)
         elif mark in _PUNCTUATION:
             self.emit(_PUNCTUATION[mark], 1, mark)
         else:
@@ -145,7 +135,7 @@ class PatternLexer:
         inside = self._slice(self._stretch(lambda i: False))
         self.at -= 1
         adjacent = any(one.is_name and other.is_name for one, other in pairwise(inside))
-        if before is not None and before.upper in FUNCTIONS and adjacent:
+        if before is not None and before.upper in CALLS and adjacent:
             raise self.unexpected(opening, "'('", f"Write {before.text}(…).")
         if self.wants_operand or not inside or adjacent or any(_of_condition(token) for token in inside):
             found = foreign(opening, before, self.peek())
@@ -154,7 +144,7 @@ class PatternLexer:
         self.emit("KEYS", len(inside) + 2, text_of(self.text, inside))
 
     def _call(self, opening: Token) -> ParseError:
-        """For `name(`: a misspelt operator, or a condition in parentheses as Esper writes it."""
+        """`name(` is a misspelt operator, or a condition in parentheses as Esper writes it: the error for that."""
         name = self.toks[self.at - 1]
         if name.upper == "NEXT" and self.found[-1].kind == "TYPE":
             return next_of(name, self._inside_call())
@@ -162,7 +152,7 @@ class PatternLexer:
             error = foreign(name, None, opening)
             assert error is not None
             return error
-        near = [f for f in FUNCTIONS if 0 < letters_apart(name.upper, f, 2) <= (1 if len(f) < 4 else 2)]
+        near = [f for f in CALLS if 0 < letters_apart(name.upper, f, 2) <= (1 if len(f) < 4 else 2)]
         if near and self.found[-1].kind == "TYPE":
             near.sort(key=lambda f: letters_apart(name.upper, f, 2))
             return ParseError("UNKNOWN_OPERATOR", span=name.span, name=name.text, hint=f"Did you mean {near[0]}(…)?")
@@ -238,7 +228,7 @@ class PatternLexer:
             if word == "ALL" and [self.next_is(w, k) for k, w in enumerate(("ROWS", "PER", "MATCH"), 1)] == [True] * 3:
                 span = token.span | self.toks[self.at + 3].span
                 raise ParseError("UNKNOWN_CLAUSE", span=span, clause="ALL ROWS PER MATCH", hint=_ROWS)
-            self.emit(INFIX[word], 1, word)
+            self.emit(INFIX[word].terminal, 1, word)
         elif word == "AS" or (word == "IN" and self._names_after()):
             self._as()
         elif word == "FILTER":
@@ -247,7 +237,7 @@ class PatternLexer:
             self._part_by()
         elif word == "WITHIN":
             self._within()
-        elif word in RESERVED:
+        elif word in _RESERVED:
             advice = "In parentheses a condition is written p FILTER condition." if word == "WHERE" else ""
             raise reserved(token, advice)
         elif word == "NOT":
@@ -257,51 +247,51 @@ class PatternLexer:
 
     def _operand_word(self, token: Token) -> None:
         word, after = token.upper, self.peek()
-        if word in FUNCTIONS and after is not None and after.upper == "(":
-            self.emit(FUNCTIONS[word], 1, word)
-            if word in ("PROJECT", "AGG"):
+        if word in CALLS and after is not None and after.upper == "(":
+            self.emit(CALLS[word].terminal, 1, word)
+            heading = CALLS[word].heading
+            if heading is not None:
                 self.emit("LPAR", 1, "(")
-                self._heading(word)
+                self._heading(heading)
         elif word == "NOT":
             self.emit("NOT", 1, word)
         elif word == "ANY":
             self.emit("TYPE", 1, None)
-        elif word in RESERVED:
-            if word in _LISTED and after is not None and after.upper == "(":
-                raise self.unexpected(token, OPERAND, _LISTED[word])
+        elif word in _RESERVED:
+            instead = INFIX[word].in_front_of_list if word in INFIX else None
+            if instead is not None and after is not None and after.upper == "(":
+                raise self.unexpected(token, OPERAND, instead)
             starts = after is not None and (after.kind in ("word", "quoted") or after.upper in ("(", "!"))
-            if starts and after is not None and after.upper not in RESERVED:
+            if starts and after is not None and after.upper not in _RESERVED:
                 hint = f"If {token.text} is meant as a name, it needs back-ticks: `{token.text}`."
                 raise self.unexpected(token, OPERAND, hint)
             raise reserved(token)
         else:
-            named = after is None or after.upper in RESERVED or after.upper == "IN"
+            named = after is None or after.upper in _RESERVED or after.upper == "IN"
             wrong = every(token, self.toks[self.at + 1 : self.at + 3]) if word == "EVERY" and not named else None
             if wrong is not None:
                 raise wrong
             self._name(token)
 
-    def _heading(self, word: str) -> None:
+    def _heading(self, heading: Heading) -> None:
         """The raw part of `PROJECT(targets : p)` and `AGG(assignments ; p)`."""
-        mark = ":" if word == "PROJECT" else ";"
-        count = self._stretch(lambda i: self.toks[i].upper == mark)
+        count = self._stretch(lambda i: self.toks[i].upper == heading.mark)
         closing = self.toks[self.at + count] if self.at + count < len(self.toks) else None
-        if closing is None or closing.upper != mark:
-            example = "PROJECT(x, y : pattern)" if word == "PROJECT" else "AGG(y : n = COUNT(x) ; pattern)"
-            raise self.unexpected(closing, f"'{mark}' and a pattern", f"Write {example}.")
-        if not count and word == "AGG":
-            raise self.unexpected(closing, "y : name = aggregate, …")
+        if closing is None or closing.upper != heading.mark:
+            raise self.unexpected(closing, f"'{heading.mark}' and a pattern", f"Write {heading.example}.")
+        if not count and heading.expected is not None:
+            raise self.unexpected(closing, heading.expected)
         if not count:  # no variable remains
             nothing = Span(closing.start, closing.start)
-            self.found.append(Terminal("TARGETS", nothing, Text("", nothing)))
+            self.found.append(Terminal(heading.terminal, nothing, Text("", nothing)))
             return
-        self.emit("TARGETS" if word == "PROJECT" else "ASSIGNMENTS", count, text_of(self.text, self._slice(count)))
+        self.emit(heading.terminal, count, text_of(self.text, self._slice(count)))
 
     def _slice(self, count: int) -> Sequence[Token]:
         return self.toks[self.at : self.at + count]
 
     def _stretch(self, stops: Callable[[int], bool]) -> int:
-        """How many tokens there are before the enclosing parentheses close, or `stops(index)` at this level."""
+        """Counts the tokens before the enclosing parentheses close, or `stops(index)` at this level."""
         depth = 0
         for index in range(self.at, len(self.toks)):
             mark = self.toks[index].upper
@@ -311,15 +301,15 @@ class PatternLexer:
         return len(self.toks) - self.at
 
     def _names_after(self) -> bool:
-        """Is IN the papers' AS, `R IN x`? `R in ; …` has a variable called in."""
+        """IN is the papers' AS where a name follows, `R IN x`; `R in ; …` has a variable called in."""
         after = self.peek()
-        return after is not None and after.is_name and after.upper not in RESERVED
+        return after is not None and after.is_name and after.upper not in _RESERVED
 
     def _as(self) -> None:
         after = self.peek()
         if after is None or not after.is_name:
             raise self.unexpected(after, "a variable name after AS")
-        if after.upper in RESERVED:
+        if after.upper in _RESERVED:
             raise reserved(after)
         self.emit("_AS", 1, "AS")
         self._as_name(after)
@@ -337,7 +327,7 @@ class PatternLexer:
         self.emit("CONDITION", count, text_of(self.text, self._slice(count)))
 
     def _ends_condition(self, index: int) -> bool:
-        """Whether a token at the condition's own level cannot belong to it."""
+        """A condition ends before a token at its own level that cannot belong to it: of `x > 1 ALL B` before ALL."""
         word = self.toks[index].upper
         before = self.toks[index - 1].upper
         after = self.toks[index + 1].upper if index + 1 < len(self.toks) else ""
@@ -355,7 +345,7 @@ class PatternLexer:
         if word == "FILTER":
             second = self.toks[index + 2].upper if index + 2 < len(self.toks) else ""
             return not (after == "(" and second == "WHERE")
-        return word in ("AS", "UNLESS") or key_at(self.toks, index) is not None
+        return word in ENDS_FILTER or key_at(self.toks, index) is not None
 
     def _part_by(self) -> None:
         words = words_at(self.toks, self.at, "PART", "BY")
@@ -394,7 +384,7 @@ _OF_CONDITION = frozenset(
 
 
 def _of_condition(token: Token) -> bool:
-    """Whether what stands between brackets is a condition, or a number, rather than attributes."""
+    """Of a condition or a number in brackets, `A[price > 10]` and `A[2]`, a token says that they hold no attributes."""
     return token.kind == "number" or token.upper in _OF_CONDITION
 
 

@@ -8,13 +8,15 @@ from typing import Any
 from cersql.errors import ParseError
 from cersql.language import syntax
 from cersql.language.lexer import MAX_DEPTH
+from cersql.language.operators import CALLS
 from cersql.language.pattern_tokens import Quantifier
 from runtime.errors import Span
 
 
 @dataclass(frozen=True)
 class Part:
-    """A node while it is built: with the parentheses around it, its height, and its first AND if it is one."""
+    """A node while it is built: with the parentheses around it, its height, and the first word between its
+    operands, if it has one."""
 
     node: syntax.Pattern
     span: Span
@@ -42,24 +44,11 @@ class Build:
         part: Part = children[0]
         return part
 
-    def _combine(self, operator: str, children: list[Any]) -> Part:
-        parts = [child for child in children if isinstance(child, Part)]
+    def infix(self, children: list[Any]) -> Part:
+        """`p OR q OR r`: operands, with the word between every two of them."""
+        parts, word = children[::2], children[1].value
         items = tuple(part.node for part in parts)
-        marks = [child.value.span for child in children if not isinstance(child, Part)]
-        mark = marks[0] if marks else None
-        return self._joined(parts, lambda s: syntax.Combination(operator, items, span=s), conjunction=mark)
-
-    def alternative(self, children: list[Any]) -> Part:
-        return self._combine("OR", children)
-
-    def together(self, children: list[Any]) -> Part:
-        return self._combine("ALL", children)
-
-    def same(self, children: list[Any]) -> Part:
-        return self._combine("AND", children)
-
-    def unless(self, children: list[Any]) -> Part:
-        return self._combine("UNLESS", children)
+        return self._joined(parts, lambda s: syntax.Combination(word.value, items, span=s), conjunction=word.span)
 
     def chain(self, parts: list[Part]) -> Part:
         return self._joined(parts, lambda s: syntax.Chain(tuple(p.node for p in parts), contiguous=False, span=s))
@@ -121,7 +110,7 @@ class Build:
         return self._listed(children, lambda items, s: syntax.Chain(items, contiguous=False, span=s))
 
     def combination(self, children: list[Any]) -> Part:
-        operator = "ALL" if children[0].type == "ALL_OF" else "OR"
+        operator = CALLS[children[0].value.value].means
         return self._listed(children, lambda items, s: syntax.Combination(operator, items, span=s))
 
     def _listed(self, children: list[Any], make: Any) -> Part:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cersql.language.clauses import key_at
-from cersql.language.lexer import Token, depths, tokens
+from cersql.language.lexer import Token
+from cersql.language.source import SourceText
 from runtime.errors import Span
 
 # What can follow the first word of a statement; None: anything, since the word cannot be an operand of a pattern.
@@ -34,8 +35,8 @@ _COMPOUND = frozenset("BEGIN IF WHILE FOR LOOP REPEAT".split())  # each is close
 
 def split(text: str) -> list[Span]:
     """The places of the statements in `text`, without the semicolons that end them. Raises ParseError UNCLOSED."""
-    toks = tokens(text)
-    levels = depths(toks)
+    source = SourceText.of(text)
+    toks, levels = source.tokens, source.depths
     found: list[Span] = []
     begin = 0
     for end in [*_ends(toks, levels), len(toks)]:
@@ -71,7 +72,7 @@ def _is_statement_word(toks: Sequence[Token], i: int) -> bool:
 
 
 def _begins(toks: Sequence[Token], i: int) -> bool:
-    """Does a statement begin at token `i`? The end of the text counts as one."""
+    """A statement begins at token `i` by its first words, as CREATE VIEW; the end of the text counts as one."""
     if i >= len(toks) or toks[i].upper == ";":
         return True
     word = toks[i].upper
@@ -82,7 +83,7 @@ def _begins(toks: Sequence[Token], i: int) -> bool:
 
 
 def _opened(toks: Sequence[Token], i: int, first: bool) -> int:
-    """By how much token `i` changes the number of open BEGIN, IF … of a script of Spark's."""
+    """Token `i` opens (1) or closes (-1) a BEGIN, IF, CASE … of a script of Spark's, or does neither (0)."""
     word = toks[i].upper
     if word == "CASE":
         return 1

@@ -6,8 +6,12 @@ Nodes are immutable and compare by value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from cersql.language.operators import INFIX
+from cersql.language.source import SourceText
 from runtime.errors import Span
 
 
@@ -33,6 +37,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Pattern:
+    """A pattern, or a part of one. Fields that are patterns, or tuples of them, are its parts: `children`, `walk` and
+    `changed` below find them by that, so a node declares its parts by having them."""
+
     span: Span = field(kw_only=True)
 
 
@@ -71,7 +78,10 @@ class Repeat(Pattern):
 
 @dataclass(frozen=True)
 class Combination(Pattern):
-    """Two or more operands of one of OR, AND, ALL, UNLESS (`operator`, upper case). ANY(a, b) is an OR."""
+    """Two or more operands of one infix operator, by its word (`operator`) in the table of operators.
+
+    `A OR B OR C` has three; what groups to the left, as the one that excludes does, has two. ANY(a, b) is an OR.
+    """
 
     operator: str
     items: tuple[Pattern, ...]
@@ -131,6 +141,40 @@ class Windowed(Pattern):
 
     inner: Pattern
     window: Window
+
+
+def children(part: Pattern) -> tuple[Pattern, ...]:
+    """The direct parts: of `A ; (B OR C)+` they are `A` and `(B OR C)+`."""
+    return tuple(item for value in vars(part).values() for item in _in(value))
+
+
+def _in(value: Any) -> tuple[Pattern, ...]:
+    return tuple(item for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, Pattern))
+
+
+def happening(part: Pattern) -> tuple[Pattern, ...]:
+    """The direct parts whose events are in a match: of `A OR B` both, of what excludes the first, of `!A` none."""
+    if isinstance(part, Negation):
+        return ()
+    if isinstance(part, Combination) and INFIX[part.operator].excludes:
+        return part.items[:1]
+    return children(part)
+
+
+def walk(part: Pattern) -> Iterator[Pattern]:
+    """The pattern and all that is in it, each before its parts."""
+    yield part
+    for child in children(part):
+        yield from walk(child)
+
+
+def changed(part: Pattern, change: Callable[[Pattern], Pattern]) -> Pattern:
+    """The same node with its direct parts changed: `A+` with `A` made `B` is `B+`."""
+    new: dict[str, Any] = {}
+    for name, value in vars(part).items():
+        if _in(value):
+            new[name] = tuple(map(change, value)) if isinstance(value, tuple) else change(value)
+    return replace(part, **new)
 
 
 # ---------------------------------------------------------------- clauses
@@ -201,15 +245,6 @@ class ReturnItem:
 
 
 @dataclass(frozen=True)
-class Clause:
-    """A clause that is kept raw: its kind (for example 'CONSUME BY'), its body and its place."""
-
-    kind: str
-    body: Text
-    span: Span
-
-
-@dataclass(frozen=True)
 class Query:
     """A whole query. `text` is the statement that all spans point into.
 
@@ -217,7 +252,7 @@ class Query:
     WHERE before PATTERN, of the sources' rows or of the pattern by the names in it.
     """
 
-    text: str
+    text: SourceText
     pattern: Pattern
     returns: tuple[ReturnItem, ...]
     sources: tuple[Source, ...] = ()

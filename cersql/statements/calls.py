@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cersql.errors import ParseError
-from cersql.language.lexer import CLOSING, OPENING, Token, split, strip_quotes, tokens
+from cersql.language.lexer import Token, closing, split, strip_quotes
+from cersql.language.source import SourceText
 from cersql.statements.parameters import Filled, Values, fill, fill_markers
 from runtime.errors import CersqlError, Span
 from spark_ext import connect, views
@@ -81,7 +82,7 @@ def _with_views(spark: SparkSession, text: str, calls: list[_Found], run: Run) -
 def _calls(text: str, known: Mapping[str, object]) -> list[_Found]:
     """The calls, but for those inside another's TABLE argument."""
     try:
-        toks = tokens(text)
+        toks = SourceText.of(text).tokens
     except ParseError:
         return []
     words = [token.upper for token in toks[:5]]
@@ -91,26 +92,16 @@ def _calls(text: str, known: Mapping[str, object]) -> list[_Found]:
     while at < len(toks) - 1:
         token, end = toks[at], None
         if token.is_name and toks[at + 1].text == "(" and strip_quotes(token.text).casefold() in known:
-            end = _closing(toks, at + 1)
+            end = closing(toks, at + 1)
         if end is None or toks[at - 1].text == ".":
             at += 1
             continue
-        arguments = split(toks[at + 2 : end])
+        arguments = split(list(toks[at + 2 : end]))
         if any(_is_table(argument) for argument in arguments) or (at and toks[at - 1].upper in ("FROM", "JOIN")):
             found.append(_Found(token, Span(token.start, toks[end].end), [a for a in arguments if a]))
             at = end
         at += 1
     return found
-
-
-def _closing(toks: list[Token], at: int) -> int | None:
-    depth = 0
-    for i in range(at, len(toks)):
-        if toks[i].kind == "op":
-            depth += (toks[i].text in OPENING) - (toks[i].text in CLOSING)
-        if depth == 0:
-            return i
-    return None
 
 
 def _is_table(argument: list[Token]) -> bool:
@@ -148,7 +139,7 @@ def _call(spark: SparkSession, text: str, found: _Found, run: Run) -> Call:
         raise _error(name, "it needs a TABLE(…) argument", [found.name])
     end = 2
     if table[1].text == "(":
-        end = (_closing(table, 1) or len(table)) + 1
+        end = (closing(table, 1) or len(table)) + 1
         inner = table[2 : end - 1]
     else:
         while end < len(table) and (table[end].text == "." or table[end - 1].text == "."):
@@ -177,7 +168,7 @@ def _clauses(name: str, toks: list[Token]) -> tuple[tuple[str, ...] | None, tupl
             raise _error(name, f"there is no {toks[at].text} behind TABLE(…)", toks[at:])
         start = at + 2
         if toks[start].text == "(":
-            end = (_closing(toks, start) or len(toks)) + 1
+            end = (closing(toks, start) or len(toks)) + 1
             items = split(toks[start + 1 : end - 1])
         else:
             end = start

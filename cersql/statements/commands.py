@@ -9,10 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cersql.errors import BindError, suggestion
-from cersql.language.lexer import tokens
+from cersql.language.source import SourceText
 from cersql.statements.ctes import visible
 from cersql.statements.describe import Fact, columns_of, describe, signature
-from cersql.statements.find import (
+from cersql.statements.find import find
+from cersql.statements.functions import body_of, check_function
+from cersql.statements.kinds import (
     Counted,
     CreateFunction,
     CreateView,
@@ -21,18 +23,18 @@ from cersql.statements.find import (
     Embedded,
     Explain,
     Show,
+    ShowStreams,
+    StartStream,
     Statement,
+    StopStream,
     Whole,
-    find,
     queries_of,
-    single_partitions,
 )  # fmt: skip
-from cersql.statements.functions import body_of, check_function
-from cersql.statements.parameters import Arguments, Values, check_no_markers, fill, fill_markers, marker_values
+from cersql.statements.parameters import Arguments, Values, fill, fill_markers, marker_values, with_values
 from cersql.statements.planned import Planned, plan_query
 from cersql.statements.pushdown import reading_of
 from cersql.statements.refining import explanation, refine, refined
-from cersql.statements.stream import ShowStreams, StartStream, StopStream
+from cersql.statements.table_arguments import single_partitions
 from runtime.errors import CersqlError, Span
 from spark_ext import functions, patterns, streams, views
 from spark_ext.arguments import of_values
@@ -62,6 +64,7 @@ def rewrite(
     `values`: those of `:name` or `?` in our parts; where they are in order, those around our parts are filled in
     as well. `every`: whatever Spark refuses is ours (`cersql.sql`).
     """
+    sql = SourceText.of(sql)
     filled = fill(sql, single_partitions(sql))
     changed = filled.text != sql
     try:
@@ -84,6 +87,7 @@ def run(
     def values() -> Arguments | None:
         return of_values(spark, args) if args else None
 
+    text = SourceText.of(text)
     fewer = refine(spark, text, values)
     if not isinstance(fewer, str | None):
         return fewer
@@ -100,30 +104,26 @@ def run(
     return ours
 
 
-def _with_values_in_order(sql: str, arguments: Arguments | None) -> str:
+def _with_values_in_order(sql: SourceText, arguments: Arguments | None) -> str:
     """A text for Spark, which is not given values in order a second time."""
     return sql if arguments is None or isinstance(arguments, Mapping) else fill_markers(sql, (), arguments).text
 
 
 def _arranged(
-    spark: SparkSession, sql: str, found: Statement, arguments: Arguments | None, plan: Plan
+    spark: SparkSession, sql: SourceText, found: Statement, arguments: Arguments | None, plan: Plan
 ) -> str | DataFrame:
     """Carry out a statement, with the values of its parameters filled in."""
-    if not arguments:
-        check_no_markers(sql, queries_of(found))
-        return _Command(spark, sql, plan, None).run(found)
-    seen = [definition.span for query in queries_of(found) for definition in visible(sql, query)]
-    filled = fill_markers(sql, [*queries_of(found), *seen], arguments)
-    try:
-        again = find(filled.text, every=True)
+    queries = list(queries_of(found))
+    if arguments:  # a WITH around a query is put before it, with its markers
+        queries += [definition.span for query in queries for definition in visible(sql, query)]
+    with with_values(sql, queries, arguments) as filled:
+        again = found if filled is sql else find(filled, every=True)
         assert again is not None
-        return _Command(spark, filled.text, plan, arguments).run(again)
-    except CersqlError as error:
-        raise filled.original(error.at(filled.text)) from None
+        return _Command(spark, filled, plan, arguments or None).run(again)
 
 
 class _Command:
-    def __init__(self, spark: SparkSession, sql: str, plan: Plan, arguments: Arguments | None) -> None:
+    def __init__(self, spark: SparkSession, sql: SourceText, plan: Plan, arguments: Arguments | None) -> None:
         self.spark, self.sql, self._plan, self.arguments = spark, sql, plan, arguments
 
     def run(self, found: Statement) -> str | DataFrame:
@@ -204,7 +204,7 @@ class _Command:
         if streams.running(found.name):
             hint = f"STOP PATTERN STREAM {found.name} ends it."
             raise BindError("STREAM_EXISTS", span=found.span, name=found.name, hint=hint)
-        text = self.sql[found.query.start : found.query.end]
+        text = SourceText(self.sql[found.query.start : found.query.end])
         inner = find(text)
         with few_partitions(self.spark):
             df = self.plan(found.query).frame() if isinstance(inner, Whole) else run(self.spark, text)
@@ -242,10 +242,8 @@ class _Command:
     def _remember(
         self, kind: str, name: str, is_global: bool, facts: tuple[Fact, ...], planned: Planned | None = None
     ) -> None:
-        toks = tokens(self.sql)
-        while toks[-1].text == ";":
-            toks.pop()
-        text = self.sql[: toks[-1].end].strip()  # without a last comment, which would swallow what is put behind it
+        # Without a last comment, which would swallow what is put behind it.
+        text = self.sql[: self.sql.statement[-1].end].strip()
         patterns.remember(self.spark, patterns.Definition(name, kind, is_global, text, facts, planned))
 
     def drop(self, found: Drop) -> DataFrame:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cersql.language.source import SourceText
 from cersql.statements.calls import replaced
 from cersql.statements.commands import run
-from cersql.statements.find import single_partitions
 from cersql.statements.parameters import fill
+from cersql.statements.table_arguments import single_partitions
 from runtime.errors import CersqlError
 from spark_ext import connect, patterns
 from spark_ext.arguments import of_values
@@ -43,6 +44,7 @@ def sql(
     def values() -> Arguments | None:
         return of_values(spark, args) if args else None
 
+    text = SourceText.of(text)
     # ORDER BY of a call as Spark takes it, which is how its arguments are told apart.
     spaced = fill(text, single_partitions(text) if connect.functions(spark) else [])
     try:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cersql.language.lexer import OPENING, Token, depths, strip_quotes, tokens
+from cersql.language.lexer import OPENING, Token, strip_quotes
+from cersql.language.source import SourceText
 from runtime.errors import Span
 
 
@@ -25,8 +26,8 @@ class Definition(NamedTuple):
 def visible(sql: str, query: Span) -> list[Definition]:
     """What the query at a place of a statement can name: of the WITHs around it and of its own, the innermost of each
     name. Nothing where it names none but its own."""
-    toks = tokens(sql)
-    levels = depths(toks)
+    text = SourceText.of(sql)
+    toks, levels = text.tokens, text.depths
     found: dict[str, Definition] = {}
     for i, token in enumerate(toks):
         if token.upper != "WITH" or token.start > query.start:
@@ -70,6 +71,6 @@ def _definitions(toks: Sequence[Token], levels: Sequence[int], at: int) -> Itera
 
 
 def _reaches(toks: Sequence[Token], levels: Sequence[int], level: int, end: int, start: int) -> bool:
-    """Does the parenthesis around a WITH that stands at `level` stay open from the end of a definition to `start`?"""
+    """A definition reaches `start` if the parenthesis around its WITH, which is at `level`, stays open until there."""
     between = [own for token, own in zip(toks, levels, strict=True) if end <= token.start < start]
     return end <= start and all(own >= level for own in between)

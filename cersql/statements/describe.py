@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cersql.show.explain import Stages, explain_stage
-from cersql.statements.find import CreateFunction
+from cersql.statements.kinds import CreateFunction
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

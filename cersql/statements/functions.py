@@ -15,7 +15,7 @@ from cersql.binding.scope import collect
 from cersql.errors import BindError, suggestion
 from cersql.language import syntax
 from cersql.language.parse import parse
-from cersql.statements.find import CreateFunction, Parameter
+from cersql.statements.kinds import CreateFunction, Parameter
 from cersql.statements.parameters import Filled, fill, uses
 from cersql.statements.planned import Planned, plan_tree
 from runtime.errors import CersqlError, Span

@@ -11,11 +11,16 @@ operand is expected in a condition (which a FILTER begins, inside a pattern), a 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from cersql.errors import BindError, suggestion
+from cersql.language.clause_table import CLAUSES
 from cersql.language.clauses import key_at
-from cersql.language.lexer import Token, depths, strip_quotes, tokens
+from cersql.language.lexer import Token, depths, strip_quotes
+from cersql.language.operators import ENDS_FILTER
+from cersql.language.source import SourceText
 from planner.sql import Sql
 from runtime.errors import CersqlError, Span
 
@@ -29,10 +34,11 @@ _NO_OPERAND_AFTER = frozenset(") ] } . :: : ;".split())
 # Words that an operand follows, in a condition. Others of SQL's (TIME, ANY, ORDER) are names of types and columns.
 _OPERAND_AFTER = frozenset(
     "AND OR NOT LIKE ILIKE RLIKE REGEXP IN BETWEEN WHEN THEN ELSE CASE IS DIV ESCAPE DISTINCT FROM INTERVAL ZONE BY AS "
-    "SELECT WHERE HAVING RETURN LIMIT WITHIN FILTER WATERMARK".split()
-)
-_ENDS_FILTER = frozenset("; -> , AS FILTER PART WITHIN ALL UNLESS".split())
-_LITERAL_CLAUSES = ("WITHIN", "LIMIT", "WATERMARK")
+    "SELECT FILTER".split()
+).union(clause.key for clause in CLAUSES.values() if clause.begins_with_operand)
+_ENDS_FILTER = ENDS_FILTER | {";", "->", ",", "WITHIN"}
+_LITERAL_CLAUSES = frozenset(clause.key for clause in CLAUSES.values() if clause.is_literal)
+_COLUMN_CLAUSES = frozenset(clause.key for clause in CLAUSES.values() if clause.lists_columns)
 
 
 @dataclass(frozen=True)
@@ -42,9 +48,11 @@ class Filled:
     written: str
     sql: Sql
 
-    @property
-    def text(self) -> str:
-        return self.sql.text
+    @cached_property
+    def text(self) -> SourceText:
+        """The text as filled; the written one itself where that is the same, since it may have been read."""
+        text = self.sql.text
+        return SourceText.of(self.written if text == self.written else text)
 
     def original(self, error: CersqlError) -> CersqlError:
         """The error, if it is about the filled text, about the text as it was written. Returns it."""
@@ -76,7 +84,7 @@ def fill_markers(text: str, queries: Sequence[Span], arguments: Arguments) -> Fi
     they are counted. Raises BindError for a marker without a value, or a value too many."""
     named = isinstance(arguments, Mapping)
     places: list[tuple[Span, str]] = []
-    for marker in _markers(tokens(text), queries):
+    for marker in _markers(SourceText.of(text), queries):
         inside = _is_inside(marker, queries)
         if isinstance(arguments, Mapping):
             if inside and marker.text != "?":
@@ -88,11 +96,28 @@ def fill_markers(text: str, queries: Sequence[Span], arguments: Arguments) -> Fi
     return fill(text, places)
 
 
+@contextmanager
+def with_values(text: SourceText, queries: Sequence[Span], arguments: Arguments | None) -> Iterator[SourceText]:
+    """The text with the markers in its queries replaced. What goes wrong meanwhile is led back to it as it was written.
+
+    Raises BindError as `fill_markers` and, where there are no values, `check_no_markers` do.
+    """
+    if not arguments:
+        check_no_markers(text, queries)
+        yield text
+        return
+    filled = fill_markers(text, queries, arguments)
+    try:
+        yield filled.text
+    except CersqlError as error:
+        raise filled.original(error.at(filled.text)) from None
+
+
 def marker_values(text: str, queries: Sequence[Span], arguments: Arguments | None) -> dict[int, tuple[str, int]]:
-    """For the place of each marker around the queries that has a value, the value and where the marker ends."""
+    """Finds the values of the markers around the queries: `k = :p` gives {4: ("7", 6)}, the place, value and end."""
     if not arguments:
         return {}
-    markers = [marker for marker in _markers(tokens(text), queries) if not _is_inside(marker, queries)]
+    markers = [marker for marker in _markers(SourceText.of(text), queries) if not _is_inside(marker, queries)]
     if isinstance(arguments, Mapping):
         values = [(marker, arguments.get(marker.text[1:])) for marker in markers]
     else:
@@ -102,7 +127,7 @@ def marker_values(text: str, queries: Sequence[Span], arguments: Arguments | Non
 
 def check_no_markers(text: str, queries: Sequence[Span]) -> None:
     """Raises BindError at a marker inside one of the queries: no values were given."""
-    for marker in _markers(tokens(text), queries):
+    for marker in _markers(SourceText.of(text), queries):
         if _is_inside(marker, queries):
             raise _unbound(marker, ()).at(text)
 
@@ -111,9 +136,10 @@ def _is_inside(token: Token, queries: Sequence[Span]) -> bool:
     return any(query.start <= token.start < query.end for query in queries)
 
 
-def _markers(toks: Sequence[Token], queries: Sequence[Span]) -> Iterator[Token]:
+def _markers(text: SourceText, queries: Sequence[Span]) -> Iterator[Token]:
     """The markers as single tokens: `:name` or `?`. Around the queries, in Spark's SQL, every `?` is one."""
-    clauses, levels, braces = _clauses(toks), depths(toks), _braces(toks)
+    toks, levels = text.tokens, text.depths
+    clauses, braces = _clauses(toks, levels), _braces(toks)
     filter_level: int | None = None
     for i, token in enumerate(toks):
         in_pattern = clauses[i] == "PATTERN" and _is_inside(token, queries)
@@ -151,9 +177,9 @@ def _is_name_of_marker(toks: Sequence[Token], i: int) -> bool:
     return 0 < i < len(toks) and toks[i].kind == "word" and toks[i].start == toks[i - 1].end
 
 
-def _clauses(toks: Sequence[Token]) -> list[str]:
-    """For each token the clause that it is in, of the innermost query; in SQL of Spark's, its clauses."""
-    levels, found = depths(toks), []
+def _clauses(toks: Sequence[Token], levels: Sequence[int]) -> list[str]:
+    """Says for each token in which clause of the innermost query it is; in SQL of Spark's, its clauses."""
+    found = []
     stack: list[tuple[int, str]] = []
     for i, level in enumerate(levels):
         while stack and level < stack[-1][0]:
@@ -168,7 +194,7 @@ def _clauses(toks: Sequence[Token]) -> list[str]:
 
 
 def _braces(toks: Sequence[Token]) -> list[bool]:
-    """Whether each token stands in a {…}."""
+    """Says of each token whether it stands in a {…}."""
     depth, found = 0, []
     for token in toks:
         depth += {"{": 1, "}": -1}.get(token.text, 0)
@@ -213,11 +239,11 @@ def uses(text: str, query: Span, name: str, owner: str) -> list[tuple[Span, bool
     Columns after a dot, aliases after AS, functions, and the clauses that list columns are left alone. A pattern cannot
     name it otherwise, since no type or variable may be called like a parameter.
     """
-    toks = tokens(text, query.start, query.end)
-    clauses, braces = _clauses(toks), _braces(toks)
+    toks = SourceText.of(text).within(query)
+    clauses, braces = _clauses(toks, depths(toks)), _braces(toks)
     found: list[tuple[Span, bool]] = []
     for i, token in enumerate(toks):
-        if not _is(token, name) or clauses[i] in ("PARTITION BY", "ORDER BY"):
+        if not _is(token, name) or clauses[i] in _COLUMN_CLAUSES:
             continue
         before, after = _text(toks, i - 1), _text(toks, i + 1)
         start = token.start

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cersql.language.lexer import strip_quotes
 from cersql.language.scripts import split
+from cersql.language.source import SourceText
 from runtime.errors import CersqlError, Span
 
 if TYPE_CHECKING:
@@ -91,16 +93,18 @@ class Patterns:
 
 def _in_order(definitions: list[Definition]) -> list[Definition]:
     """In the order of creation, but each after those that it names: one that was replaced was created after them."""
-    from cersql.language.lexer import strip_quotes, tokens
-
     names = {d.name.casefold() for d in definitions}
-    left = [(d, {strip_quotes(t.text).casefold() for t in tokens(d.text) if t.is_name} & names) for d in definitions]
+    left = [(d, names & _names_in(d.text)) for d in definitions]
     found: list[Definition] = []
     while left:
         open_ = [d.name.casefold() for d, _ in left]
         free = (i for i, (d, used) in enumerate(left) if not (used - {d.name.casefold()}).intersection(open_))
         found.append(left.pop(next(free, 0))[0])
     return found
+
+
+def _names_in(text: str) -> set[str]:
+    return {strip_quotes(token.text).casefold() for token in SourceText(text).tokens if token.is_name}
 
 
 def _umask() -> int:
@@ -111,9 +115,7 @@ def _umask() -> int:
 
 def _replacing(statement: str) -> str:
     """CREATE as CREATE OR REPLACE, so that loading twice does no harm."""
-    from cersql.language.lexer import tokens
-
-    toks = tokens(statement)
+    toks = SourceText(statement).tokens
     if toks[1].upper == "OR":
         return statement
     return f"{statement[: toks[0].end]} OR REPLACE{statement[toks[0].end :]}"

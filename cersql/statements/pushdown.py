@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cersql.language.lexer import Token, depths, split, strip_quotes, tokens
+from cersql.language.lexer import Token, depths, split, strip_quotes
+from cersql.language.source import SourceText
 from planner.sql import quote
 from runtime.errors import Span
 
@@ -63,9 +64,9 @@ class Reading:
 
 def readings(sql: str, views: Iterable[str]) -> list[Reading]:
     """The places in a statement of Spark's that read one of the pattern views (names in lower case)."""
-    toks = tokens(sql)
-    wanted, levels = frozenset(views), depths(toks)
-    wanted -= _ctes(toks)
+    text = SourceText.of(sql)
+    toks, levels = text.tokens, text.depths
+    wanted = frozenset(views) - _ctes(toks)
     found = []
     for i, token in enumerate(toks):
         if not token.is_name or not _is_relation(toks, levels, i):
@@ -82,8 +83,8 @@ def readings(sql: str, views: Iterable[str]) -> list[Reading]:
 
 def reading_of(sql: str, query: Span) -> Reading | None:
     """The place that reads a parenthesised query of ours, as if it were a view; None where it is no relation."""
-    toks = tokens(sql)
-    levels = depths(toks)
+    text = SourceText.of(sql)
+    toks, levels = text.tokens, text.depths
     first = max((i for i, token in enumerate(toks) if token.end <= query.start), default=-1)
     last = next((i for i, token in enumerate(toks) if token.start >= query.end), -1)
     if first < 1 or last < 0 or toks[first].text != "(" or toks[last].text != ")":
@@ -106,7 +107,7 @@ def _ctes(toks: Sequence[Token]) -> set[str]:
 
 
 def _is_relation(toks: Sequence[Token], levels: Sequence[int], i: int) -> bool:
-    """Whether a relation stands at token `i`, by the token before it."""
+    """A relation stands at token `i` if FROM, JOIN or a comma of a FROM stands before it."""
     before = toks[i - 1].upper if i else ""
     if before == "FROM":
         return i == 1 or toks[i - 2].upper != "DISTINCT"  # x IS DISTINCT FROM y
@@ -114,7 +115,7 @@ def _is_relation(toks: Sequence[Token], levels: Sequence[int], i: int) -> bool:
 
 
 def _in_from(toks: Sequence[Token], levels: Sequence[int], i: int) -> bool:
-    """Whether the comma before token `i` separates relations: the last clause word at its level is FROM."""
+    """The comma before token `i` separates relations if the last clause word at its level is FROM."""
     for j in range(i - 1, -1, -1):
         if levels[j] < levels[i]:
             return False
@@ -158,7 +159,7 @@ def _reading(toks: Sequence[Token], levels: Sequence[int], first: int, last: int
 
 
 def _is_qualified(toks: Sequence[Token], view: str) -> bool:
-    """Whether some column is written global_temp.view.column."""
+    """Some column is written global_temp.view.column."""
     return any(
         strip_quotes(toks[i].text).casefold() == "global_temp"
         and toks[i + 1].text == toks[i + 3].text == "."
@@ -168,7 +169,7 @@ def _is_qualified(toks: Sequence[Token], view: str) -> bool:
 
 
 def _ends_where(toks: Sequence[Token], i: int) -> bool:
-    """Whether a WHERE ends before token `i`; words like SORT are names of columns where an operand is expected."""
+    """A WHERE ends before a word like ORDER at token `i`; where an operand is expected it is the name of a column."""
     if toks[i].upper not in _END_OF_WHERE:
         return False
     before = toks[i - 1]
@@ -250,7 +251,7 @@ class _Term:
         token, after = self.term[i], self.term[i + 1] if i + 1 < len(self.term) else None
         if token.start in self.values:
             value, end = self.values[token.start]
-            toks = tokens(value)
+            toks: Sequence[Token] = SourceText(value).tokens
             while len(toks) > 2 and toks[0].text == "(" and toks[-1].text == ")":
                 toks = toks[1:-1]
             if not self._literal(toks):

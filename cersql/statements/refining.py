@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cersql.errors import ParseError
+from cersql.language.source import SourceText
 from cersql.statements.parameters import Arguments, Values, fill, marker_values
 from cersql.statements.planned import Planned
 from cersql.statements.pushdown import Reading, conditions, readings
@@ -41,6 +42,7 @@ def refine(spark: SparkSession, sql: str, arguments: Values) -> str | DataFrame 
     start = _READ_ONCE.match(sql) if any(name in lowered for name in names) else None
     if start is None:
         return None
+    sql = SourceText.of(sql)
     try:
         found = readings(sql, names)
     except ParseError:  # Spark reads this text, and we do not: leave it alone

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cersql.language.source import SourceText
 from cersql.statements.planned import plan_query
 from runtime.errors import Span
 
@@ -55,6 +56,7 @@ def replay(
     the end the watermark passes everything. `folder`: for files of the stream, on a cluster one that all workers see.
     Both results are held in this process.
     """
+    query = SourceText.of(query)
     df = spark.table(table) if isinstance(table, str) else table
     planned = plan_query(spark, query, Span(0, len(query)), given=df)
     time = planned.compiled.query.order_by[0].column

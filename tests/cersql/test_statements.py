@@ -9,7 +9,8 @@ import pytest
 
 from cersql.errors import BindError, ParseError
 from cersql.statements.commands import rewrite
-from cersql.statements.find import CreateFunction, CreateView, Embedded, Explain, Whole, find, is_ours, queries_of
+from cersql.statements.find import find, is_ours
+from cersql.statements.kinds import CreateFunction, CreateView, Embedded, Explain, Whole, queries_of
 from runtime.errors import Span
 from spark_ext import views
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import cersql
 from cersql.statements.find import find
-from cersql.statements.stream import ShowStreams, StartStream, StopStream
+from cersql.statements.kinds import ShowStreams, StartStream, StopStream
 from spark_ext import arrivals, streams
 
 PATTERN = "PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 20 SECONDS"
