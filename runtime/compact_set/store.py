@@ -45,8 +45,8 @@ class Store:
 
     def __init__(self, window: Window | None, walks: Walks | None = None) -> None:
         self.by_position = window is None or window.kind == "events"
-        self.strict = bool(window and window.strict)
-        self.width: Any = np.int64(NOTHING if window is None else window.size)
+        width = np.int64(NOTHING if window is None else window.size)
+        self.bounds = tecs.Bounds(width, strict=bool(window and window.strict))
         self.clock = np.dtype(np.int64)
         self.whole = False
         self.holders: list[Holder] = []
@@ -62,9 +62,14 @@ class Store:
         self._crowded = -1
         if clocks.dtype != self.clock:
             self.clock = clocks.dtype
-            self.width = self.clock.type(self.width)
+            self.bounds = self.bounds._replace(width=self.clock.type(self.bounds.width))
             self.arena = tecs.new_arena(len(self.arena.row), self.clock)
             self.roots = tecs.new_roots(len(self.roots.node), self.clock)
+
+    @property
+    def space(self) -> tecs.Space:
+        """What kernels write and ask."""
+        return tecs.Space(self.arena, self.roots, self.bounds)
 
     @property
     def nodes(self) -> int:
@@ -104,10 +109,10 @@ class Store:
         for holder in self.holders:
             holder.prune(now)
         nodes = np.concatenate([np.zeros(0, np.int32), *(holder.held() for holder in self.holders)])
-        forward, width = np.zeros(self.nodes, np.int32), self.width
+        forward, bounds = np.zeros(self.nodes, np.int32), self.bounds
         if self.whole:
-            now, width = self.arena.start[: self.nodes].max(), self._ever
-        tecs.mark_kernel(self.arena, nodes, len(nodes), now, width, self.strict, forward)
+            now, bounds = self.arena.start[: self.nodes].max(), bounds._replace(width=self._ever)
+        tecs.mark_kernel(self.arena, nodes, len(nodes), now, bounds, forward)
         least = int(tecs.slide_kernel(self.arena, forward))
         for holder in self.holders:
             holder.renumber(forward)
@@ -207,10 +212,7 @@ class _Counting:
 
     def _count_from(self, store: Store, begin: int, total: IntArray) -> int:
         """Add the matches of roots to total[0]; the root where the walk's stack was too short, n_roots, or OVERFLOW."""
-        at: int = tecs.count_kernel(
-            store.arena, store.roots, begin, store.n_roots, store.width, store.strict,
-            self._walk.stack_node, self._counts, total,
-        )  # fmt: skip
+        at: int = tecs.count_kernel(store.space, begin, store.n_roots, self._walk.stack_node, self._counts, total)
         return at
 
 
@@ -222,9 +224,7 @@ class PlainWalks(_Counting):
 
     def go_on(self, store: Store, listing: tecs.Listing) -> int:
         while True:
-            result: int = tecs.enumerate_kernel(
-                store.arena, self._walk, store.roots, store.n_roots, store.width, store.strict, listing
-            )
+            result: int = tecs.enumerate_kernel(store.space, self._walk, store.n_roots, listing)
             if result != tecs.WALK_FULL:
                 return result
             self._walk = tecs.grown_walk(self._walk)
@@ -244,16 +244,12 @@ class ProductWalks(_Counting):
     def go_on(self, store: Store, listing: tecs.Listing) -> int:
         while True:
             result: int = products.enumerate_products(
-                store.arena, self._products, store.roots, store.n_roots, store.width, store.strict,
-                self._label_of, listing,
-            )  # fmt: skip
+                store.space, self._products, store.n_roots, self._label_of, listing
+            )
             if result != tecs.WALK_FULL:
                 return result
             self._products = products.grown_product_walk(self._products)
 
     def _count_from(self, store: Store, begin: int, total: IntArray) -> int:
-        at: int = products.count_products(
-            store.arena, store.roots, begin, store.n_roots, store.width, store.strict,
-            self._walk.stack_node, self._counts, total,
-        )  # fmt: skip
+        at: int = products.count_products(store.space, begin, store.n_roots, self._walk.stack_node, self._counts, total)
         return at

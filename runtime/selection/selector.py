@@ -113,9 +113,7 @@ class Picking(Selector):
                     self._picks.original[: len(copies)] = copies
             if result == picking.NEEDS_STACK:
                 self._picks = self._picks._replace(stack=np.zeros(2 * len(self._picks.stack), np.int32))
-            result, begin, kept = picking.pick_kernel(
-                store.arena, self._picks, store.roots, begin, n, kept, store.width, store.strict, rule
-            )
+            result, begin, kept = picking.pick_kernel(store.space, self._picks, begin, n, kept, rule)
         store.n_roots = kept
 
     def _drop_copies(self, size: int) -> None:

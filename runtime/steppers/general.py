@@ -24,6 +24,7 @@ from runtime.errors import ExecutionError
 from runtime.program import NULL_CODE, Program, Window
 from runtime.steppers import moves
 from runtime.steppers.cea import LIST_LENGTH
+from runtime.steppers.events import Event
 from runtime.steppers.rows_known import Asked, KnownRows, Row, States
 from runtime.steppers.stepper import Feed, Stepper
 from runtime.steppers.table import filled
@@ -179,10 +180,10 @@ class GeneralStepper(Stepper):
             self._lists = moves.grown_lists(self._lists, 2 * n_slots)
         table = np.array(plan, np.int64).reshape(len(plan), 5)
         now = store.clock.type(self._clock(self._now))
+        event = Event(row, now, now, self._position, self._key, report)
         store.n_roots = moves.move_kernel(
-            store.arena, self._lists, self._side, store.roots, store.n_roots, table, n_slots, row, now,
-            store.width, store.strict, self._position, self._key, report, self._logs,
-        )  # fmt: skip
+            store.space, self._lists, self._side, store.n_roots, table, n_slots, event, self._logs
+        )
         self._side = 1 - self._side
 
     def _has_room(self, n_moves: int) -> bool:
@@ -284,7 +285,7 @@ class GeneralStepper(Stepper):
         """See Holder.prune."""
         store, lists = self.store, self._lists
         for run in self._live.values():
-            moves.prune_slot(store.arena, lists, self._side, run.slot, now, store.width, store.strict)
+            moves.prune_slot(store.arena, lists, self._side, run.slot, now, store.bounds)
 
     def _used(self) -> AnyArray:
         """bool[slots, LIST_LENGTH]: the entries of lists that hold nodes."""

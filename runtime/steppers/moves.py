@@ -51,9 +51,10 @@ def put(arena, lists, side, slot, node):
 
 
 @kernel
-def move_kernel(arena, lists, old, roots, n_roots, moves, n_slots, row, now, width, strict, position, key, report, log):
-    """Do all moves of an event; returns the number of roots. `report`: of those that accept; `log`: every other
-    marking move is a root, too, that ends at -1. There is room: NODES_OF_A_MOVE and one root for each move."""
+def move_kernel(space, lists, old, n_roots, moves, n_slots, event, log):
+    """Do all moves of an event; returns the number of roots. `log`: every marking move that does not accept is a root,
+    too, that ends at -1. There is room: NODES_OF_A_MOVE and one root for each move."""
+    arena, roots, now = space.arena, space.roots, event.clock
     new = 1 - old
     for slot in range(n_slots):
         lists.length[new, slot] = 0
@@ -64,7 +65,7 @@ def move_kernel(arena, lists, old, roots, n_roots, moves, n_slots, row, now, wid
             if source == START:
                 merged = np.int64(BOTTOM)
             else:
-                prune(arena, lists, old, source, now, width, strict)
+                prune(arena, lists, old, source, now, space.bounds)
         if source != START and lists.length[old, source] == 0:
             continue
         label, target = moves[m, LABEL], moves[m, TARGET]
@@ -79,17 +80,17 @@ def move_kernel(arena, lists, old, roots, n_roots, moves, n_slots, row, now, wid
         if label == SKIPPED:
             put(arena, lists, new, target, merged)
             continue
-        node, clock, end = merged, now, np.int64(position)
+        node, clock, end = merged, now, np.int64(event.position)
         if label == REPORTED:
             clock = arena.start[merged]  # time has passed
         else:
-            node = extend(arena, row, label, merged, now if source == START else arena.start[merged])
+            node = extend(arena, event.row, label, merged, now if source == START else arena.start[merged])
             if target >= 0:
                 put(arena, lists, new, target, node)
             if not moves[m, ACCEPT]:
                 end = np.int64(-1)
-        if (report and end >= 0) or (log and end < 0):
-            roots.node[n_roots], roots.clock[n_roots], roots.key[n_roots] = node, clock, key
+        if (event.report and end >= 0) or (log and end < 0):
+            roots.node[n_roots], roots.clock[n_roots], roots.key[n_roots] = node, clock, event.key
             roots.begin[n_roots], roots.end[n_roots] = moves[m, BEGIN], end
             n_roots += 1
     return n_roots
@@ -102,6 +103,6 @@ def merged_node(arena, lists, side, slot):
 
 
 @kernel
-def prune_slot(arena, lists, side, slot, now, width, strict):
+def prune_slot(arena, lists, side, slot, now, bounds):
     """Drop what has left the window; how much is left."""
-    return prune(arena, lists, side, slot, now, width, strict)
+    return prune(arena, lists, side, slot, now, bounds)

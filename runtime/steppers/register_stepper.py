@@ -28,16 +28,19 @@ class RegisterStepper(Stepper):
         machine = program.machine
         assert isinstance(machine, nodes.Registers)
         self._program, self._n_registers = program, machine.n_registers
-        arrays = {name: getattr(machine, name) for name in registers.Automaton._fields if name != "relations"}
+        own = [name for name in registers.Automaton._fields if name not in ("relations", "words")]
+        arrays = {name: getattr(machine, name) for name in own}
         self._relations = machine.relations
-        self._automaton = registers.Automaton(**arrays, relations=relation_ops.flat(machine.relations))
-        self._index_of, self._greedy = machine.index_of, machine.greedy
+        self._automaton = registers.Automaton(
+            **arrays, relations=relation_ops.flat(machine.relations), words=program.words
+        )
+        self._index_of = machine.index_of
         self._late = bool(machine.special[nodes.LATE] != nodes.NOBODY)
         self._apart = registers.BOTH_STAY if self._late else registers.TOGETHER
         if machine.apart:
             self._apart = registers.NEXT_BEST
+        self._options = registers.Options(machine.greedy, program.consume, self._apart)
         store.whole = bool(self._apart)  # a run is inside the window as a whole or not at all
-        self._early = machine.early
         self._make(np.dtype(np.int64), 0)
 
     def _make(self, clock: np.dtype, key: int) -> None:
@@ -48,7 +51,7 @@ class RegisterStepper(Stepper):
         self._entries.counts[run_table.KEY] = key
         n = 1 + int(self._automaton.ordered_of.max())
         self._ordered = ordered.new_ordered(n, 4 * FIRST_ENTRIES, clock)
-        kinds, checks = len(self._early.guard), len(self._early.kind)
+        kinds, checks = len(self._automaton.early.guard), len(self._automaton.early.kind)
         self._happened = happened.new_happened(kinds, checks, FIRST_ENTRIES, clock)
         self._pending = registers.new_pending(FIRST_ENTRIES, self._n_registers, clock)
 
@@ -56,17 +59,15 @@ class RegisterStepper(Stepper):
 
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read. ExecutionError ARITHMETIC where Spark would fail."""
-        store, at, words = self.store, 0, self._program.words
-        symbols = np.ascontiguousarray(feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None])
+        store, at = self.store, 0
+        symbols = feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None]
+        feed = feed.without_times(np.ascontiguousarray(symbols))
         if feed.clocks.dtype != self._entries.start.dtype:
             self._make(feed.clocks.dtype, int(self._entries.counts[run_table.KEY]))
         while True:
             entries = self._entries
-            result, at = registers.step_kernel(
-                store.arena, self._automaton, self._early, entries, self._ordered, self._happened, self._pending,
-                store.roots, at, symbols, words, feed.positions, feed.rows, feed.clocks, feed.keys, feed.mute,
-                store.width, store.strict, self._greedy, self._program.consume, self._apart,
-            )  # fmt: skip
+            runs = registers.Runs(entries, self._ordered, self._happened, self._pending)
+            result, at = registers.step_kernel(store.space, self._automaton, runs, at, feed, self._options)
             failed = int(self._automaton.relations.error[0])
             if failed != relation_ops.NO_ERROR:
                 raise arithmetic_error(self._relations[failed].shown)
@@ -89,7 +90,7 @@ class RegisterStepper(Stepper):
         elif result == registers.NEEDS_ORDERED:
             self._more_ordered(now)
         elif result == registers.NEEDS_HAPPENED:
-            self._happened = happened.with_room(self._early, self._happened, FIRST_ENTRIES)
+            self._happened = happened.with_room(self._automaton.early, self._happened, FIRST_ENTRIES)
         elif result == registers.NEEDS_RECORDS:
             self._entries = self._entries._replace(leading=leading.roomier(self._entries.leading))
         elif result == registers.NEEDS_PENDING:
@@ -114,12 +115,12 @@ class RegisterStepper(Stepper):
         entries, store = self._entries, self.store
         if self._late:
             store.more_roots(store.n_roots + int(entries.counts[run_table.N_USED]))
-        run_table.sweep(self._automaton, entries, store.roots, now, store.width, store.strict)
+        run_table.sweep(store.space, self._automaton, entries, now)
 
     def _more_ordered(self, now: Any) -> None:
         """Without what has left the window; with more room, if more than half of it has not."""
         store, sorted_ = self.store, self._ordered
-        ordered.sweep_ordered(store.arena, sorted_, now, store.width, store.strict)
+        ordered.sweep_ordered(store.arena, sorted_, now, store.bounds)
         if 2 * (sorted_.ends[:, ordered.END].max() + FIRST_ENTRIES) > sorted_.value.shape[1]:
             self._ordered = ordered.grown_ordered(sorted_)
 
@@ -154,7 +155,7 @@ class RegisterStepper(Stepper):
 
     def prune(self, now: Any) -> None:
         """See Holder.prune."""
-        ordered.sweep_ordered(self.store.arena, self._ordered, now, self.store.width, self.store.strict)
+        ordered.sweep_ordered(self.store.arena, self._ordered, now, self.store.bounds)
 
     def _items(self) -> list[tuple[int, slice]]:
         """Where the nodes of the ordered runs stand."""

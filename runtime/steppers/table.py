@@ -84,14 +84,11 @@ class TableStepper(Stepper):
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read."""
         store, at = self.store, 0
-        classes = self._classes.of(feed.symbols)
+        feed = feed.without_times(self._classes.of(feed.symbols))
         while True:
             self._builder.fit(len(self._classes.symbols))
             self._fit_live()
-            result, at = cea.step_kernel(
-                store.arena, self._builder.table, self._live, store.roots, at, classes, feed.positions, feed.rows,
-                feed.clocks, feed.keys, feed.mute, store.width, store.strict,
-            )  # fmt: skip
+            result, at = cea.step_kernel(store.space, self._builder.table, self._live, at, feed)
             if result == cea.NEEDS_ROW:
                 self._add_row()
                 continue
@@ -127,7 +124,7 @@ class TableStepper(Stepper):
         live, counts, store = self._live, self._live.counts, self.store
         side, kept = counts[cea.SIDE], 0
         for k in range(counts[cea.N_LIVE]):
-            if cea.prune(store.arena, live, side, k, now, store.width, store.strict) == 0:
+            if cea.prune(store.arena, live, side, k, now, store.bounds) == 0:
                 continue
             for column in (live.state, live.length, live.nodes):
                 column[side, kept] = column[side, k]

@@ -157,7 +157,7 @@ class TimedStepper(Stepper):
 
     def __init__(self, program: Program, store: Store, logs: bool = False) -> None:
         super().__init__(store)
-        self._program, self._logs = program, logs
+        self._program = program
         self.by_key = program.ends_late
         self._composed = Composed(program)
         self._classes = Classes(len(program.guards), program.words)
@@ -166,9 +166,10 @@ class TimedStepper(Stepper):
         self._windows = self._inner_windows()
         # A match that becomes known late has another end than the event that made it known.
         past_last = program.skip is not None and program.skip.to == "PAST LAST ROW" and program.skip.waits
-        self._skips = past_last and not program.ends_late
-        self.absorbs = self._skips and not program.inner_windows and program.window is None
-        self._leading = leading.new_leading(FIRST_RECORDS if self._skips else 0, np.dtype(np.int64))
+        skips = past_last and not program.ends_late
+        self._options = timed.Options(program.consume, logs, skips)
+        self.absorbs = skips and not program.inner_windows and program.window is None
+        self._leading = leading.new_leading(FIRST_RECORDS if skips else 0, np.dtype(np.int64))
 
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read."""
@@ -180,15 +181,13 @@ class TimedStepper(Stepper):
 
     def _read(self, feed: Feed) -> Iterator[None]:
         store, at = self.store, 0
-        classes = self._classes.of(feed.symbols)
+        feed = feed._replace(symbols=self._classes.of(feed.symbols))
         while True:
             self._rules.fit(len(self._classes.symbols))
             live = self._fit_entries()
             result, at = timed.step_kernel(
-                store.arena, self._rules.rules, self._windows, live, self._leading, store.roots, at,
-                classes, feed.positions, feed.rows, feed.clocks, feed.times, feed.keys, feed.mute,
-                store.width, store.strict, self._program.consume, self._logs, self._skips,
-            )  # fmt: skip
+                store.space, self._rules.rules, self._windows, live, self._leading, at, feed, self._options
+            )
             counts = live.counts
             if result == timed.NEEDS_ROW:
                 state, klass = int(counts[timed.WANTED_STATE]), int(counts[timed.WANTED_CLASS])
@@ -330,7 +329,7 @@ class TimedStepper(Stepper):
         """See Holder.prune."""
         live, store = self._live, self.store
         side, n = live.counts[timed.SIDE], int(live.counts[timed.N_LIVE])
-        left = [cea.prune(store.arena, live, side, k, now, store.width, store.strict) > 0 for k in range(n)]
+        left = [cea.prune(store.arena, live, side, k, now, store.bounds) > 0 for k in range(n)]
         self._keep(np.flatnonzero(left))
 
     def held(self) -> AnyArray:

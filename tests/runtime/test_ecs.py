@@ -146,4 +146,4 @@ def test_without_a_window_nothing_is_lost_when_it_grows(monkeypatch: pytest.Monk
 def test_inside(start: float, now: float, width: float, strict: bool, expected: bool) -> None:
     kind = np.float64 if isinstance(start, float) else np.int64
     with np.errstate(over="ignore"):
-        assert bool(ecs.inside(kind(start), kind(now), kind(width), strict)) is expected
+        assert bool(ecs.inside(kind(start), kind(now), ecs.Bounds(kind(width), strict))) is expected

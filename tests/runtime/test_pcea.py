@@ -198,16 +198,18 @@ def test_heaps_stay_shallow() -> None:
         for start in order.tolist():
             before = arena.size[0] + 1
             output = ecs.extend(arena, start, 0, ecs.BOTTOM, start)
-            heap = products.inserted(arena, heap, output, n, n + 1, False, path)
+            heap = products.inserted(arena, heap, output, n, ecs.Bounds(n + 1, False), path)
             most = max(most, arena.size[0] - before)
         assert most <= 2 * (1 + n.bit_length())
-        roots = ecs.Roots(np.array([heap], np.int32), np.array([n]), np.zeros(1, np.int64))
+        roots = ecs.Roots(np.array([heap], np.int32), np.array([n]), *np.zeros((3, 1), np.int64))
+        space = ecs.Space(arena, roots, ecs.Bounds(n + 1, False))
         total, counts = np.zeros(1, np.int64), ecs.new_counts(1 << 17)
         stack = np.zeros(1 << 14, np.int32)
-        assert products.count_products(arena, roots, 0, 1, n + 1, False, stack, counts, total) == 1
+        assert products.count_products(space, 0, 1, stack, counts, total) == 1
         assert total[0] == n
         total[:] = 0
-        products.count_products(arena, roots, 0, 1, n // 2, False, stack, counts, total)  # half of them have left
+        half = space._replace(bounds=ecs.Bounds(n // 2, False))
+        products.count_products(half, 0, 1, stack, counts, total)  # the other half has left
         assert total[0] == (order >= n - n // 2).sum()
 
 
