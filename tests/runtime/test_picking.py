@@ -15,7 +15,7 @@ from runtime.arrays import AnyArray
 from runtime.compact_set import store
 from runtime.engine import engine_for
 from runtime.program import Program
-from runtime.selection import skipping_engine
+from runtime.selection import skipping
 
 A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
 EITHER = cel.Event("B", frozenset({"x"}))
@@ -88,7 +88,7 @@ def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", FORMULAS)
 def test_skipping_as_the_general_engine(name: str, skip: Skip, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "FIRST_NODES", 64)
-    monkeypatch.setattr(skipping_engine, "MOST_HELD", 3)
+    monkeypatch.setattr(skipping, "MOST_HELD", 3)
     random = np.random.default_rng(len(name))
     n = 400
     kinds, values = np.array(list("ABC"))[random.integers(0, 3, n)], random.integers(0, 9, n)
