@@ -33,7 +33,7 @@ class Picks(NamedTuple):
     serial: AnyArray  # int64[1]
 
 
-def new_picks(nodes: int, stack: int = 1 << 12) -> Picks:
+def new_picks(nodes: int, stack: int) -> Picks:
     return Picks(
         best=np.zeros(nodes, np.int32),
         stamp=np.zeros(nodes, np.int64),

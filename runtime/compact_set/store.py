@@ -13,16 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.compact_set import products, tecs
 from runtime.compact_set.matches import Matches
 from runtime.errors import ExecutionError
 from runtime.program import Window
 
-FIRST_NODES = 1 << 16
-FIRST_ROOTS = 1 << 15
-CHUNK_MATCHES = 1 << 14
-CHUNK_EVENTS = 1 << 17
 NOTHING = int(np.iinfo(np.int64).max)  # the least row of what mentions none
 
 
@@ -52,8 +49,8 @@ class Store:
         self.holders: list[Holder] = []
         self.n_roots = 0
         self.now: Any = 0
-        self.arena = tecs.new_arena(FIRST_NODES, self.clock)
-        self.roots = tecs.new_roots(FIRST_ROOTS, self.clock)
+        self.arena = tecs.new_arena(capacities.NODES, self.clock)
+        self.roots = tecs.new_roots(capacities.ROOTS, self.clock)
         self._walks = PlainWalks() if walks is None else walks
         self._crowded = self._stuck = -1  # the events before which there was no room for nodes, and for roots
 
@@ -144,7 +141,7 @@ class Store:
         if self.n_roots == 0:
             return
         self._walks.begin()
-        events, root, result = CHUNK_EVENTS, 0, tecs.LISTING_FULL
+        events, root, result = capacities.CHUNK_EVENTS, 0, tecs.LISTING_FULL
         while result != tecs.FINISHED:
             listing = new_listing(events, root)
             result = self._walks.go_on(self, listing)
@@ -169,10 +166,10 @@ class Store:
 def new_listing(events: int, root: int) -> tecs.Listing:
     """Room for a chunk of matches with so many events in all, from that root on."""
     return tecs.Listing(
-        offsets=np.zeros(CHUNK_MATCHES + 1, np.int64),
+        offsets=np.zeros(capacities.CHUNK_MATCHES + 1, np.int64),
         row=np.empty(events, np.int64),
         label=np.empty(events, np.int32),
-        key=np.empty(CHUNK_MATCHES, np.int64),
+        key=np.empty(capacities.CHUNK_MATCHES, np.int64),
         state=np.array([0, root], np.int64),
     )
 
@@ -194,7 +191,7 @@ class _Counting:
     """Counts by walking small sets, and node by node where a set is large."""
 
     def __init__(self) -> None:
-        self._walk = tecs.new_walk(256)
+        self._walk = tecs.new_walk(capacities.WALK)
         self._counts = tecs.new_counts(1)
 
     def count(self, store: Store) -> int:
@@ -235,7 +232,7 @@ class ProductWalks(_Counting):
 
     def __init__(self, n_atoms: int, label_of: IntArray) -> None:
         super().__init__()
-        self._products = products.new_product_walk(256, max(1, n_atoms))
+        self._products = products.new_product_walk(capacities.WALK, max(1, n_atoms))
         self._label_of = label_of
 
     def begin(self) -> None:

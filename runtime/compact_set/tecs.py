@@ -341,7 +341,7 @@ def walk_count(arena, root, now, bounds, stack):
         node = stack[top]
         while node != 0:
             steps += 1
-            if steps > WALK_STEPS:
+            if steps > WALK_STEPS or top == len(stack):
                 return -1
             if arena.label[node] == UNION:
                 right = arena.right[node]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray
 from runtime.automata.machine import REPORT, OutOfSteps, Reg, Steps, Symbol, Value
 from runtime.automata.machines import machine_of, too_many_steps
@@ -30,8 +31,6 @@ from runtime.steppers.stepper import Feed, Stepper
 from runtime.steppers.table import filled
 
 Clock = int | float
-FEW_CLOCKS = 4096  # of registers that are kept without asking whether they are used
-FIRST_SLOTS = 8
 
 
 class Run(NamedTuple):
@@ -57,7 +56,7 @@ class GeneralStepper(Stepper):
         self._quiet = self._event((0,) * program.words, (None,) * len(program.terms))
         self._known = KnownRows()  # of any key
         self._most_live = 16 * program.max_subsets
-        self._lists, self._side = moves.new_lists(FIRST_SLOTS), 0
+        self._lists, self._side = moves.new_lists(capacities.SLOTS), 0
         self.begin_key(0)
 
     def begin_key(self, key: int) -> None:
@@ -66,7 +65,7 @@ class GeneralStepper(Stepper):
         self._start: States | None = undominated(self._machine.initial())
         self._live: dict[States, Run] = {}  # by decreasing start
         self._clocks: dict[int, tuple[Clock, int]] = {}  # of registers: time and position
-        self._most_clocks = FEW_CLOCKS
+        self._most_clocks = capacities.FEW_CLOCKS
         self._now: tuple[Clock, int] = (0, -1)
 
     # ------------------------------------------------------------ reading
@@ -249,7 +248,7 @@ class GeneralStepper(Stepper):
         """Keep the clocks of registers in use. Amortized O(1)."""
         used = {register.number for states in (*self._live, self._start or ()) for register in registers(states)}
         self._clocks = {number: self._clocks[number] for number in used}
-        self._most_clocks = 2 * len(used) + FEW_CLOCKS
+        self._most_clocks = 2 * len(used) + capacities.FEW_CLOCKS
 
     def _clock(self, now: tuple[Clock, int]) -> Clock:
         return now[1] if self.store.by_position else now[0]

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime import nodes
+from runtime import capacities, nodes
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set import products
 from runtime.compact_set.store import Store
 from runtime.program import Program
 from runtime.steppers import cea, pcea
 from runtime.steppers.stepper import Feed, Stepper
-
-FIRST_PLACES = 1 << 12
 
 
 class PceaStepper(Stepper):
@@ -36,7 +34,7 @@ class PceaStepper(Stepper):
             step=np.zeros(n_steps, np.int64),
             path=np.zeros(products.MOST_RANKS, np.int32),
         )
-        self._places = pcea.new_places(FIRST_PLACES, self._depth)
+        self._places = pcea.new_places(capacities.PLACES, self._depth)
         self._counts = cea.new_live(1).counts
 
     def read(self, feed: Feed) -> Iterator[None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import nodes
+from runtime import capacities, nodes
 from runtime.arrays import AnyArray
 from runtime.compact_set.store import Store
 from runtime.program import Program
@@ -15,8 +15,6 @@ from runtime.relations import arithmetic_error
 from runtime.steppers import happened, leading, ordered, registers, relation_ops, run_table
 from runtime.steppers.stepper import Feed, Stepper
 
-FIRST_ENTRIES = 1 << 8
-FEW_ENTRIES = 1 << 10  # up to here a table that is full grows: to look for what has left the window so often costs more
 NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
 
@@ -46,14 +44,14 @@ class RegisterStepper(Stepper):
     def _make(self, clock: np.dtype, key: int) -> None:
         """The tables, whose clocks have this type."""
         skips = self._program.skip is not None and self._program.skip.to == "PAST LAST ROW"
-        records = leading.new_leading(FIRST_ENTRIES if skips else 0, clock)
-        self._entries = run_table.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock, records)
+        records = leading.new_leading(capacities.STARTS if skips else 0, clock)
+        self._entries = run_table.new_entries(capacities.ENTRIES, self._n_registers, self._index_of, clock, records)
         self._entries.counts[run_table.KEY] = key
         n = 1 + int(self._automaton.ordered_of.max())
-        self._ordered = ordered.new_ordered(n, 4 * FIRST_ENTRIES, clock)
+        self._ordered = ordered.new_ordered(n, capacities.ORDERED, clock)
         kinds, checks = len(self._automaton.early.guard), len(self._automaton.early.kind)
-        self._happened = happened.new_happened(kinds, checks, FIRST_ENTRIES, clock)
-        self._pending = registers.new_pending(FIRST_ENTRIES, self._n_registers, clock)
+        self._happened = happened.new_happened(kinds, checks, capacities.HAPPENED, clock)
+        self._pending = registers.new_pending(capacities.PENDING, self._n_registers, clock)
 
     # ------------------------------------------------------------ reading
 
@@ -90,7 +88,7 @@ class RegisterStepper(Stepper):
         elif result == registers.NEEDS_ORDERED:
             self._more_ordered(now)
         elif result == registers.NEEDS_HAPPENED:
-            self._happened = happened.with_room(self._automaton.early, self._happened, FIRST_ENTRIES)
+            self._happened = happened.with_room(self._automaton.early, self._happened, capacities.HAPPENED)
         elif result == registers.NEEDS_RECORDS:
             self._entries = self._entries._replace(leading=leading.roomier(self._entries.leading))
         elif result == registers.NEEDS_PENDING:
@@ -102,13 +100,13 @@ class RegisterStepper(Stepper):
         entries = self._entries
         self._sweep(now)
         run_table.rebuild(entries)
-        most = max(FEW_ENTRIES, 2 * entries.counts[run_table.N_USED])
+        most = max(capacities.FEW_ENTRIES, 2 * entries.counts[run_table.N_USED])
         if len(entries.node) < most or self._wanting == entries.counts[run_table.SERIAL]:
             entries = run_table.grown_entries(entries)
         self._wanting = entries.counts[run_table.SERIAL] + 1  # the next look at this very event
         self._entries = entries
 
-    _wanting = -1
+    _wanting = _ordering = -1
 
     def _sweep(self, now: Any) -> None:
         """Drop entries that have left the window; what waited for that is let out, as roots."""
@@ -118,11 +116,12 @@ class RegisterStepper(Stepper):
         run_table.sweep(store.space, self._automaton, entries, now)
 
     def _more_ordered(self, now: Any) -> None:
-        """Without what has left the window; with more room, if more than half of it has not."""
-        store, sorted_ = self.store, self._ordered
+        """Without what has left the window; with more room, if half of it has not, or this event has more for it."""
+        store, sorted_, serial = self.store, self._ordered, self._entries.counts[run_table.SERIAL]
         ordered.sweep_ordered(store.arena, sorted_, now, store.bounds)
-        if 2 * (sorted_.ends[:, ordered.END].max() + FIRST_ENTRIES) > sorted_.value.shape[1]:
+        if 2 * sorted_.ends[:, ordered.END].max() > sorted_.value.shape[1] or self._ordering == serial:
             self._ordered = ordered.grown_ordered(sorted_)
+        self._ordering = serial + 1  # the next look at this very event
 
     # ------------------------------------------------------------ keys and starts
 

@@ -157,7 +157,7 @@ def found_so(entries, e, p, automaton, edge, values, empty):
 
 @inlined
 def bucket_of(entries, at, value):
-    code = (np.uint64(value) ^ np.uint64(at)) * np.uint64(0x9E3779B97F4A7C15)
+    code = (np.uint64(np.int64(value)) ^ np.uint64(at)) * np.uint64(0x9E3779B97F4A7C15)
     code ^= code >> np.uint64(32)
     return np.int64(code & np.uint64(len(entries.bucket) - 1))
 

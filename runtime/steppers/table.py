@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray, grown
 from runtime.automata.determinize import SubsetTable
 from runtime.automata.determinize_composed import subsets_of
@@ -27,15 +28,16 @@ class TableBuilder:
         self._subsets = subsets
         self.n_rows = 0
         self.n_edges = 0
+        rows, edges = capacities.ROWS, capacities.EDGES
         self.table = cea.Table(
-            row_of=np.full((8, 8), -1, np.int32),
-            first=np.zeros(16, np.int32),
-            last=np.zeros(16, np.int32),
-            skip=np.zeros(16, np.int32),
-            quiet=np.zeros(16, np.bool_),
-            label=np.zeros(16, np.int32),
-            target=np.zeros(16, np.int32),
-            accept=np.zeros(16, np.bool_),
+            row_of=np.full((capacities.STATES, capacities.CLASSES), -1, np.int32),
+            first=np.zeros(rows, np.int32),
+            last=np.zeros(rows, np.int32),
+            skip=np.zeros(rows, np.int32),
+            quiet=np.zeros(rows, np.bool_),
+            label=np.zeros(edges, np.int32),
+            target=np.zeros(edges, np.int32),
+            accept=np.zeros(edges, np.bool_),
         )
 
     def fit(self, n_classes: int) -> None:
@@ -79,7 +81,7 @@ class TableStepper(Stepper):
         self._subsets: SubsetTable = subsets_of(program)
         self._classes = Classes(len(program.guards), program.words)
         self._builder = TableBuilder(self._subsets)
-        self._live = cea.new_live(8)
+        self._live = cea.new_live(capacities.LIVE_STATES)
 
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read."""

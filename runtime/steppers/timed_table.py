@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.automata.determinize_composed import FRESH, Composed, ComposedRow, Target
 from runtime.automata.symbols import Classes
@@ -22,9 +23,6 @@ from runtime.steppers.stepper import Feed, Stepper
 from runtime.steppers.table import filled
 
 CODE_BITS = 62
-PIECE = 512  # events after which runs are looked through, where some make others superfluous …
-FEW_RUNS = 64  # … if there are so many
-FIRST_RECORDS = 1 << 10
 NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
 
@@ -34,24 +32,25 @@ class RuleBuilder:
     def __init__(self, composed: Composed, n_windows: int) -> None:
         self._composed, self._n_windows = composed, n_windows
         self.n_rows = self.n_edges = self._n_known = self._n_codes = 0
+        rows, edges, states, codes = capacities.ROWS, capacities.EDGES, capacities.STATES, capacities.CODES
         self.rules = timed.Rules(
-            row_of=np.full((8, 8), -1, np.int32),
-            first=np.zeros(16, np.int32),
-            last=np.zeros(16, np.int32),
-            skip=np.zeros(16, np.int32),
-            skip_from=np.zeros((16, 1), np.int32),
-            quiet=np.zeros(16, np.bool_),
-            report=np.zeros(16, np.bool_),
-            label=np.zeros(16, np.int32),
-            target=np.zeros(16, np.int32),
-            accept=np.zeros(16, np.bool_),
-            from_=np.zeros((16, 1), np.int32),
-            registers=np.zeros(8, np.int32),
-            code=np.zeros(8, np.int64),
-            begin=np.full(8, -1, np.int32),
-            hash_state=np.full(16, -1, np.int32),
-            hash_code=np.zeros(16, np.int64),
-            hash_next=np.zeros(16, np.int32),
+            row_of=np.full((states, capacities.CLASSES), -1, np.int32),
+            first=np.zeros(rows, np.int32),
+            last=np.zeros(rows, np.int32),
+            skip=np.zeros(rows, np.int32),
+            skip_from=np.zeros((rows, 1), np.int32),
+            quiet=np.zeros(rows, np.bool_),
+            report=np.zeros(rows, np.bool_),
+            label=np.zeros(edges, np.int32),
+            target=np.zeros(edges, np.int32),
+            accept=np.zeros(edges, np.bool_),
+            from_=np.zeros((edges, 1), np.int32),
+            registers=np.zeros(states, np.int32),
+            code=np.zeros(states, np.int64),
+            begin=np.full(states, -1, np.int32),
+            hash_state=np.full(codes, -1, np.int32),
+            hash_code=np.zeros(codes, np.int64),
+            hash_next=np.zeros(codes, np.int32),
         )
 
     @property
@@ -162,20 +161,20 @@ class TimedStepper(Stepper):
         self._composed = Composed(program)
         self._classes = Classes(len(program.guards), program.words)
         self._rules = RuleBuilder(self._composed, max(1, len(program.inner_windows)))
-        self._live = timed.new_entries(64, self._rules.width, len(program.inner_windows), np.dtype(np.int64))
+        self._live = self._new_entries(np.dtype(np.int64))
         self._windows = self._inner_windows()
         # A match that becomes known late has another end than the event that made it known.
         past_last = program.skip is not None and program.skip.to == "PAST LAST ROW" and program.skip.waits
         skips = past_last and not program.ends_late
         self._options = timed.Options(program.consume, logs, skips)
         self.absorbs = skips and not program.inner_windows and program.window is None
-        self._leading = leading.new_leading(FIRST_RECORDS if skips else 0, np.dtype(np.int64))
+        self._leading = leading.new_leading(capacities.RECORDS if skips else 0, np.dtype(np.int64))
 
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read."""
         self._begin(feed.times)
         n = len(feed.times)
-        piece = PIECE if self.absorbs else n
+        piece = capacities.PIECE if self.absorbs else n
         for begin in range(0, n, piece):
             yield from self._read(feed if piece >= n else feed.part(begin, begin + piece))
 
@@ -213,9 +212,13 @@ class TimedStepper(Stepper):
     def _begin(self, times: AnyArray) -> None:
         """Entries and windows have the type of the times, which the first feed shows."""
         if times.dtype != self._live.clock.dtype:
-            self._live = timed.new_entries(64, self._rules.width, len(self._program.inner_windows), times.dtype)
+            self._live = self._new_entries(times.dtype)
             self._windows = self._inner_windows()
             self._leading = leading.new_leading(len(self._leading.start), times.dtype)
+
+    def _new_entries(self, times: np.dtype) -> timed.Entries:
+        n_windows = len(self._program.inner_windows)
+        return timed.new_entries(capacities.TIMED_ENTRIES, self._rules.width, n_windows, times)
 
     def _inner_windows(self) -> timed.InnerWindows:
         inner = self._program.inner_windows
@@ -271,7 +274,7 @@ class TimedStepper(Stepper):
         A there is one run, where each start had one, of up to n events.
         """
         starts, states = self._starts()
-        if len(starts) < FEW_RUNS:
+        if len(starts) < capacities.FEW_RUNS:
             return
         kept = starts < 0
         own = sorted(ends.items())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cersql
-from runtime import nodes
+from runtime import capacities, nodes
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, Program
@@ -76,7 +76,8 @@ def without(program: Program) -> Program:
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("keyed", [False, True], ids=["one stream", "three keys"])
 def test_as_without(name: str, keyed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register_stepper, "FIRST_ENTRIES", 16)
+    for name, n in (("ENTRIES", 16), ("PENDING", 16), ("ORDERED", 64)):
+        monkeypatch.setattr(capacities, name, n)
     n = 600
     for seed, (window, distinct) in enumerate((("40", 5), ("25", 1000), ("< 60", 30))):
         own = program(name, "12" if "rising" in name or "no check" in name else window)

@@ -17,13 +17,12 @@ from planner import cel, lower
 from planner.choice import choice
 from planner.lower import lower_composed
 from planner.query import Window
-from runtime import nodes
+from runtime import capacities, nodes
 from runtime.arrays import AnyArray
 from runtime.compact_set import products
 from runtime.compact_set import tecs as ecs
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, Program
-from runtime.steppers import pcea_stepper
 
 NAMES = "abcd"
 
@@ -150,7 +149,7 @@ def run(program: Program, symbols: AnyArray, times: AnyArray, keys: AnyArray | N
 
 @pytest.mark.parametrize("tree", TREES)
 def test_as_the_general_engine(tree: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pcea_stepper, "FIRST_PLACES", 16)
+    monkeypatch.setattr(capacities, "PLACES", 16)
     formula = in_any_order(*TREES[tree])
     few = len(TREES[tree][0]) > 3
     total = 0
