@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import small as small_capacities
+import small
 from hypothesis import HealthCheck, settings
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -21,7 +21,7 @@ settings.register_profile("thorough", parent=settings.get_profile("dev"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 if os.environ.get("CERSQL_SMALL"):
-    small_capacities.shrink()
+    small.shrink()
 
 # For every JVM that a test starts, in whatever process: most of its code runs once. Nothing is printed about it.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -78,13 +78,6 @@ def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
                 except BlockingIOError:
                     continue  # another worker compiles it: first what nobody does
                 compile_kernels(rule)
-
-
-@pytest.fixture
-def small() -> Iterator[None]:
-    """Every array that grows begins with room for 2 to 8."""
-    with small_capacities.shrunk():
-        yield
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Every kernel at work: a few queries for each stepper and each selection, on random streams.
 
 `python tests/families.py` runs them all, or those named, as the interpreter was told to: with the compiler or without
-it (NUMBA_DISABLE_JIT=1), with the ends of arrays looked after (NUMBA_BOUNDSCHECK=1); CERSQL_QUICK=1 takes fewer streams.
-All arrays that grow begin with room for 2 to 8 (small.py). Short streams are judged by the oracle; long ones by the
+it (NUMBA_DISABLE_JIT=1), with a look at where arrays end (NUMBA_BOUNDSCHECK=1). CERSQL_QUICK=1 takes fewer streams. All
+arrays that grow begin with room for 2 to 8 (small.py). Short streams are judged by the oracle; long ones by the
 engine itself with arrays as long as they are outside tests.
 """
 
@@ -25,42 +25,76 @@ SCHEMA = {"t": "type STRING, ts BIGINT, x INT, y INT"}
 AFTER = "AFTER MATCH SKIP"
 FAMILIES: dict[str, tuple[str, ...]] = {
     "table": (
-        "A ; B+ ; C", "A ; B ; C WITHIN 6", "A ; (B OR C)+ ; A WITHIN 5 EVENTS", "A : (B : C)+", "(A+ ; B) OR (A ; C+)",
-        "(A ; B) UNLESS C", "A ; B ; C WITHIN < 4 SEMANTICS STRICT",
+        "A ; B+ ; C",
+        "A ; B ; C WITHIN 6",
+        "A ; (B OR C)+ ; A WITHIN 5 EVENTS",
+        "A : (B : C)+",
+        "(A+ ; B) OR (A ; C+)",
+        "(A ; B) UNLESS C",
+        "A ; B ; C WITHIN < 4 SEMANTICS STRICT",
     ),
     "timed": (
-        "((A+) WITHIN 2) ; B WITHIN 7", "A ; ((B ; A) WITHIN < 3) ; C", "((A ; B+) WITHIN 3 EVENTS) ; C", "A+ ; B ; !C WITHIN 5",
-        "!C ; A+ ; B WITHIN 4", f"A : ANY:* WITHIN 4 {AFTER} PAST LAST ROW", f"A+ ; B {AFTER} PAST LAST ROW",
-        f"A ; B+ WITHIN 5 {AFTER} TO NEXT ROW", "A+ ; B WITHIN 6 CONSUME BY PARTITION", "A+ ; B SEMANTICS NXT",
-        "A+ ; B ; C WITHIN 6 SEMANTICS LAST", "A+ ; B WITHIN 4 SEMANTICS MAX", "A+ ; B ; !C WITHIN 5 SEMANTICS NXT",
+        "((A+) WITHIN 2) ; B WITHIN 7",
+        "A ; ((B ; A) WITHIN < 3) ; C",
+        "((A ; B+) WITHIN 3 EVENTS) ; C",
+        "A+ ; B ; !C WITHIN 5",
+        "!C ; A+ ; B WITHIN 4",
+        f"A : ANY:* WITHIN 4 {AFTER} PAST LAST ROW",
+        f"A+ ; B {AFTER} PAST LAST ROW",
+        f"A ; B+ WITHIN 5 {AFTER} TO NEXT ROW",
+        "A+ ; B WITHIN 6 CONSUME BY PARTITION",
+        "A+ ; B SEMANTICS NXT",
+        "A+ ; B ; C WITHIN 6 SEMANTICS LAST",
+        "A+ ; B WITHIN 4 SEMANTICS MAX",
+        "A+ ; B ; !C WITHIN 5 SEMANTICS NXT",
     ),
     "registers": (
-        "A a ; B b ; C c WHERE a.x = b.x AND b.y = c.y WITHIN 9", "A a ; B b WHERE a.x < b.x WITHIN 9",
-        "A a ; B b WHERE a.x <> b.x", "A a ; B b ; C c WHERE a.x = b.x AND a.y < c.y", "A a ; B b WHERE a.x >= b.x WITHIN 4 EVENTS",
-        "A a ; B+ b ; C c WHERE a.x <= b.x AND a.y = c.y WITHIN 6", "A a : B b WHERE a.x > b.x",
-        "A a ; B b ; C c WHERE a.x < c.x AND b.y <> c.y", "SEQ(A a, !B b, C c) WHERE a.x = b.x AND a.y <= c.y WITHIN 6",
-        "SEQ(!C d, A a, B b) WHERE d.x > b.x AND a.y <= b.y WITHIN 5", "SEQ(!C d, A a, B b) WHERE d.x = a.x AND a.y <= b.y WITHIN 5",
-        "SEQ(A a, B b, !C d) WHERE d.x > a.x AND d.y <= b.y WITHIN 4", "A a ; B b ; C c WHERE a.x = b.x OR b.y > c.y",
-        "A a ; B b WHERE a.x + b.y > 3 WITHIN 8", "A a ; B+ b WHERE a.x <= b.x WITHIN 6 SEMANTICS NXT",
-        "A a ; B b ; C c WHERE a.x <= c.x WITHIN 8 SEMANTICS LAST", "A a ; B b WHERE a.x = b.x WITHIN 8 CONSUME BY PARTITION",
+        "A a ; B b ; C c WHERE a.x = b.x AND b.y = c.y WITHIN 9",
+        "A a ; B b WHERE a.x < b.x WITHIN 9",
+        "A a ; B b WHERE a.x <> b.x",
+        "A a ; B b ; C c WHERE a.x = b.x AND a.y < c.y",
+        "A a ; B b WHERE a.x >= b.x WITHIN 4 EVENTS",
+        "A a ; B+ b ; C c WHERE a.x <= b.x AND a.y = c.y WITHIN 6",
+        "A a : B b WHERE a.x > b.x",
+        "A a ; B b ; C c WHERE a.x < c.x AND b.y <> c.y",
+        "SEQ(A a, !B b, C c) WHERE a.x = b.x AND a.y <= c.y WITHIN 6",
+        "SEQ(!C d, A a, B b) WHERE d.x > b.x AND a.y <= b.y WITHIN 5",
+        "SEQ(!C d, A a, B b) WHERE d.x = a.x AND a.y <= b.y WITHIN 5",
+        "SEQ(A a, B b, !C d) WHERE d.x > a.x AND d.y <= b.y WITHIN 4",
+        "A a ; B b ; C c WHERE a.x = b.x OR b.y > c.y",
+        "A a ; B b WHERE a.x + b.y > 3 WITHIN 8",
+        "A a ; B+ b WHERE a.x <= b.x WITHIN 6 SEMANTICS NXT",
+        "A a ; B b ; C c WHERE a.x <= c.x WITHIN 8 SEMANTICS LAST",
+        "A a ; B b WHERE a.x = b.x WITHIN 8 CONSUME BY PARTITION",
         "A a ; B b ; C c WHERE a.x <= c.x WITHIN 8 SEMANTICS SKIP TILL NEXT MATCH",
     ),
     "skipping": (
-        f"A a ; B+ b ; C c WHERE a.x <= c.x WITHIN 6 {AFTER} PAST LAST ROW", f"A g : ANY:* r WHERE g.x <= r.x WITHIN 4 {AFTER} PAST LAST ROW",
-        f"A a ; B b WHERE a.x = b.x WITHIN 8 {AFTER} TO NEXT ROW", f"A a ; B b ; C c WHERE a.x < c.x WITHIN 8 {AFTER} TO LAST b",
+        f"A a ; B+ b ; C c WHERE a.x <= c.x WITHIN 6 {AFTER} PAST LAST ROW",
+        f"A g : ANY:* r WHERE g.x <= r.x WITHIN 4 {AFTER} PAST LAST ROW",
+        f"A a ; B b WHERE a.x = b.x WITHIN 8 {AFTER} TO NEXT ROW",
+        f"A a ; B b ; C c WHERE a.x < c.x WITHIN 8 {AFTER} TO LAST b",
     ),
     "pcea": (
-        "ALL(A a, B b) WHERE a.x = b.x WITHIN 7", "ALL(A a, B b, C c) WHERE a.x = b.x AND b.x = c.x AND a.y = b.y",
-        "ALL(A p, A q, B r) WHERE p.x = q.x AND q.x = r.x WITHIN 9", "ALL(A a, B b, C c) WHERE a.x = b.x AND b.x = c.x WITHIN 6 EVENTS",
+        "ALL(A a, B b) WHERE a.x = b.x WITHIN 7",
+        "ALL(A a, B b, C c) WHERE a.x = b.x AND b.x = c.x AND a.y = b.y",
+        "ALL(A p, A q, B r) WHERE p.x = q.x AND q.x = r.x WITHIN 9",
+        "ALL(A a, B b, C c) WHERE a.x = b.x AND b.x = c.x WITHIN 6 EVENTS",
     ),
     "general": (
-        "((A+ a ; B b) UNLESS C) WHERE a.x <= b.x", "((A+ a ; B b) UNLESS (C ; C)) ; !C WHERE a.x <= b.x WITHIN 5",
-        "((A a ; B b) UNLESS C) WHERE a.x <= b.x WITHIN 6 SEMANTICS MAX", "((A a ; B b) UNLESS C) WHERE a.x = b.x WITHIN 5 CONSUME BY PARTITION",
+        "((A+ a ; B b) UNLESS C) WHERE a.x <= b.x",
+        "((A+ a ; B b) UNLESS (C ; C)) ; !C WHERE a.x <= b.x WITHIN 5",
+        "((A a ; B b) UNLESS C) WHERE a.x <= b.x WITHIN 6 SEMANTICS MAX",
+        "((A a ; B b) UNLESS C) WHERE a.x = b.x WITHIN 5 CONSUME BY PARTITION",
         f"((A+ a ; B b) UNLESS C) WHERE a.x < b.x WITHIN 6 {AFTER} PAST LAST ROW",
     ),
     "any": ("A+ ; B WITHIN 6 CONSUME BY ANY", "A a ; B b WHERE a.x = b.x WITHIN 6 CONSUME BY ANY"),
-}  # fmt: skip
-RULES = {"table": ("plain", "composed"), "timed": ("timed", "composed", "registers"), "general": ("bound",)}  # of a family, if not its name
+}
+# Of a family, if not its name.
+RULES = {
+    "table": ("plain", "composed"),
+    "timed": ("timed", "composed", "registers"),
+    "general": ("bound",),
+}  # of a family, if not its name
 
 
 def compiled(text: str) -> tuple[cersql.api.Compiled, harness.Options]:
@@ -68,7 +102,7 @@ def compiled(text: str) -> tuple[cersql.api.Compiled, harness.Options]:
     head, clause = text, ""
     for word in ("WITHIN", AFTER, "CONSUME", "SEMANTICS"):
         at = text.rfind(f" {word}")
-        if 0 <= at and ")" not in text[at:]:
+        if at >= 0 and ")" not in text[at:]:
             head, clause = text[:at], text[at:]
             break
     made = cersql.compile(f"FROM t PATTERN {head} ORDER BY ts{clause} RETURN *", SCHEMA)

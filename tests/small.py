@@ -1,6 +1,6 @@
 """First capacities of 2 to 8 for every array that grows: all that can be full is full in every test.
 
-The fixture `small` (conftest.py) does so for one test, CERSQL_SMALL=1 for a whole run.
+CERSQL_SMALL=1 does so for a whole run of pytest (conftest.py).
 """
 
 from __future__ import annotations
