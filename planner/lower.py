@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -145,7 +145,7 @@ def lower_skip(choice: Choice) -> rt.Skip | None:
 
 
 def rt_skip(skip: Skip, by: str) -> rt.Skip:
-    return rt.Skip(skip.to, skip.mark, by)
+    return rt.Skip(cast(rt.SkipTo, skip.to), skip.mark, cast(rt.Strategy, by))
 
 
 def lower_window(window: Window | None) -> rt.Window | None:

@@ -12,6 +12,7 @@ Four ways to partition the stream:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 from planner import cel
 from planner.automata.automaton import Automaton, Guard, own_type, show_guard
@@ -28,7 +29,7 @@ from planner.rewrite.rules import Rewritten
 from planner.sql import literal, quote
 from planner.tabulated import Asked, tabulated
 from runtime import nodes
-from runtime.program import WORD_BITS, Later, Program, symbol_words
+from runtime.program import WORD_BITS, Consume, Later, Program, Strategy, symbol_words
 
 # A slice is this many windows long, so that one row in so many is sent twice.
 SLICE_WINDOWS = 64
@@ -155,9 +156,10 @@ def _later(query: Query, program: Program) -> Later:
     skip = None
     if query.skip is not None:
         skip = rt_skip(query.skip, skip_by(query.strategy))
+    competes = query.strategy in COMPETING and skip is None
     return Later(
-        strategy=query.strategy if query.strategy in COMPETING and skip is None else "ALL",
-        consume=consumption(query),
+        strategy=cast(Strategy, query.strategy) if competes else "ALL",
+        consume=cast(Consume, consumption(query)),
         skip=skip,
         timeouts=query.timeouts,
         ends_late=program.ends_late,

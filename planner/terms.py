@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runtime.program import ReachKind
 from runtime.relations import Relation
 
 
@@ -22,9 +23,10 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Window:
-    """WITHIN. kind 'time': end − start ≤ size (strict: <) in the clock's unit; 'events': < size, in positions."""
+    """WITHIN. kind 'time': end − start ≤ size (strict: <) in the clock's unit; 'events': < size, in positions. Of
+    what a stream holds back, the kind may also be 'runs': as runtime.stream.task.Reach says."""
 
-    kind: str
+    kind: ReachKind
     size: int | float
     strict: bool = False
 

@@ -18,7 +18,6 @@ from runtime import nodes
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.store import PlainWalks, ProductWalks, Store, Walks
-from runtime.errors import InternalError
 from runtime.program import Program, check_version
 from runtime.selection.any_timeouts import DropsOfAll
 from runtime.selection.key_events import Dropped
@@ -239,7 +238,7 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
             machine = program.machine
             general = bool(program.terms) or (machine is not None and machine.has(nodes.NotBeforeEach))
             return EachKey(store, lambda: (GeneralStepper if general else TimedStepper)(program, store))
-    raise InternalError("INTERNAL", detail=f"no engine for the rule {program.rule!r}")
+    assert_never(program.rule)
 
 
 def walks_of(program: Program) -> Walks:

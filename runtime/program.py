@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
 
 import numpy as np
 
@@ -22,7 +23,14 @@ SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 
 NULL_CODE = -(1 << 63)  # the code of a NULL among those of terms
-PICKING = ("NXT", "LAST")  # strategies of Program.pick
+Rule = Literal["plain", "composed", "timed", "registers", "skipping", "bound", "pcea", "any"]
+Strategy = Literal["ALL", "NXT", "LAST", "MAX"]
+Consume = Literal["NONE", "PARTITION", "ANY"]
+SkipTo = Literal["PAST LAST ROW", "TO NEXT ROW", "TO FIRST", "TO LAST"]
+WindowKind = Literal["time", "events"]
+ReachKind = Literal["time", "events", "runs", "none"]  # of runtime.stream.task.Reach
+
+PICKING: tuple[Strategy, ...] = ("NXT", "LAST")  # strategies of Program.pick
 MOST_MATCHES = 100_000_000  # that a task may list, where nothing else is set
 WORD_BITS = 62  # guards per symbol word: a non-negative int64, with a bit to spare
 
@@ -43,7 +51,7 @@ class Window:
     kind 'events': the clock is the position; size is already n − 1.
     """
 
-    kind: str
+    kind: WindowKind
     size: int | float
     strict: bool = False
 
@@ -56,9 +64,9 @@ class Skip:
     are taken as they complete, of those of one end the greatest by that (runtime.selection.taking).
     """
 
-    to: str
+    to: SkipTo
     variable: str | None = None
-    by: str = "ALL"
+    by: Strategy = "ALL"
 
     @property
     def waits(self) -> bool:
@@ -75,8 +83,8 @@ class Later:
     compete, though any match says that its start has one.
     """
 
-    strategy: str = "ALL"
-    consume: str = "NONE"
+    strategy: Strategy = "ALL"
+    consume: Consume = "NONE"
     skip: Skip | None = None
     timeouts: bool = False
     ends_late: bool = False
@@ -125,7 +133,7 @@ class Program:
     labels: tuple[frozenset[str], ...]
     variables: tuple[str, ...]
     window: Window | None = None
-    rule: str = "plain"
+    rule: Rule = "plain"
     machine: Node | None = None
     masks: tuple[int, ...] = ()
     keep: int = -1
@@ -136,8 +144,8 @@ class Program:
     n_event_guards: int | None = None
     consume: bool = False
     skip: Skip | None = None
-    choose: str = "ALL"
-    pick: str = "ALL"
+    choose: Strategy = "ALL"
+    pick: Strategy = "ALL"
     ends_late: bool = False
     timeouts: Program | None = None
     all_starts: bool = False

@@ -10,15 +10,16 @@ import functools
 import logging
 import time
 from dataclasses import replace
+from typing import assert_never
 
 import numpy as np
 
 from runtime import compiling, nodes
 from runtime.arrays import IntArray
 from runtime.engine import engine_for
-from runtime.program import ALWAYS, SKIP, Program, Window
+from runtime.program import ALWAYS, SKIP, Program, Rule, Window
 
-FAMILIES = {
+FAMILIES: dict[Rule, str] = {
     "plain": "sequences, loops, OR",
     "timed": "windows inside the pattern, strategies, consumption",
     "registers": "comparisons of events, what must not happen before or after",
@@ -29,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 @functools.cache
-def compile_kernels(rule: str = "plain") -> None:
+def compile_kernels(rule: Rule = "plain") -> None:
     """Run one event of each kind through the engine of a rule, listing and counting."""
     begin = time.monotonic()
     with compiling.noted():
@@ -39,7 +40,7 @@ def compile_kernels(rule: str = "plain") -> None:
         logger.info("compiled the kernels in %.0f s; they are cached from now on", took)
 
 
-def _run_each(rule: str) -> None:
+def _run_each(rule: Rule) -> None:
     waiting, then = (0, ALWAYS, SKIP, 0), (1, ALWAYS, SKIP, 1)
     program = Program(
         n_states=3,
@@ -51,19 +52,27 @@ def _run_each(rule: str) -> None:
         variables=("a", "b"),
         window=Window("time", 10),
     )
-    if rule in ("plain", "composed"):
-        _run(program)
-    elif rule in ("registers", "skipping"):
-        _run(replace(program, rule="registers", machine=_two_in_order(), terms=("x",)))
-    elif rule == "pcea":
-        _run(replace(program, rule=rule, machine=_side_by_side(), terms=("x",)))
-    elif rule != "bound":
-        flat = nodes.Flat(program.transitions, (1 << nodes.FIRST_VARIABLE, 2 << nodes.FIRST_VARIABLE), (0,), (2,))
-        windows = (Window("time", 10),)
-        masks = (0, *flat.masks)
-        labels = (frozenset[str](), *program.labels)
-        inner = replace(program, rule="timed", machine=nodes.Within(flat, 0), inner_windows=windows)
-        _run(replace(inner, masks=masks, labels=labels, keep=nodes.VISIBLE))
+    match rule:
+        case "plain" | "composed":
+            _run(program)
+        case "registers" | "skipping":
+            _run(replace(program, rule="registers", machine=_two_in_order(), terms=("x",)))
+        case "pcea":
+            _run(replace(program, rule=rule, machine=_side_by_side(), terms=("x",)))
+        case "timed" | "any":
+            _run(_within(program))
+        case "bound":
+            pass  # its kernels are small
+        case _:
+            assert_never(rule)
+
+
+def _within(program: Program) -> Program:
+    """The same as a window inside the pattern."""
+    flat = nodes.Flat(program.transitions, (1 << nodes.FIRST_VARIABLE, 2 << nodes.FIRST_VARIABLE), (0,), (2,))
+    inner = replace(program, rule="timed", machine=nodes.Within(flat, 0), inner_windows=(Window("time", 10),))
+    labels = (frozenset[str](), *program.labels)
+    return replace(inner, masks=(0, *flat.masks), labels=labels, keep=nodes.VISIBLE)
 
 
 def _two_in_order() -> nodes.Registers:

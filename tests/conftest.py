@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small
 from hypothesis import HealthCheck, settings
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -18,6 +19,9 @@ settings.register_profile("dev", deadline=None, max_examples=100, suppress_healt
 settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True)
 settings.register_profile("thorough", parent=settings.get_profile("dev"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+if os.environ.get("CERSQL_SMALL"):
+    small.shrink()
 
 # For every JVM that a test starts, in whatever process: most of its code runs once. Nothing is printed about it.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

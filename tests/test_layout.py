@@ -263,3 +263,30 @@ def test_the_page_on_architecture_names_files_that_are_there() -> None:
     named = re.findall(r"`((?:cersql|planner|runtime|spark_ext)/[\w/.]+)`", page)
     assert len(named) > 30
     assert not [name for name in named if not (ROOT / name).exists()]
+
+
+MOST_PARAMETERS = 8  # of a compiled function: what belongs together comes in a bundle, a named tuple
+
+
+def kernels() -> list[tuple[Path, ast.FunctionDef]]:
+    """All functions that are compiled."""
+    found = []
+    for path in sorted((ROOT / "runtime").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and {"kernel", "inlined", "called"} & set(
+                map(ast.unparse, node.decorator_list)
+            ):
+                found.append((path, node))
+    return found
+
+
+def test_kernels_take_few_parameters() -> None:
+    assert len(kernels()) > 100
+    many = [
+        f"{path.relative_to(ROOT)}: {node.name} takes {n}"
+        for path, node in kernels()
+        if (n := len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs)) > MOST_PARAMETERS
+        or node.args.vararg
+        or node.args.kwarg
+    ]
+    assert not many

@@ -33,7 +33,7 @@ class Picks(NamedTuple):
     serial: AnyArray  # int64[1]
 
 
-def new_picks(nodes: int, stack: int = 1 << 12) -> Picks:
+def new_picks(nodes: int, stack: int) -> Picks:
     return Picks(
         best=np.zeros(nodes, np.int32),
         stamp=np.zeros(nodes, np.int64),
@@ -83,7 +83,7 @@ def compared(arena, original, a, b, rule):
 
 
 @kernel
-def greatest(arena, picks, root, now, width, strict, rule):
+def greatest(arena, picks, root, now, bounds, rule):
     """The node of what wins in a set, or -1 if there is no room for it, -2 if the stack is too short."""
     serial, stack, best, stamp = picks.serial[0], picks.stack, picks.best, picks.stamp
     best[BOTTOM] = BOTTOM
@@ -97,7 +97,7 @@ def greatest(arena, picks, root, now, width, strict, rule):
         if arena.size[0] + 2 >= len(arena.row):
             return -1
         child, right = arena.child[node], arena.right[node]
-        both = arena.label[node] == UNION and inside(arena.start[right], now, width, strict)
+        both = arena.label[node] == UNION and inside(arena.start[right], now, bounds)
         waits = False
         if stamp[child] != serial:
             stack[top] = child
@@ -129,9 +129,10 @@ def greatest(arena, picks, root, now, width, strict, rule):
 
 
 @kernel
-def pick_kernel(arena, picks, roots, begin, n_roots, kept, width, strict, rule):
+def pick_kernel(space, picks, begin, n_roots, kept, rule):
     """Leave of the roots from `begin` on those that win, the first of them at `kept`; those of one event follow each
     other. Returns (PICKED or what is lacking, the root to go on with, how many are kept)."""
+    arena, roots = space.arena, space.roots
     while begin < n_roots:
         row, now, key = arena.row[roots.node[begin]], roots.clock[begin], roots.key[begin]
         end = begin
@@ -140,7 +141,7 @@ def pick_kernel(arena, picks, roots, begin, n_roots, kept, width, strict, rule):
         picks.serial[0] += 1
         winner = BOTTOM
         for k in range(begin, end):
-            found = greatest(arena, picks, roots.node[k], now, width, strict, rule)
+            found = greatest(arena, picks, roots.node[k], now, space.bounds, rule)
             if found < 0:
                 return (NEEDS_NODES if found == -1 else NEEDS_STACK), begin, kept
             order = -1 if winner == BOTTOM else compared(arena, picks.original, winner, found, rule)

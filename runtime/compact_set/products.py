@@ -53,15 +53,15 @@ def rank(arena, heap):
 
 
 @inlined
-def sides(arena, heap, now, width, strict):
+def sides(arena, heap, now, bounds):
     """(the heap that a merge leaves as it is, the one that it goes on with); ⊥ for what is not there."""
-    if arena.label[heap] != UNION or not inside(arena.start[arena.right[heap]], now, width, strict):
+    if arena.label[heap] != UNION or not inside(arena.start[arena.right[heap]], now, bounds):
         return BOTTOM, BOTTOM
     rest = arena.right[heap]
     if arena.label[rest] != UNION or arena.row[rest] != RESERVED:
         return rest, BOTTOM
     a, b = arena.child[rest], arena.right[rest]
-    if not inside(arena.start[b], now, width, strict):
+    if not inside(arena.start[b], now, bounds):
         return a, BOTTOM
     if rank(arena, a) < rank(arena, b):
         return b, a
@@ -84,21 +84,21 @@ def heap_of(arena, output, a, b):
 
 
 @kernel
-def inserted(arena, heap, output, now, width, strict, path):
+def inserted(arena, heap, output, now, bounds, path):
     """The heap with one more output; `path` has room for MOST_RANKS nodes. At most 2 · rank new nodes."""
     depth = 0
     start = arena.start[output]
-    while heap != BOTTOM and arena.start[heap] > start and inside(arena.start[heap], now, width, strict):
+    while heap != BOTTOM and arena.start[heap] > start and inside(arena.start[heap], now, bounds):
         path[depth] = heap
         depth += 1
-        _, heap = sides(arena, heap, now, width, strict)
-    if heap != BOTTOM and not inside(arena.start[heap], now, width, strict):
+        _, heap = sides(arena, heap, now, bounds)
+    if heap != BOTTOM and not inside(arena.start[heap], now, bounds):
         heap = BOTTOM
     made = heap_of(arena, output, heap, BOTTOM)
     while depth > 0:
         depth -= 1
         above = path[depth]
-        kept, _ = sides(arena, above, now, width, strict)
+        kept, _ = sides(arena, above, now, bounds)
         top = arena.child[above] if arena.label[above] == UNION else above
         made = heap_of(arena, top, kept, made)
     return made
@@ -180,8 +180,9 @@ def write(arena, path, order, depth, label_of, listing, begin):
 
 
 @kernel
-def enumerate_products(arena, walk, roots, n_roots, width, strict, label_of, listing):
+def enumerate_products(space, walk, n_roots, label_of, listing):
     """As runtime.compact_set.tecs.enumerate_kernel, through products."""
+    arena, roots = space.arena, space.roots
     most, room, longest = len(listing.key), len(walk.stack_node) - 1, len(walk.path)
     n, root, top = listing.state[0], listing.state[1], walk.top[0]
     result = FINISHED
@@ -209,7 +210,7 @@ def enumerate_products(arena, walk, roots, n_roots, width, strict, label_of, lis
                 continue
             if arena.label[node] == UNION:
                 right = arena.right[node]
-                if inside(arena.start[right], now, width, strict):
+                if inside(arena.start[right], now, space.bounds):
                     top = push(walk, top, right, depth, then, n_cells)
             elif arena.label[node] == PRODUCT:
                 walk.cell_node[n_cells], walk.cell_next[n_cells] = arena.right[node], then
@@ -232,11 +233,12 @@ def enumerate_products(arena, walk, roots, n_roots, width, strict, label_of, lis
 
 
 @kernel
-def count_products(arena, roots, begin, n_roots, width, strict, stack, counts, total):
+def count_products(space, begin, n_roots, stack, counts, total):
     """As runtime.compact_set.tecs.count_kernel, through products: each node once."""
+    arena, roots = space.arena, space.roots
     for k in range(begin, n_roots):
         counts.serial[0] += 1
-        count = product_count(arena, roots.node[k], roots.clock[k], width, strict, stack, counts)
+        count = product_count(arena, roots.node[k], roots.clock[k], space.bounds, stack, counts)
         if count < 0:
             return k if count == -2 else OVERFLOW
         total[0] += count
@@ -246,7 +248,7 @@ def count_products(arena, roots, begin, n_roots, width, strict, stack, counts, t
 
 
 @kernel
-def product_count(arena, root, now, width, strict, stack, counts):
+def product_count(arena, root, now, bounds, stack, counts):
     """The number of matches of a set, children first; -1 if it does not fit int64, -2 if the stack is too short."""
     serial = counts.serial[0]
     counts.number[BOTTOM] = 1
@@ -258,7 +260,7 @@ def product_count(arena, root, now, width, strict, stack, counts):
         if top + 2 >= len(stack):
             return -2
         child, right, label = arena.child[node], arena.right[node], arena.label[node]
-        both = label == PRODUCT or (label == UNION and inside(arena.start[right], now, width, strict))
+        both = label == PRODUCT or (label == UNION and inside(arena.start[right], now, bounds))
         waits = False
         if counts.stamp[child] != serial:
             stack[top] = child

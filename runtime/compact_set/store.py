@@ -12,17 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.compact_set import products, tecs
 from runtime.compact_set.matches import Matches
 from runtime.errors import ExecutionError
 from runtime.program import Window
 
-FIRST_NODES = 1 << 16
-FIRST_ROOTS = 1 << 15
-CHUNK_MATCHES = 1 << 14
-CHUNK_EVENTS = 1 << 17
-FEW_EVENTS = 64  # that the first chunk has room for, for each root
 NOTHING = int(np.iinfo(np.int64).max)  # the least row of what mentions none
 
 
@@ -45,16 +41,15 @@ class Store:
 
     def __init__(self, window: Window | None, walks: Walks | None = None) -> None:
         self.by_position = window is None or window.kind == "events"
-        self.strict = bool(window and window.strict)
         self._size = NOTHING if window is None else window.size  # with fractions, perhaps, where clocks have them
-        self.width: Any = np.int64(self._size)
+        self.bounds = tecs.Bounds(np.int64(self._size), strict=bool(window and window.strict))
         self.clock = np.dtype(np.int64)
         self.whole = False
         self.holders: list[Holder] = []
         self.n_roots = 0
         self.now: Any = 0
-        self.arena = tecs.new_arena(FIRST_NODES, self.clock)
-        self.roots = tecs.new_roots(FIRST_ROOTS, self.clock)
+        self.arena = tecs.new_arena(capacities.NODES, self.clock)
+        self.roots = tecs.new_roots(capacities.ROOTS, self.clock)
         self._walks = PlainWalks() if walks is None else walks
         self._crowded = self._stuck = -1  # the events before which there was no room for nodes, and for roots
 
@@ -63,9 +58,14 @@ class Store:
         self._crowded = -1
         if clocks.dtype != self.clock:
             self.clock = clocks.dtype
-            self.width = self.clock.type(self._size)
+            self.bounds = self.bounds._replace(width=self.clock.type(self._size))
             self.arena = tecs.new_arena(len(self.arena.row), self.clock)
             self.roots = tecs.new_roots(len(self.roots.node), self.clock)
+
+    @property
+    def space(self) -> tecs.Space:
+        """What kernels write and ask."""
+        return tecs.Space(self.arena, self.roots, self.bounds)
 
     @property
     def nodes(self) -> int:
@@ -105,10 +105,10 @@ class Store:
         for holder in self.holders:
             holder.prune(now)
         nodes = np.concatenate([np.zeros(0, np.int32), *(holder.held() for holder in self.holders)])
-        forward, width = np.zeros(self.nodes, np.int32), self.width
+        forward, bounds = np.zeros(self.nodes, np.int32), self.bounds
         if self.whole:
-            now, width = self.arena.start[: self.nodes].max(), self._ever
-        tecs.mark_kernel(self.arena, nodes, len(nodes), now, width, self.strict, forward)
+            now, bounds = self.arena.start[: self.nodes].max(), bounds._replace(width=self._ever)
+        tecs.mark_kernel(self.arena, nodes, len(nodes), now, bounds, forward)
         least = int(tecs.slide_kernel(self.arena, forward))
         for holder in self.holders:
             holder.renumber(forward)
@@ -131,7 +131,8 @@ class Store:
             return
         self._walks.begin()
         # Few roots have few matches, mostly: chunks begin small, since to make a large one takes longer than that.
-        events, root, result = min(CHUNK_EVENTS, FEW_EVENTS * self.n_roots), 0, tecs.LISTING_FULL
+        events, root = min(capacities.CHUNK_EVENTS, capacities.EVENTS_OF_A_ROOT * self.n_roots), 0
+        result = tecs.LISTING_FULL
         while result != tecs.FINISHED:
             listing = new_listing(events, root)
             result = self._walks.go_on(self, listing)
@@ -139,7 +140,7 @@ class Store:
             if n == 0 and result == tecs.LISTING_FULL:
                 events *= 2  # a single match is longer than the chunk
                 continue
-            events = max(events, min(CHUNK_EVENTS, 4 * events))
+            events = max(events, min(capacities.CHUNK_EVENTS, 4 * events))
             if n:
                 end = int(listing.offsets[n])
                 yield Matches(n, listing.offsets[: n + 1], listing.row[:end], listing.label[:end], listing.key[:n])
@@ -156,7 +157,7 @@ class Store:
 
 def new_listing(events: int, root: int) -> tecs.Listing:
     """Room for a chunk of matches with so many events in all, from that root on."""
-    most = min(events, CHUNK_MATCHES)
+    most = min(events, capacities.CHUNK_MATCHES)
     return tecs.Listing(
         offsets=np.zeros(most + 1, np.int64),
         row=np.empty(events, np.int64),
@@ -183,7 +184,7 @@ class _Counting:
     """Counts by walking small sets, and node by node where a set is large."""
 
     def __init__(self) -> None:
-        self._walk = tecs.new_walk(256)
+        self._walk = tecs.new_walk(capacities.WALK)
         self._counts = tecs.new_counts(1)
 
     def count(self, store: Store) -> int:
@@ -201,10 +202,7 @@ class _Counting:
 
     def _count_from(self, store: Store, begin: int, total: IntArray) -> int:
         """Add the matches of roots to total[0]; the root where the walk's stack was too short, n_roots, or OVERFLOW."""
-        at: int = tecs.count_kernel(
-            store.arena, store.roots, begin, store.n_roots, store.width, store.strict,
-            self._walk.stack_node, self._counts, total,
-        )  # fmt: skip
+        at: int = tecs.count_kernel(store.space, begin, store.n_roots, self._walk.stack_node, self._counts, total)
         return at
 
 
@@ -216,9 +214,7 @@ class PlainWalks(_Counting):
 
     def go_on(self, store: Store, listing: tecs.Listing) -> int:
         while True:
-            result: int = tecs.enumerate_kernel(
-                store.arena, self._walk, store.roots, store.n_roots, store.width, store.strict, listing
-            )
+            result: int = tecs.enumerate_kernel(store.space, self._walk, store.n_roots, listing)
             if result != tecs.WALK_FULL:
                 return result
             self._walk = tecs.grown_walk(self._walk)
@@ -229,7 +225,7 @@ class ProductWalks(_Counting):
 
     def __init__(self, n_atoms: int, label_of: IntArray) -> None:
         super().__init__()
-        self._products = products.new_product_walk(256, max(1, n_atoms))
+        self._products = products.new_product_walk(capacities.WALK, max(1, n_atoms))
         self._label_of = label_of
 
     def begin(self) -> None:
@@ -238,16 +234,12 @@ class ProductWalks(_Counting):
     def go_on(self, store: Store, listing: tecs.Listing) -> int:
         while True:
             result: int = products.enumerate_products(
-                store.arena, self._products, store.roots, store.n_roots, store.width, store.strict,
-                self._label_of, listing,
-            )  # fmt: skip
+                store.space, self._products, store.n_roots, self._label_of, listing
+            )
             if result != tecs.WALK_FULL:
                 return result
             self._products = products.grown_product_walk(self._products)
 
     def _count_from(self, store: Store, begin: int, total: IntArray) -> int:
-        at: int = products.count_products(
-            store.arena, store.roots, begin, store.n_roots, store.width, store.strict,
-            self._walk.stack_node, self._counts, total,
-        )  # fmt: skip
+        at: int = products.count_products(store.space, begin, store.n_roots, self._walk.stack_node, self._counts, total)
         return at

@@ -18,7 +18,7 @@ need, since its states see starts in order).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,13 +59,20 @@ def grown_arena(arena: Arena, capacity: int) -> Arena:
     return Arena._make([*(grown(column, capacity) for column in arena[:-1]), arena.size])
 
 
+class Bounds(NamedTuple):
+    """The window, as kernels ask for it: a match spans at most `width`, or less than that."""
+
+    width: Any  # as Arena.start
+    strict: bool
+
+
 @kernel
-def inside(start, now, width, strict):
+def inside(start, now, bounds):
     """Does a match that began at clock `start` and ends at `now` fit the window? Overflow and NaN count as outside."""
     distance = now - start
-    if strict:
-        return distance >= 0 and distance < width
-    return distance >= 0 and distance <= width
+    if bounds.strict:
+        return distance >= 0 and distance < bounds.width
+    return distance >= 0 and distance <= bounds.width
 
 
 @kernel
@@ -110,7 +117,7 @@ def union(arena, first, second):
 
 
 @kernel
-def mark_kernel(arena, roots, n_roots, now, width, strict, forward):
+def mark_kernel(arena, roots, n_roots, now, bounds, forward):
     """Set forward[node] = 1 for every node that a root still reaches inside the window. O(nodes)."""
     for k in range(n_roots):
         forward[roots[k]] = 1
@@ -119,9 +126,7 @@ def mark_kernel(arena, roots, n_roots, now, width, strict, forward):
             continue
         forward[arena.child[node]] = 1
         right = arena.right[node]
-        if arena.label[node] == PRODUCT or (
-            arena.label[node] == UNION and inside(arena.start[right], now, width, strict)
-        ):
+        if arena.label[node] == PRODUCT or (arena.label[node] == UNION and inside(arena.start[right], now, bounds)):
             forward[right] = 1
 
 
@@ -208,6 +213,14 @@ def new_roots(capacity: int, clock: np.dtype) -> Roots:
     )
 
 
+class Space(NamedTuple):
+    """What the store lends a kernel: where nodes and roots are written, and the window."""
+
+    arena: Arena
+    roots: Roots
+    bounds: Bounds
+
+
 class Listing(NamedTuple):
     """Matches, written one after the other: match k has events offsets[k] … offsets[k+1], first to last.
 
@@ -225,12 +238,13 @@ FINISHED, LISTING_FULL, WALK_FULL = 0, 1, 2
 
 
 @kernel
-def enumerate_kernel(arena, walk, roots, n_roots, width, strict, listing):
+def enumerate_kernel(space, walk, n_roots, listing):
     """List the matches of the roots. Output-linear delay; returns FINISHED, LISTING_FULL or WALK_FULL.
 
     After LISTING_FULL the caller takes the matches away and sets state[0] to 0; after WALK_FULL it brings a longer
     stack; then the same call goes on.
     """
+    arena, roots = space.arena, space.roots
     most, room = len(listing.key), len(walk.path_row) - 1
     n, root, top = listing.state[0], listing.state[1], walk.top[0]
     result = FINISHED
@@ -251,7 +265,7 @@ def enumerate_kernel(arena, walk, roots, n_roots, width, strict, listing):
         while node != 0 and top < room and depth < room:
             if arena.label[node] == UNION:
                 right = arena.right[node]
-                if inside(arena.start[right], now, width, strict):
+                if inside(arena.start[right], now, space.bounds):
                     walk.stack_node[top] = right
                     walk.stack_depth[top] = depth
                     top += 1
@@ -297,17 +311,18 @@ def new_counts(capacity: int) -> Counts:
 
 
 @kernel
-def count_kernel(arena, roots, begin, n_roots, width, strict, stack, counts, total):
+def count_kernel(space, begin, n_roots, stack, counts, total):
     """Add the number of matches of the roots to total[0].
 
     Small sets are walked; of others each node is counted once, so that 2ⁿ matches cost O(n) (what [ACEL] calls a
     semiring over the nodes). Returns the root at which `stack` was too short, n_roots, or OVERFLOW.
     """
+    arena, roots = space.arena, space.roots
     for k in range(begin, n_roots):
-        count = walk_count(arena, roots.node[k], roots.clock[k], width, strict, stack)
+        count = walk_count(arena, roots.node[k], roots.clock[k], space.bounds, stack)
         if count < 0:
             counts.serial[0] += 1
-            count = node_count(arena, roots.node[k], roots.clock[k], width, strict, stack, counts)
+            count = node_count(arena, roots.node[k], roots.clock[k], space.bounds, stack, counts)
             if count < 0:
                 return k if count == -2 else OVERFLOW
         total[0] += count
@@ -317,7 +332,7 @@ def count_kernel(arena, roots, begin, n_roots, width, strict, stack, counts, tot
 
 
 @kernel
-def walk_count(arena, root, now, width, strict, stack):
+def walk_count(arena, root, now, bounds, stack):
     """The number of matches of a small set, or -1 if it is not small."""
     count, top, steps = 0, 1, 0
     stack[0] = root
@@ -326,11 +341,11 @@ def walk_count(arena, root, now, width, strict, stack):
         node = stack[top]
         while node != 0:
             steps += 1
-            if steps > WALK_STEPS:
+            if steps > WALK_STEPS or top == len(stack):
                 return -1
             if arena.label[node] == UNION:
                 right = arena.right[node]
-                if inside(arena.start[right], now, width, strict):
+                if inside(arena.start[right], now, bounds):
                     stack[top] = right
                     top += 1
             node = arena.child[node]
@@ -339,7 +354,7 @@ def walk_count(arena, root, now, width, strict, stack):
 
 
 @kernel
-def node_count(arena, root, now, width, strict, stack, counts):
+def node_count(arena, root, now, bounds, stack, counts):
     """The number of matches of a set, children first; -1 if it does not fit int64, -2 if the stack is too short."""
     serial = counts.serial[0]
     counts.number[0] = 1
@@ -357,7 +372,7 @@ def node_count(arena, root, now, width, strict, stack, counts):
             continue
         number = counts.number[child]
         right = arena.right[node]
-        if arena.label[node] == UNION and inside(arena.start[right], now, width, strict):
+        if arena.label[node] == UNION and inside(arena.start[right], now, bounds):
             if counts.stamp[right] != serial:
                 stack[top] = right
                 top += 1

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
+from typing import assert_never
 
-from runtime.errors import InternalError
 from runtime.limits import Listed
-from runtime.program import Program, Skip
+from runtime.program import Program, Skip, Strategy
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,20 @@ def in_order(variables: Iterable[str]) -> list[str]:
 
 def last_dropped(match: Match, skip: Skip) -> int:
     """The last position at which no further match may begin: the match's own start at the least."""
-    if skip.to == "PAST LAST ROW":
-        return match.end
-    held = match.of(skip.variable or "") if skip.to != "TO NEXT ROW" else []
-    if not held:
-        return match.begin
-    return max(match.begin, (held[0] if skip.to == "TO FIRST" else held[-1]) - 1)
+    match skip.to:
+        case "PAST LAST ROW":
+            return match.end
+        case "TO NEXT ROW":
+            return match.begin
+        case "TO FIRST" | "TO LAST":
+            held = match.of(skip.variable or "")
+            if not held:
+                return match.begin
+            return max(match.begin, held[0 if skip.to == "TO FIRST" else -1] - 1)
+    assert_never(skip.to)
 
 
-def chosen(matches: Iterable[Match], strategy: str) -> list[Match]:
+def chosen(matches: Iterable[Match], strategy: Strategy) -> list[Match]:
     """The winners among the matches that end at the same event (semantics, "Selection strategies")."""
     by_end: dict[int, list[Match]] = defaultdict(list)
     for match in matches:
@@ -123,7 +128,7 @@ def chosen(matches: Iterable[Match], strategy: str) -> list[Match]:
     return found
 
 
-def winners(supports: Sequence[Support], strategy: str) -> list[int]:
+def winners(supports: Sequence[Support], strategy: Strategy) -> list[int]:
     """Which of the matches that end at one event win, by their sup."""
     match strategy:
         case "ALL":
@@ -136,7 +141,7 @@ def winners(supports: Sequence[Support], strategy: str) -> list[int]:
             sets = [frozenset(support) for support in supports]
             greatest = _maximal(set(sets))
             return [i for i, own in enumerate(sets) if own in greatest]
-    raise InternalError("INTERNAL", detail=f"no strategy {strategy!r}")
+    assert_never(strategy)
 
 
 def _maximal(sets: set[frozenset[int]]) -> set[frozenset[int]]:

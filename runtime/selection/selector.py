@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set import picking
 from runtime.compact_set.matches import Matches
@@ -106,16 +107,14 @@ class Picking(Selector):
             if result == picking.NEEDS_NODES and self._picks is not None:
                 store.grow()
             if self._picks is None or len(self._picks.best) < len(store.arena.row):
-                stack = 1 << 12 if self._picks is None else len(self._picks.stack)
+                stack = capacities.PICK_STACK if self._picks is None else len(self._picks.stack)
                 copies = None if self._picks is None else self._picks.original
                 self._picks = picking.new_picks(len(store.arena.row), stack)
                 if copies is not None:
                     self._picks.original[: len(copies)] = copies
             if result == picking.NEEDS_STACK:
                 self._picks = self._picks._replace(stack=np.zeros(2 * len(self._picks.stack), np.int32))
-            result, begin, kept = picking.pick_kernel(
-                store.arena, self._picks, store.roots, begin, n, kept, store.width, store.strict, rule
-            )
+            result, begin, kept = picking.pick_kernel(store.space, self._picks, begin, n, kept, rule)
         store.n_roots = kept
 
     def _drop_copies(self, size: int) -> None:

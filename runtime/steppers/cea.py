@@ -21,6 +21,7 @@ import numpy as np
 from runtime.arrays import AnyArray
 from runtime.compact_set.tecs import BOTTOM, extend, inside, link, union
 from runtime.jit import inlined, kernel
+from runtime.steppers.events import Event
 
 LIST_LENGTH = 16  # entries of a union list; a longer one is united at its end, which only costs delay
 
@@ -164,17 +165,17 @@ def add_list(arena, live, side, n_new, state, old_side, old_k, merged):
 
 
 @kernel
-def prune(arena, live, side, k, now, width, strict):
+def prune(arena, live, side, k, now, bounds):
     """Drop the entries of a list that have left the window. Returns what is left of it."""
     length = live.length[side, k]
-    while length > 0 and not inside(arena.start[live.nodes[side, k, length - 1]], now, width, strict):
+    while length > 0 and not inside(arena.start[live.nodes[side, k, length - 1]], now, bounds):
         length -= 1
     live.length[side, k] = length
     return length
 
 
 @inlined
-def lacks(arena, table, live, roots, klass):
+def lacks(space, table, live, klass):
     """What is missing before an event of this class can be read: a row, nodes, roots, or (DONE) nothing."""
     counts = live.counts
     moves = np.int64(0)
@@ -195,9 +196,9 @@ def lacks(arena, table, live, roots, klass):
         own = np.int64(table.last[row] - table.first[row])
         moves += own
         nodes += 2 * LIST_LENGTH + 5 * (own + 1)
-    if arena.size[0] + nodes > len(arena.row):
+    if space.arena.size[0] + nodes > len(space.arena.row):
         return NEEDS_NODES
-    if counts[N_ROOTS] + moves > len(roots.node):
+    if counts[N_ROOTS] + moves > len(space.roots.node):
         return NEEDS_ROOTS
     return DONE
 
@@ -228,8 +229,9 @@ def add_root(roots, n_roots, node, now, key):
 
 
 @inlined
-def fire(arena, table, live, roots, klass, row_id, now, width, strict, key, report):
-    """One event: all moves of all live states and of the start. `report`: list the matches that end here."""
+def fire(space, table, live, klass, event):
+    """One event: all moves of all live states and of the start."""
+    arena, bounds, now = space.arena, space.bounds, event.clock
     old = live.counts[SIDE]
     new = 1 - old
     live.counts[SERIAL] += 1
@@ -242,9 +244,9 @@ def fire(arena, table, live, roots, klass, row_id, now, width, strict, key, repo
                 continue
             row, merged, start = table.row_of[live.counts[START_STATE], klass], np.int64(BOTTOM), now
             live.counts[START_STATE] = table.skip[row]
-            if not inside(now, now, width, strict):
+            if not inside(now, now, bounds):
                 continue
-        elif prune(arena, live, old, k, now, width, strict) == 0:
+        elif prune(arena, live, old, k, now, bounds) == 0:
             continue
         else:
             row, merged, start = table.row_of[live.state[old, k], klass], np.int64(-1), now
@@ -252,9 +254,9 @@ def fire(arena, table, live, roots, klass, row_id, now, width, strict, key, repo
             if merged < 0:
                 merged = np.int64(merge(arena, live, old, k))
                 start = arena.start[merged]
-            node = extend(arena, row_id, table.label[e], merged, start)
-            if table.accept[e] and report:
-                n_roots = add_root(roots, n_roots, node, now, key)
+            node = extend(arena, event.row, table.label[e], merged, start)
+            if table.accept[e] and event.report:
+                n_roots = add_root(space.roots, n_roots, node, now, event.key)
             if table.target[e] >= 0:
                 n_new = add_node(arena, live, new, n_new, table.target[e], node)
         if k >= 0 and table.skip[row] >= 0:
@@ -265,15 +267,13 @@ def fire(arena, table, live, roots, klass, row_id, now, width, strict, key, repo
 
 
 @kernel
-def step_kernel(arena, table, live, roots, begin, classes, positions, rows, clocks, keys, mute, width, strict):
+def step_kernel(space, table, live, begin, feed):
     """Read events begin … until something is missing. Returns (result, event at which to go on).
 
-    classes: int32[n] symbol classes, class 0 satisfies no guard; positions: int64[n] in the key's stream, where a gap
-    stands for events of class 0; rows: int64[n], what output nodes remember; clocks: int64[n] or float64[n], in which
-    width is measured; keys: int64[n], equal ones adjacent, or empty for a single key; mute: bool[n], the matches that
-    end here are somebody else's to report, or empty. O(live states) per event.
+    feed: runtime.steppers.stepper.Feed, of which `symbols` are classes, int32[n]; class 0 satisfies no guard. A gap in
+    the positions stands for events of class 0. O(live states) per event.
     """
-    counts = live.counts
+    counts, classes, positions, keys, mute = live.counts, feed.symbols, feed.positions, feed.keys, feed.mute
     keyed = len(keys) > 0
     quiet = is_quiet(table, live, 0)
     i = begin
@@ -286,7 +286,7 @@ def step_kernel(arena, table, live, roots, begin, classes, positions, rows, cloc
             counts[LAST_POSITION] = -1
             counts[START_STATE] = 0
             if counts[N_ROOTS] == 0:
-                arena.size[0] = 1
+                space.arena.size[0] = 1
             quiet = is_quiet(table, live, 0)
         if quiet and klass == 0:
             counts[LAST_POSITION] = position
@@ -299,11 +299,12 @@ def step_kernel(arena, table, live, roots, begin, classes, positions, rows, cloc
             i += 1
             continue
         step = np.int32(0) if gap else klass
-        result = lacks(arena, table, live, roots, step)
+        result = lacks(space, table, live, step)
         if result != DONE:
             return result, i
         report = not gap and (len(mute) == 0 or not mute[i])
-        fire(arena, table, live, roots, step, rows[i], clocks[i], width, strict, counts[KEY], report)
+        clock = feed.clocks[i]
+        fire(space, table, live, step, Event(feed.rows[i], clock, clock, position, counts[KEY], report))
         quiet = is_quiet(table, live, 0)
         counts[LAST_POSITION] = position - 1 if gap else position
         if not gap:

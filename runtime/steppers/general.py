@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray
 from runtime.automata.machine import REPORT, OutOfSteps, Reg, Steps, Symbol, Value
 from runtime.automata.machines import machine_of, too_many_steps
@@ -29,9 +30,6 @@ from runtime.steppers.stepper import Feed, Stepper
 from runtime.steppers.table import filled
 
 Clock = int | float
-FEW_CLOCKS = 4096  # of registers that are kept without asking whether they are used
-FIRST_SLOTS = 8
-MANY_MOVES = 256  # that wait to be done
 
 
 class Run(NamedTuple):
@@ -67,7 +65,7 @@ class GeneralStepper(Stepper):
         self._quiet = self._event((0,) * program.words, (None,) * len(program.terms))
         self._known = KnownRows()  # of any key
         self._most_live = 16 * program.max_subsets
-        self._lists = moves.new_lists(FIRST_SLOTS)
+        self._lists = moves.new_lists(capacities.SLOTS)
         self._waiting: list[tuple[int, ...]] = []  # moves that wait to be done, …
         self._events: list[tuple[int, ...]] = []  # the events that they belong to …
         self._event_clocks: list[Clock] = []  # … and their clocks
@@ -81,7 +79,7 @@ class GeneralStepper(Stepper):
         self._start: States | None = undominated(self._machine.initial())
         self._live: dict[States, Run] = {}  # by decreasing start
         self._clocks: dict[int, tuple[Clock, int]] = {}  # of registers: time and position
-        self._most_clocks = FEW_CLOCKS
+        self._most_clocks = capacities.FEW_CLOCKS
         self._now: tuple[Clock, int] = (0, -1)
         self._held = []
 
@@ -189,7 +187,7 @@ class GeneralStepper(Stepper):
             self.drop_runs()
         if len(self._clocks) > self._most_clocks:
             self._forget_clocks()
-        if len(self._waiting) >= MANY_MOVES:
+        if len(self._waiting) >= capacities.MANY_MOVES:
             yield from self._move()
 
     def _move(self) -> Iterator[None]:
@@ -210,9 +208,7 @@ class GeneralStepper(Stepper):
             moves=np.array(self._waiting, np.int64).reshape(-1, 5),
         )
         self._waiting, self._events, self._event_clocks, self._most_slots = [], [], [], 0
-        moves.move_kernel(
-            store.arena, self._lists, store.roots, queue, self._key, store.width, store.strict, self._logs
-        )
+        moves.move_kernel(store.space, self._lists, queue, self._key, self._logs)
         store.n_roots = int(self._lists.state[moves.N_ROOTS])
         self._held = [run.slot for run in self._live.values()]
 
@@ -283,7 +279,7 @@ class GeneralStepper(Stepper):
         """Keep the clocks of registers in use. Amortized O(1)."""
         used = {register.number for states in (*self._live, self._start or ()) for register in registers(states)}
         self._clocks = {number: self._clocks[number] for number in used}
-        self._most_clocks = 2 * len(used) + FEW_CLOCKS
+        self._most_clocks = 2 * len(used) + capacities.FEW_CLOCKS
 
     def _clock(self, now: tuple[Clock, int]) -> Clock:
         return now[1] if self.store.by_position else now[0]
@@ -321,7 +317,7 @@ class GeneralStepper(Stepper):
         """See Holder.prune."""
         store, lists = self.store, self._lists
         for slot in self._held:
-            moves.prune_slot(store.arena, lists, self._side, slot, now, store.width, store.strict)
+            moves.prune_slot(store.arena, lists, self._side, slot, now, store.bounds)
 
     @property
     def _side(self) -> int:

@@ -22,7 +22,7 @@ from runtime.compact_set.tecs import inside
 from runtime.jit import inlined, kernel
 from runtime.nodes import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOBODY, Early
 from runtime.program import NULL_CODE
-from runtime.steppers.register_ops import BAD, EMPTY, apply, holds, passes
+from runtime.steppers.register_ops import BAD, EMPTY, apply, holds, passes, term_of
 
 BEGIN, END = 0, 1  # in ends: what is inside the window, of what is there
 NEVER = np.int64(np.iinfo(np.int64).max)  # after all positions, and values
@@ -126,23 +126,24 @@ def add(early, happened, w):
 
 
 @inlined
-def note(automaton, early, happened, symbols, i, words, now, position, registers):
-    """Event i, if it is one that must not come before a match. Its checks of itself use no registers."""
+def note(automaton, happened, event, registers):
+    """An event, if it is one that must not come before a match. Its checks of itself use no registers."""
+    early, values = automaton.early, event.values
     for w in range(len(early.guard)):
-        if holds(symbols, i, early.guard[w]) and apply(automaton, early.edge[w], symbols, i, words, registers, 0):
+        if holds(values, early.guard[w]) and apply(automaton, early.edge[w], values, registers, np.int64(0)):
             k = happened.ends[w, END]
-            happened.clock[w, k], happened.position[w, k] = now, position
+            happened.clock[w, k], happened.position[w, k] = event.clock, event.position
             for c in range(early.check_of[w], early.check_of[w + 1]):
-                happened.value[c, k] = symbols[i, words + early.term[c]]
+                happened.value[c, k] = term_of(values, early.term[c])
             add(early, happened, w)
 
 
 @inlined
-def expire(happened, now, width, strict):
+def expire(happened, now, bounds):
     """Forget what has left the window. Clocks do not decrease, so it is what came first."""
     for w in range(len(happened.ends)):
         k = happened.ends[w, BEGIN]
-        while k < happened.ends[w, END] and not inside(happened.clock[w, k], now, width, strict):
+        while k < happened.ends[w, END] and not inside(happened.clock[w, k], now, bounds):
             k += 1
         happened.ends[w, BEGIN] = k
 
@@ -237,15 +238,15 @@ def latest_passing(early, happened, w, below):
 
 
 @kernel
-def prevented_since(early, happened, q, symbols, i, words):
-    """The position of the last event inside the window that prevents what begins with event i at place q, by what that
+def prevented_since(early, happened, q, values):
+    """The position of the last event inside the window that prevents what begins with an event at place q, by what that
     says alone; -1 if there is none."""
     last = np.int64(-1)
     for w in range(len(early.guard)):
         if early.decided[w]:
             for c in range(early.check_of[w], early.check_of[w + 1]):
                 term = early.outside[q, c]
-                happened.asked[c] = symbols[i, words + term] if term != NOBODY else EMPTY
+                happened.asked[c] = term_of(values, term) if term != NOBODY else EMPTY
             k = latest_passing(early, happened, w, happened.ends[w, END])
             if k != NOBODY:
                 last = max(last, happened.position[w, k])

@@ -145,12 +145,12 @@ def joins(leading, start, n):
 
 
 @inlined
-def lead(leading, now, width, strict):
+def lead(leading, now, bounds):
     """After an event: who leads, and what it covers. A start that has left the window has no runs."""
     counts = leading.counts
     while counts[HEAD] < counts[TAIL]:
         k = counts[HEAD]
-        alive = leading.runs[k] > 0 and inside(leading.clock[k], now, width, strict)
+        alive = leading.runs[k] > 0 and inside(leading.clock[k], now, bounds)
         if alive and leading.start[k] > counts[DROPPED]:
             break
         settle_first(leading)

@@ -69,11 +69,11 @@ N_MOVES, N_SLOTS, ROW, POSITION, REPORT = range(5)  # columns of events
 
 
 @kernel
-def move_kernel(arena, lists, roots, queue, key, width, strict, log):
+def move_kernel(space, lists, queue, key, log):
     """Do the moves of all events; lists.state says which side is the old one, and how many roots there are. `log`:
     every marking move that ends no match is a root, too, that ends at -1. There is room: NODES_OF_A_MOVE and one root
     for each move."""
-    n_roots, m = lists.state[N_ROOTS], 0
+    arena, roots, n_roots, m = space.arena, space.roots, lists.state[N_ROOTS], 0
     for i in range(len(queue.clocks)):
         old = lists.state[SIDE]
         new = 1 - old
@@ -87,7 +87,7 @@ def move_kernel(arena, lists, roots, queue, key, width, strict, log):
                 if source == START:
                     merged = np.int64(BOTTOM)
                 else:
-                    prune(arena, lists, old, source, now, width, strict)
+                    prune(arena, lists, old, source, now, space.bounds)
             label, target = queue.moves[m, LABEL], queue.moves[m, TARGET]
             accept, begin = queue.moves[m, ACCEPT] != 0, queue.moves[m, BEGIN]
             m += 1
@@ -129,6 +129,6 @@ def merged_node(arena, lists, side, slot):
 
 
 @kernel
-def prune_slot(arena, lists, side, slot, now, width, strict):
+def prune_slot(arena, lists, side, slot, now, bounds):
     """Drop what has left the window; how much is left."""
-    return prune(arena, lists, side, slot, now, width, strict)
+    return prune(arena, lists, side, slot, now, bounds)

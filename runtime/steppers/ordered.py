@@ -15,7 +15,7 @@ argument).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -97,20 +97,20 @@ def clear_one(ordered, x):
 
 
 @inlined
-def push(arena, ordered, x, value, node, now, width, strict):
+def push(arena, ordered, x, value, node, now, bounds):
     """Add an item; the caller has seen to the room. Amortized O(log n)."""
     end, b = ordered.ends[x, END], ordered.ends[x, N_BLOCKS]
     ordered.value[x, end], ordered.node[x, end] = value, node
     ordered.begin[x, b], ordered.latest[x, b], ordered.made[x, b] = end, arena.start[node], 0
     end += 1
     while b > 0 and ordered.begin[x, b] - ordered.begin[x, b - 1] < 2 * (end - ordered.begin[x, b]):
-        end = merge(arena, ordered, x, b, end, now, width, strict)
+        end = merge(arena, ordered, x, b, end, now, bounds)
         b -= 1
     ordered.ends[x, N_BLOCKS], ordered.ends[x, END] = b + 1, end
 
 
 @kernel
-def merge(arena, ordered, x, b, end, now, width, strict):
+def merge(arena, ordered, x, b, end, now, bounds):
     """Blocks b - 1 and b, the last, as one, without what has left the window. Returns where it ends."""
     values, nodes = ordered.value[x], ordered.node[x]
     begin, middle, n = ordered.begin[x, b - 1], ordered.begin[x, b], 0
@@ -122,7 +122,7 @@ def merge(arena, ordered, x, b, end, now, width, strict):
         else:
             at = j
             j += 1
-        if inside(arena.start[nodes[at]], now, width, strict):
+        if inside(arena.start[nodes[at]], now, bounds):
             ordered.spare[0, n], ordered.spare[1, n] = values[at], nodes[at]
             n += 1
     for k in range(n):
@@ -133,7 +133,7 @@ def merge(arena, ordered, x, b, end, now, width, strict):
 
 
 @kernel
-def sweep_ordered(arena, ordered, now, width, strict):
+def sweep_ordered(arena, ordered, now, bounds):
     """Drop what has left the window, make all trees anew when they are needed, and move the items to the front."""
     for x in range(len(ordered.ends)):
         n, blocks = 0, ordered.ends[x, N_BLOCKS]
@@ -142,7 +142,7 @@ def sweep_ordered(arena, ordered, now, width, strict):
             end = ordered.begin[x, b + 1] if b + 1 < blocks else ordered.ends[x, END]
             ordered.begin[x, b], ordered.made[x, b] = n, 0
             for i in range(begin, end):
-                if inside(arena.start[ordered.node[x, i]], now, width, strict):
+                if inside(arena.start[ordered.node[x, i]], now, bounds):
                     ordered.value[x, n], ordered.node[x, n] = ordered.value[x, i], ordered.node[x, i]
                     n += 1
         ordered.ends[x, END] = n
@@ -176,7 +176,7 @@ def below(values, begin, end, value, equal):
 
 
 @inlined
-def bounds(values, begin, end, kind, value):
+def range_of(values, begin, end, kind, value):
     """The part of a block (from, to) whose items pass a check with the event's value; UNEQUAL: all but that part."""
     low, high = 0, end - begin
     if kind == LESS:
@@ -194,9 +194,9 @@ def bounds(values, begin, end, kind, value):
 
 
 @inlined
-def joined(arena, node, more, now, width, strict):
+def joined(arena, node, more, now, bounds):
     """The union of two sets, of which BOTTOM is none; what has left the window stays outside."""
-    if not inside(arena.start[more], now, width, strict):
+    if not inside(arena.start[more], now, bounds):
         return node
     if node == BOTTOM:
         return more
@@ -205,34 +205,41 @@ def joined(arena, node, more, now, width, strict):
     return link(arena, node, more)
 
 
+class Block(NamedTuple):
+    """A block of index x: n items from `begin` on."""
+
+    x: Any
+    begin: Any
+    n: Any
+
+
 @kernel
-def part(arena, ordered, x, b, end, low, high, node, now, width, strict):
-    """`node` and items low … high of block b. O(log n)."""
-    begin = ordered.begin[x, b]
-    n = end - begin
+def part(arena, ordered, block, low, high, node, now, bounds):
+    """`node` and items low … high of a block. O(log n)."""
+    x, begin, n = block.x, block.begin, block.n
     left, right = low + n, high + n
     while left < right:
         if left & 1:
             more = ordered.tree[x, begin + left] if left < n else ordered.node[x, begin + left - n]
-            node = joined(arena, node, more, now, width, strict)
+            node = joined(arena, node, more, now, bounds)
             left += 1
         if right & 1:
             right -= 1
             more = ordered.tree[x, begin + right] if right < n else ordered.node[x, begin + right - n]
-            node = joined(arena, node, more, now, width, strict)
+            node = joined(arena, node, more, now, bounds)
         left >>= 1
         right >>= 1
     return node
 
 
 @kernel
-def passing(arena, ordered, x, kind, value, now, width, strict):
+def passing(arena, ordered, x, kind, value, now, bounds):
     """The set of all items whose value passes the check of this kind with the event's; BOTTOM if there are none.
 
     O(log² n), and amortized O(log n) an item for trees. Needs room for `room` nodes.
     """
     node = BOTTOM
-    while ordered.ends[x, N_BLOCKS] > 0 and not inside(ordered.latest[x, 0], now, width, strict):
+    while ordered.ends[x, N_BLOCKS] > 0 and not inside(ordered.latest[x, 0], now, bounds):
         blocks = ordered.ends[x, N_BLOCKS]
         for b in range(1, blocks):
             ordered.begin[x, b - 1], ordered.latest[x, b - 1] = ordered.begin[x, b], ordered.latest[x, b]
@@ -245,11 +252,12 @@ def passing(arena, ordered, x, kind, value, now, width, strict):
         end = ordered.begin[x, b + 1] if b + 1 < blocks else ordered.ends[x, END]
         if ordered.made[x, b] == 0:
             make_tree(arena, ordered, x, b, end)
-        low, high = bounds(ordered.value[x], ordered.begin[x, b], end, kind, value)
+        block = Block(x, ordered.begin[x, b], end - ordered.begin[x, b])
+        low, high = range_of(ordered.value[x], block.begin, end, kind, value)
         if kind == UNEQUAL:
-            node = part(arena, ordered, x, b, end, 0, low, node, now, width, strict)
-            low, high = high, end - ordered.begin[x, b]
-        node = part(arena, ordered, x, b, end, low, high, node, now, width, strict)
+            node = part(arena, ordered, block, np.int64(0), low, node, now, bounds)
+            low, high = high, block.n
+        node = part(arena, ordered, block, low, high, node, now, bounds)
     return node
 
 

@@ -24,6 +24,8 @@ from runtime.jit import inlined, kernel
 from runtime.nodes import ROOT
 from runtime.program import NULL_CODE
 from runtime.steppers.cea import KEY, LAST_POSITION, N_ROOTS
+from runtime.steppers.events import Values
+from runtime.steppers.register_ops import holds, term_of
 
 DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_PLACES = range(4)
 N_FILLED, GENERATION = 0, 1
@@ -68,6 +70,8 @@ class Automaton(NamedTuple):
     into_of: AnyArray
     into: AnyArray
     label_of: AnyArray
+    words: int  # of a symbol, before its terms
+    need: int  # the most nodes that one event takes
 
 
 def new_places(capacity: int, depth: int) -> Places:
@@ -83,24 +87,24 @@ def new_places(capacity: int, depth: int) -> Places:
 
 
 @inlined
-def code_of(place, symbols, row, words, terms, begin, end):
+def code_of(place, values, terms, begin, end):
     """The hash of a place and the event's values of terms[begin:end]."""
     code = np.uint64(place + 1) * np.uint64(0x9E3779B97F4A7C15)
     for t in range(begin, end):
-        code = (code ^ np.uint64(symbols[row, words + terms[t]])) * np.uint64(0xBF58476D1CE4E5B9)
+        code = (code ^ np.uint64(term_of(values, terms[t]))) * np.uint64(0xBF58476D1CE4E5B9)
         code ^= code >> np.uint64(29)
     return code
 
 
 @inlined
-def slot_of(places, code, place, symbols, row, words, terms, begin, end):
+def slot_of(places, code, place, values, terms, begin, end):
     """Where the place with these values is, or could be put."""
     size = len(places.place)
     slot = np.int64(code & np.uint64(size - 1))
     while places.generation[slot] == places.counts[GENERATION]:
         alike = places.code[slot] == code and places.place[slot] == place
         for t in range(begin, end):
-            alike = alike and places.value[slot, t - begin] == symbols[row, words + terms[t]]
+            alike = alike and places.value[slot, t - begin] == term_of(values, terms[t])
         if alike:
             break
         slot = (slot + 1) & (size - 1)
@@ -108,17 +112,17 @@ def slot_of(places, code, place, symbols, row, words, terms, begin, end):
 
 
 @inlined
-def put(places, slot, code, place, symbols, row, words, terms, begin, end):
+def put(places, slot, code, place, values, terms, begin, end):
     """Fill a free slot; its node is ⊥."""
     for t in range(begin, end):
-        places.value[slot, t - begin] = symbols[row, words + terms[t]]
+        places.value[slot, t - begin] = term_of(values, terms[t])
     places.code[slot], places.place[slot], places.node[slot] = code, place, BOTTOM
     places.generation[slot] = places.counts[GENERATION]
     places.counts[N_FILLED] += 1
 
 
 @kernel
-def moved(arena, places, to, now, width, strict):
+def moved(arena, places, to, now, bounds):
     """Put what of `places` is inside the window into an empty table. O(slots)."""
     size, n = len(to.place), 0
     for k in range(len(to.counts)):
@@ -126,7 +130,7 @@ def moved(arena, places, to, now, width, strict):
     for old in range(len(places.place)):
         if places.generation[old] != places.counts[GENERATION]:
             continue
-        if not inside(arena.start[places.node[old]], now, width, strict):
+        if not inside(arena.start[places.node[old]], now, bounds):
             continue
         slot = np.int64(places.code[old] & np.uint64(size - 1))
         while to.generation[slot] == to.counts[GENERATION]:
@@ -140,78 +144,76 @@ def moved(arena, places, to, now, width, strict):
 
 
 @inlined
-def equal_terms(symbols, row, words, left, right, begin, end):
+def equal_terms(values, left, right, begin, end):
     """Are these terms of an event equal in pairs, and none of them NULL?"""
     for t in range(begin, end):
-        a = symbols[row, words + left[t]]
-        if a == NULL_CODE or a != symbols[row, words + right[t]]:
+        a = term_of(values, left[t])
+        if a == NULL_CODE or a != term_of(values, right[t]):
             return False
     return True
 
 
 @inlined
-def atoms_of(automaton, symbols, row, words):
+def atoms_of(automaton, values):
     """The atoms, as bits, that an event can be."""
     found = np.int64(0)
     for i in range(len(automaton.guard)):
-        bit = automaton.guard[i]
-        if bit >= 0 and not (symbols[row, bit // 62] >> (bit % 62)) & 1:
+        if not holds(values, automaton.guard[i]):
             continue
         begin, end = automaton.own_of[i], automaton.own_of[i + 1]
-        if equal_terms(symbols, row, words, automaton.own_left, automaton.own_right, begin, end):
+        if equal_terms(values, automaton.own_left, automaton.own_right, begin, end):
             found |= np.int64(1) << i
     return found
 
 
 @kernel
-def step_kernel(
-    arena, automaton, places, waiting, counts, roots, begin, need,
-    symbols, words, positions, rows, clocks, keys, mute, width, strict,
-):  # fmt: skip
-    """Read events from `begin` on; `need`: the most nodes that one can take. Returns (why it stopped, the event to go
-    on with); an event that lacked room has had no effect."""
+def step_kernel(space, automaton, places, waiting, counts, begin, feed):
+    """Read events from `begin` on. Returns (why it stopped, the event to go on with); an event that lacked room has had
+    no effect. feed: runtime.steppers.stepper.Feed, with symbols in two dimensions."""
+    arena, roots, bounds, keys, mute = space.arena, space.roots, space.bounds, feed.keys, feed.mute
     n_moves, n_steps = len(automaton.atoms), len(automaton.place)
-    for i in range(begin, len(clocks)):
+    for i in range(begin, len(feed.clocks)):
         if len(keys) > 0 and keys[i] != counts[KEY]:
             counts[KEY] = keys[i]
             places.counts[GENERATION] += 1
             places.counts[N_FILLED] = 0
-        counts[LAST_POSITION] = positions[i]
-        mine = atoms_of(automaton, symbols, i, words)
+        counts[LAST_POSITION] = feed.positions[i]
+        values = Values(feed.symbols, i, automaton.words)
+        mine = atoms_of(automaton, values)
         if mine == 0:
             continue
-        if arena.size[0] + need > len(arena.row):
+        if arena.size[0] + automaton.need > len(arena.row):
             return NEEDS_NODES, i
         if counts[N_ROOTS] + n_moves > len(roots.node):
             return NEEDS_ROOTS, i
         if 2 * (places.counts[N_FILLED] + n_steps) > len(places.place):
             return NEEDS_PLACES, i
-        now, n = clocks[i], 0
+        now, n = feed.clocks[i], 0
         for a in range(n_moves):
             if automaton.atoms[a] & ~mine != 0:
                 continue
             first, last = automaton.together_of[a], automaton.together_of[a + 1]
-            if not equal_terms(symbols, i, words, automaton.together_left, automaton.together_right, first, last):
+            if not equal_terms(values, automaton.together_left, automaton.together_right, first, last):
                 continue
             child, start = BOTTOM, now
             for s in range(automaton.step_of[a], automaton.step_of[a + 1]):
                 lacks = False
                 for p in range(automaton.part_of[s], automaton.part_of[s + 1]):
                     place, low, high = automaton.part[p], automaton.key_of[p], automaton.key_of[p + 1]
-                    code = code_of(place, symbols, i, words, automaton.key, low, high)
-                    slot = slot_of(places, code, place, symbols, i, words, automaton.key, low, high)
+                    code = code_of(place, values, automaton.key, low, high)
+                    slot = slot_of(places, code, place, values, automaton.key, low, high)
                     if places.generation[slot] != places.counts[GENERATION]:
                         lacks = True
                         break
                     node = places.node[slot]
-                    if not inside(arena.start[node], now, width, strict):
+                    if not inside(arena.start[node], now, bounds):
                         lacks = True
                         break
                     child = node if child == BOTTOM else product(arena, child, node)
                     start = min(start, arena.start[node])
                 if lacks:
                     break
-                node = extend(arena, rows[i], automaton.atoms[a], child, start)
+                node = extend(arena, feed.rows[i], automaton.atoms[a], child, start)
                 if automaton.place[s] != ROOT:
                     waiting.node[n], waiting.step[n] = node, s
                     n += 1
@@ -222,15 +224,15 @@ def step_kernel(
         for k in range(n):
             s = waiting.step[k]
             place, low, high = automaton.place[s], automaton.into_of[s], automaton.into_of[s + 1]
-            code = code_of(place, symbols, i, words, automaton.into, low, high)
-            slot = slot_of(places, code, place, symbols, i, words, automaton.into, low, high)
+            code = code_of(place, values, automaton.into, low, high)
+            slot = slot_of(places, code, place, values, automaton.into, low, high)
             if places.generation[slot] != places.counts[GENERATION]:
-                put(places, slot, code, place, symbols, i, words, automaton.into, low, high)
+                put(places, slot, code, place, values, automaton.into, low, high)
             heap, node = places.node[slot], waiting.node[k]
-            if heap != BOTTOM and not inside(arena.start[heap], now, width, strict):
+            if heap != BOTTOM and not inside(arena.start[heap], now, bounds):
                 heap = BOTTOM
             if heap == BOTTOM or arena.start[heap] <= arena.start[node]:  # as where single events wait
                 places.node[slot] = heap_of(arena, node, heap, BOTTOM)
             else:
-                places.node[slot] = inserted(arena, heap, node, now, width, strict, waiting.path)
-    return DONE, len(clocks)
+                places.node[slot] = inserted(arena, heap, node, now, bounds, waiting.path)
+    return DONE, len(feed.clocks)

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime import nodes
+from runtime import capacities, nodes
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set import products
 from runtime.compact_set.store import Store
 from runtime.program import Program
 from runtime.steppers import cea, pcea
 from runtime.steppers.stepper import Feed, Stepper
-
-FIRST_PLACES = 1 << 12
 
 
 class PceaStepper(Stepper):
@@ -25,30 +23,27 @@ class PceaStepper(Stepper):
         super().__init__(store)
         machine = program.machine
         assert isinstance(machine, nodes.Parallel)
-        self._words = program.words
-        self._automaton = pcea.Automaton(**{name: getattr(machine, name) for name in pcea.Automaton._fields})
         self._depth = machine.depth
         n_steps, n_parts = len(machine.place), len(machine.part)
         # An output for each step, a product for each part, and where a run waits a path of its heap.
-        self._need = n_steps * (2 * products.MOST_RANKS + 4) + n_parts
+        need = n_steps * (2 * products.MOST_RANKS + 4) + n_parts
+        arrays = {name: getattr(machine, name) for name in pcea.Automaton._fields if name not in ("words", "need")}
+        self._automaton = pcea.Automaton(**arrays, words=program.words, need=need)
         self._waiting = pcea.Waiting(
             node=np.zeros(n_steps, np.int32),
             step=np.zeros(n_steps, np.int64),
             path=np.zeros(products.MOST_RANKS, np.int32),
         )
-        self._places = pcea.new_places(FIRST_PLACES, self._depth)
+        self._places = pcea.new_places(capacities.PLACES, self._depth)
         self._counts = cea.new_live(1).counts
 
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read."""
         store, counts, at = self.store, self._counts, 0
-        symbols = np.ascontiguousarray(feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None])
+        symbols = feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None]
+        feed = feed.without_times(np.ascontiguousarray(symbols))
         while True:
-            result, at = pcea.step_kernel(
-                store.arena, self._automaton, self._places, self._waiting, counts, store.roots, at, self._need,
-                symbols, self._words, feed.positions, feed.rows, feed.clocks, feed.keys, feed.mute,
-                store.width, store.strict,
-            )  # fmt: skip
+            result, at = pcea.step_kernel(store.space, self._automaton, self._places, self._waiting, counts, at, feed)
             store.n_roots = int(counts[cea.N_ROOTS])
             yield
             store.n_roots = counts[cea.N_ROOTS] = 0
@@ -67,7 +62,7 @@ class PceaStepper(Stepper):
         size, store = len(self._places.place), self.store
         while True:
             to = pcea.new_places(size, self._depth)
-            pcea.moved(store.arena, self._places, to, now, store.width, store.strict)
+            pcea.moved(store.arena, self._places, to, now, store.bounds)
             self._places = to
             if 4 * (to.counts[pcea.N_FILLED] + len(self._automaton.place)) <= size:
                 return

@@ -74,18 +74,24 @@ def changed(kind, old, value):
 
 
 @inlined
-def holds(symbols, row, guard):
+def holds(values, guard):
     """Does an event satisfy a guard?"""
-    return guard < 0 or (symbols[row, guard // 62] >> (guard % 62)) & 1 != 0
+    return guard < 0 or (values.symbols[values.row, guard // 62] >> (guard % 62)) & 1 != 0
+
+
+@inlined
+def term_of(values, term):
+    """The code of an event's term."""
+    return values.symbols[values.row, values.words + term]
 
 
 @called
-def relates(r, operand, first, number, symbols, row, words, registers, to):
+def relates(r, operand, first, number, values, registers, to):
     """Does a relation hold, or lack an event to compute with? A register that is BAD holds a NULL."""
     for k in range(r.n_operands[number]):
         source = operand[first + k]
         if source >= 0:
-            r.values[k] = symbols[row, words + source]
+            r.values[k] = term_of(values, source)
         else:
             held = registers[to, -1 - source]
             if held == EMPTY:
@@ -95,41 +101,39 @@ def relates(r, operand, first, number, symbols, row, words, registers, to):
 
 
 @inlined
-def some_side(automaton, begin, end, symbols, row, words, registers, to):
+def some_side(automaton, begin, end, values, registers, to):
     """Does one of these ops pass, or lack what it is compared with?"""
     for o in range(begin, end):
         kind, register, term = automaton.op_kind[o], automaton.op_register[o], automaton.op_term[o]
         if kind == HOLDS:
-            passed = holds(symbols, row, term)
+            passed = holds(values, term)
         elif kind == RELATES:
-            passed = relates(
-                automaton.relations, automaton.relation_operand, register, term, symbols, row, words, registers, to
-            )
+            passed = relates(automaton.relations, automaton.relation_operand, register, term, values, registers, to)
         elif kind == NOTED:
             passed = registers[to, register] == EMPTY or registers[to, register] == 1
         elif kind >= BOTH:
             left, right = registers[to, register], registers[to, term]
             passed = left == EMPTY or right == EMPTY or (right != BAD and passes(kind - BOTH, left, right))
         elif kind >= OWN:
-            passed = passes(kind - OWN, symbols[row, words + register], symbols[row, words + term])
+            passed = passes(kind - OWN, term_of(values, register), term_of(values, term))
         else:
             left = registers[to, register]
-            passed = left == EMPTY or passes(kind, left, symbols[row, words + term])
+            passed = left == EMPTY or passes(kind, left, term_of(values, term))
         if passed:
             return True
     return False
 
 
 @inlined
-def change(kind, old, symbols, row, words, term):
+def change(kind, old, values, term):
     """What a register holds after a change of it; NULL_CODE where a NULL keeps an event from being a veto."""
     if kind >= FAILED:
-        if holds(symbols, row, term):
+        if holds(values, term):
             return old
         return (np.int64(0) if old == EMPTY else old) | (np.int64(1) << (kind - FAILED))
     if kind == NOTE:
-        return np.int64(1) if holds(symbols, row, term) else np.int64(0)
-    value = symbols[row, words + term]
+        return np.int64(1) if holds(values, term) else np.int64(0)
+    value = term_of(values, term)
     if kind in (HIGHEST, LOWEST):
         if value == NULL_CODE or old == EMPTY:
             return value
@@ -138,24 +142,22 @@ def change(kind, old, symbols, row, words, term):
 
 
 @inlined
-def fails(automaton, kind, register, term, symbols, row, words, registers, to):
+def fails(automaton, kind, register, term, values, registers, to):
     """Does a check fail that is not one of an OR?"""
     if kind == NOT_ALL:
         return registers[to, register] == term
     if kind == RELATES:
-        return not relates(
-            automaton.relations, automaton.relation_operand, register, term, symbols, row, words, registers, to
-        )
-    value = symbols[row, words + term]
+        return not relates(automaton.relations, automaton.relation_operand, register, term, values, registers, to)
+    value = term_of(values, term)
     if kind >= REFUSED:
         return registers[to, register] != EMPTY and passes(kind - REFUSED, registers[to, register], value)
     if kind >= OWN:
-        return not passes(kind - OWN, symbols[row, words + register], value)
+        return not passes(kind - OWN, term_of(values, register), value)
     return registers[to, register] != EMPTY and not passes(kind, registers[to, register], value)
 
 
 @inlined
-def apply(automaton, edge, symbols, row, words, registers, to):
+def apply(automaton, edge, values, registers, to):
     """Run the ops of an edge on registers[to]; False if a check fails."""
     o, end = automaton.op_of[edge], automaton.op_of[edge + 1]
     while o < end:
@@ -164,14 +166,14 @@ def apply(automaton, edge, symbols, row, words, registers, to):
         if kind == RESET:
             registers[to, register] = EMPTY
         elif kind == ANY_OF:
-            if not some_side(automaton, o, o + register, symbols, row, words, registers, to):
+            if not some_side(automaton, o, o + register, values, registers, to):
                 return False
             o += register
         elif kind >= FAILED or SET <= kind <= LOWEST:
-            after = change(kind, registers[to, register], symbols, row, words, term)
+            after = change(kind, registers[to, register], values, term)
             if after == NULL_CODE:
                 return False
             registers[to, register] = after
-        elif fails(automaton, kind, register, term, symbols, row, words, registers, to):
+        elif fails(automaton, kind, register, term, values, registers, to):
             return False
     return True

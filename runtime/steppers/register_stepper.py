@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime import nodes
+from runtime import capacities, nodes
 from runtime.arrays import AnyArray
 from runtime.compact_set.store import Store
 from runtime.program import Program
@@ -15,8 +15,6 @@ from runtime.relations import arithmetic_error
 from runtime.steppers import happened, leading, ordered, registers, relation_ops, run_table
 from runtime.steppers.stepper import Feed, Stepper
 
-FIRST_ENTRIES = 1 << 8
-FEW_ENTRIES = 1 << 10  # up to here a table that is full grows: to look for what has left the window so often costs more
 NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
 
@@ -28,45 +26,46 @@ class RegisterStepper(Stepper):
         machine = program.machine
         assert isinstance(machine, nodes.Registers)
         self._program, self._n_registers = program, machine.n_registers
-        arrays = {name: getattr(machine, name) for name in registers.Automaton._fields if name != "relations"}
+        own = [name for name in registers.Automaton._fields if name not in ("relations", "words")]
+        arrays = {name: getattr(machine, name) for name in own}
         self._relations = machine.relations
-        self._automaton = registers.Automaton(**arrays, relations=relation_ops.flat(machine.relations))
-        self._index_of, self._greedy = machine.index_of, machine.greedy
+        self._automaton = registers.Automaton(
+            **arrays, relations=relation_ops.flat(machine.relations), words=program.words
+        )
+        self._index_of = machine.index_of
         self._late = bool(machine.special[nodes.LATE] != nodes.NOBODY)
         self._apart = registers.BOTH_STAY if self._late else registers.TOGETHER
         if machine.apart:
             self._apart = registers.NEXT_BEST
+        self._options = registers.Options(machine.greedy, program.consume, self._apart)
         store.whole = bool(self._apart)  # a run is inside the window as a whole or not at all
-        self._early = machine.early
         self._make(np.dtype(np.int64), 0)
 
     def _make(self, clock: np.dtype, key: int) -> None:
         """The tables, whose clocks have this type."""
         skips = self._program.skip is not None and self._program.skip.to == "PAST LAST ROW"
-        records = leading.new_leading(FIRST_ENTRIES if skips else 0, clock)
-        self._entries = run_table.new_entries(FIRST_ENTRIES, self._n_registers, self._index_of, clock, records)
+        records = leading.new_leading(capacities.STARTS if skips else 0, clock)
+        self._entries = run_table.new_entries(capacities.ENTRIES, self._n_registers, self._index_of, clock, records)
         self._entries.counts[run_table.KEY] = key
         n = 1 + int(self._automaton.ordered_of.max())
-        self._ordered = ordered.new_ordered(n, 4 * FIRST_ENTRIES, clock)
-        kinds, checks = len(self._early.guard), len(self._early.kind)
-        self._happened = happened.new_happened(kinds, checks, FIRST_ENTRIES, clock)
-        self._pending = registers.new_pending(FIRST_ENTRIES, self._n_registers, clock)
+        self._ordered = ordered.new_ordered(n, capacities.ORDERED, clock)
+        kinds, checks = len(self._automaton.early.guard), len(self._automaton.early.kind)
+        self._happened = happened.new_happened(kinds, checks, capacities.HAPPENED, clock)
+        self._pending = registers.new_pending(capacities.PENDING, self._n_registers, clock)
 
     # ------------------------------------------------------------ reading
 
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read. ExecutionError ARITHMETIC where Spark would fail."""
-        store, at, words = self.store, 0, self._program.words
-        symbols = np.ascontiguousarray(feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None])
+        store, at = self.store, 0
+        symbols = feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None]
+        feed = feed.without_times(np.ascontiguousarray(symbols))
         if feed.clocks.dtype != self._entries.start.dtype:
             self._make(feed.clocks.dtype, int(self._entries.counts[run_table.KEY]))
         while True:
             entries = self._entries
-            result, at = registers.step_kernel(
-                store.arena, self._automaton, self._early, entries, self._ordered, self._happened, self._pending,
-                store.roots, at, symbols, words, feed.positions, feed.rows, feed.clocks, feed.keys, feed.mute,
-                store.width, store.strict, self._greedy, self._program.consume, self._apart,
-            )  # fmt: skip
+            runs = registers.Runs(entries, self._ordered, self._happened, self._pending)
+            result, at = registers.step_kernel(store.space, self._automaton, runs, at, feed, self._options)
             failed = int(self._automaton.relations.error[0])
             if failed != relation_ops.NO_ERROR:
                 raise arithmetic_error(self._relations[failed].shown)
@@ -89,7 +88,7 @@ class RegisterStepper(Stepper):
         elif result == registers.NEEDS_ORDERED:
             self._more_ordered(now)
         elif result == registers.NEEDS_HAPPENED:
-            self._happened = happened.with_room(self._early, self._happened, FIRST_ENTRIES)
+            self._happened = happened.with_room(self._automaton.early, self._happened, capacities.HAPPENED)
         elif result == registers.NEEDS_RECORDS:
             self._entries = self._entries._replace(leading=leading.roomier(self._entries.leading))
         elif result == registers.NEEDS_PENDING:
@@ -101,27 +100,28 @@ class RegisterStepper(Stepper):
         entries = self._entries
         self._sweep(now)
         run_table.rebuild(entries)
-        most = max(FEW_ENTRIES, 2 * entries.counts[run_table.N_USED])
+        most = max(capacities.FEW_ENTRIES, 2 * entries.counts[run_table.N_USED])
         if len(entries.node) < most or self._wanting == entries.counts[run_table.SERIAL]:
             entries = run_table.grown_entries(entries)
         self._wanting = entries.counts[run_table.SERIAL] + 1  # the next look at this very event
         self._entries = entries
 
-    _wanting = -1
+    _wanting = _ordering = -1
 
     def _sweep(self, now: Any) -> None:
         """Drop entries that have left the window; what waited for that is let out, as roots."""
         entries, store = self._entries, self.store
         if self._late:
             store.more_roots(store.n_roots + int(entries.counts[run_table.N_USED]))
-        run_table.sweep(self._automaton, entries, store.roots, now, store.width, store.strict)
+        run_table.sweep(store.space, self._automaton, entries, now)
 
     def _more_ordered(self, now: Any) -> None:
-        """Without what has left the window; with more room, if more than half of it has not."""
-        store, sorted_ = self.store, self._ordered
-        ordered.sweep_ordered(store.arena, sorted_, now, store.width, store.strict)
-        if 2 * (sorted_.ends[:, ordered.END].max() + FIRST_ENTRIES) > sorted_.value.shape[1]:
+        """Without what has left the window; with more room, if half of it has not, or this event has more for it."""
+        store, sorted_, serial = self.store, self._ordered, self._entries.counts[run_table.SERIAL]
+        ordered.sweep_ordered(store.arena, sorted_, now, store.bounds)
+        if 2 * sorted_.ends[:, ordered.END].max() > sorted_.value.shape[1] or self._ordering == serial:
             self._ordered = ordered.grown_ordered(sorted_)
+        self._ordering = serial + 1  # the next look at this very event
 
     # ------------------------------------------------------------ keys and starts
 
@@ -154,7 +154,7 @@ class RegisterStepper(Stepper):
 
     def prune(self, now: Any) -> None:
         """See Holder.prune."""
-        ordered.sweep_ordered(self.store.arena, self._ordered, now, self.store.width, self.store.strict)
+        ordered.sweep_ordered(self.store.arena, self._ordered, now, self.store.bounds)
 
     def _items(self) -> list[tuple[int, slice]]:
         """Where the nodes of the ordered runs stand."""

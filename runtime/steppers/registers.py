@@ -23,7 +23,7 @@ every match is found on one way, and each is listed once without any subset cons
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,9 +31,11 @@ from runtime.arrays import AnyArray
 from runtime.compact_set.picking import NO_COPIES, NXT, compared
 from runtime.compact_set.tecs import BOTTOM, extend, inside, link
 from runtime.jit import inlined, kernel
-from runtime.nodes import BEGUN, EVERY, FROM_START, LATE, NOBODY, ONLY_NEAR, SINCE, WINDOW
+from runtime.nodes import BEGUN, EVERY, FROM_START, LATE, NOBODY, ONLY_NEAR, SINCE, WINDOW, Early
 from runtime.program import NULL_CODE
+from runtime.steppers.events import Compared, Values
 from runtime.steppers.happened import (
+    Happened,
     expire,
     forget_happened,
     is_full,
@@ -43,8 +45,8 @@ from runtime.steppers.happened import (
     window_begin,
 )
 from runtime.steppers.leading import TAIL, begins, is_skipped, joins, lead, matched
-from runtime.steppers.ordered import clear, clear_one, lacks_room, passing, push, room
-from runtime.steppers.register_ops import BAD, EMPTY, apply, holds
+from runtime.steppers.ordered import Ordered, clear, clear_one, lacks_room, passing, push, room
+from runtime.steppers.register_ops import BAD, EMPTY, apply, holds, term_of
 from runtime.steppers.relation_ops import Relations
 from runtime.steppers.run_table import (
     FREE,
@@ -52,8 +54,10 @@ from runtime.steppers.run_table import (
     LAST_POSITION,
     N_FILLED,
     N_ROOTS,
+    N_TAKEN,
     N_USED,
     SERIAL,
+    Entries,
     bucket_of,
     end_key,
     forget_all,
@@ -106,7 +110,36 @@ class Automaton(NamedTuple):
     veto_to: AnyArray
     late_edge: AnyArray
     special: AnyArray  # the late place, and the registers for what must not come before, or NOBODY
+    early: Early
     relations: Relations
+    words: int  # of a symbol, before its terms
+
+
+class Runs(NamedTuple):
+    """All that is remembered of the stream: runs that wait, some of them in order; what must not come before; and what
+    the event being read leads to."""
+
+    entries: Entries
+    ordered: Ordered
+    happened: Happened
+    pending: Pending
+
+
+class Options(NamedTuple):
+    """`greedy`: SKIP TILL NEXT MATCH; `consume`: a match that ends drops all runs; `apart`: NEXT_BEST (all events of
+    one key, and roots know their beginnings), …"""
+
+    greedy: bool
+    consume: bool
+    apart: int
+
+
+class Run(NamedTuple):
+    """Runs that wait: their node, latest beginning and last event's position."""
+
+    node: Any  # int64
+    start: Any
+    last: Any
 
 
 @inlined
@@ -170,60 +203,57 @@ def found(entries, q, pending, k):
 
 
 @kernel
-def begun(
-    arena, automaton, early, happened, pending, n, q, edge, symbols, i, words, position, now, serial, apart
-):  # fmt: skip
-    """Pending ones after a run that begins with event i at position q; -NEEDS_PENDING."""
+def begun(arena, automaton, runs, n, q, edge, event, apart):
+    """Pending ones after a run that begins with an event at position q; -NEEDS_PENDING."""
+    pending, values = runs.pending, event.values
     if 2 * (n + 1) >= len(pending.at):
         return -NEEDS_PENDING
     for r in range(pending.registers.shape[1]):
         pending.registers[n, r] = EMPTY
     if apart != TOGETHER:
-        pending.registers[n, -1] = position
-    if apply(automaton, edge, symbols, i, words, pending.registers, n):
+        pending.registers[n, -1] = event.position
+    if apply(automaton, edge, values, pending.registers, n):
         if automaton.special[SINCE] != NOBODY:
-            pending.registers[n, automaton.special[SINCE]] = prevented_since(early, happened, q, symbols, i, words)
+            since = prevented_since(automaton.early, runs.happened, q, values)
+            pending.registers[n, automaton.special[SINCE]] = since
         if automaton.special[BEGUN] != NOBODY:
-            pending.registers[n, automaton.special[BEGUN]] = position
-        return gather(arena, pending, n, q, serial, BOTTOM, now, apart)
+            pending.registers[n, automaton.special[BEGUN]] = event.position
+        return gather(arena, pending, n, q, event.serial, np.int64(BOTTOM), event.clock, apart)
     return n
 
 
 @kernel
-def after_ordered(
-    arena, automaton, ordered, happened, pending, n, q, edge, symbols, i, words, now, width, strict, serial, apart,
-):  # fmt: skip
-    """Pending ones after the runs of an ordered index that event i goes on with; -NEEDS_PENDING or -NEEDS_NODES."""
+def after_ordered(space, automaton, runs, n, q, edge, event, apart):
+    """Pending ones after the runs of an ordered index that an event goes on with; -NEEDS_PENDING or -NEEDS_NODES."""
+    arena, ordered, pending, values = space.arena, runs.ordered, runs.pending, event.values
     if 2 * (n + 1) >= len(pending.at):
         return -NEEDS_PENDING
     if arena.size[0] + room(ordered, 1) + 2 >= len(arena.row):
         return -NEEDS_NODES
     kind = automaton.range_kind[edge]
     term = automaton.range_term[edge]
-    value = window_begin(happened) if term == WINDOW else symbols[i, words + max(term, 0)]
+    value = window_begin(runs.happened) if term == WINDOW else term_of(values, max(term, 0))
     for r in range(pending.registers.shape[1]):
         pending.registers[n, r] = EMPTY
     known = kind == EVERY or value != NULL_CODE
-    if known and apply(automaton, edge, symbols, i, words, pending.registers, n):
+    if known and apply(automaton, edge, values, pending.registers, n):
         x = automaton.ordered_of[automaton.source[edge]]
-        node = passing(arena, ordered, x, kind, value, now, width, strict)
+        node = passing(arena, ordered, x, kind, value, event.clock, space.bounds)
         if node != BOTTOM:
-            return gather(arena, pending, n, q, serial, node, arena.start[node], apart)
+            return gather(arena, pending, n, q, event.serial, np.int64(node), arena.start[node], apart)
     return n
 
 
 @kernel
-def after_entries(
-    arena, automaton, entries, pending, n, n_taken, q, edge, symbols, i, words, position, now, width, strict, serial,
-    greedy, apart,
-):  # fmt: skip
-    """(pending ones after the entries that event i goes on with, entries taken); -NEEDS_PENDING or -NEEDS_NODES.
+def after_entries(space, automaton, runs, n, q, edge, event, options):
+    """Pending ones after the entries that an event goes on with, which are noted; -NEEDS_PENDING or -NEEDS_NODES.
 
     By the index: the entries with this event's value, then those that wait for none yet.
     """
+    arena, entries, pending, values = space.arena, runs.entries, runs.pending, event.values
     p = automaton.source[edge]
     indexed = automaton.wanted[edge, 0] != NOBODY
-    code = sought(automaton, edge, symbols, i, words) if indexed else EMPTY
+    code = sought(automaton, edge, values) if indexed else EMPTY
     empty = code == EMPTY
     e = entries.bucket[bucket_of(entries, p, code)] if indexed else entries.head[p]
     while True:
@@ -231,44 +261,45 @@ def after_entries(
             empty = True
             e = entries.bucket[bucket_of(entries, p, EMPTY)]
         if e == NOBODY:
-            return n, n_taken
+            return n
         following = entries.chain_next[e] if indexed else entries.next[e]
-        if indexed and not found_so(entries, e, p, automaton, edge, symbols, i, words, empty):
+        if indexed and not found_so(entries, e, p, automaton, edge, values, empty):
             e = following
             continue
-        if not inside(entries.start[e], now, width, strict):
+        if not inside(entries.start[e], event.clock, space.bounds):
             release(entries, e)
             e = following
             continue
-        if apart == NEXT_BEST and is_skipped(entries.leading, entries.registers[e, -1]):
+        if options.apart == NEXT_BEST and is_skipped(entries.leading, entries.registers[e, -1]):
             release(entries, e)
             e = following
             continue
-        if automaton.contiguous[edge] and entries.last[e] + 1 < position:
+        if automaton.contiguous[edge] and entries.last[e] + 1 < event.position:
             if automaton.near[p] == ONLY_NEAR:
                 release(entries, e)
             elif not indexed:
-                return n, n_taken  # so are all that follow: they came before
+                return n  # so are all that follow: they came before
         else:
             if 2 * (n + 1) >= len(pending.at):
-                return -NEEDS_PENDING, n_taken
+                return -NEEDS_PENDING
             if arena.size[0] + 2 >= len(arena.row):
-                return -NEEDS_NODES, n_taken
+                return -NEEDS_NODES
             for r in range(pending.registers.shape[1]):
                 pending.registers[n, r] = entries.registers[e, r]
-            if apply(automaton, edge, symbols, i, words, pending.registers, n):
-                n = gather(arena, pending, n, q, serial, entries.node[e], entries.start[e], apart)
-                if greedy and entries.took[e] != serial:
-                    entries.took[e] = serial
-                    entries.taken[n_taken] = e
-                    n_taken += 1
+            if apply(automaton, edge, values, pending.registers, n):
+                node = np.int64(entries.node[e])
+                n = gather(arena, pending, n, q, event.serial, node, entries.start[e], options.apart)
+                if options.greedy and entries.took[e] != event.serial:
+                    entries.took[e] = event.serial
+                    entries.taken[entries.counts[N_TAKEN]] = e
+                    entries.counts[N_TAKEN] += 1
         e = following
 
 
 @kernel
-def settle(arena, automaton, entries, pending, k, q, node, start, last, apart):
+def settle(arena, automaton, entries, pending, k, q, run, apart):
     """Let runs wait at place q with the registers of pending number k."""
-    counts = entries.counts
+    counts, node, start = entries.counts, run.node, run.start
     # Where something contiguous can follow it matters which event was the last.
     e = NOBODY if automaton.near[q] else found(entries, q, pending, k)
     if e != NOBODY:
@@ -279,14 +310,14 @@ def settle(arena, automaton, entries, pending, k, q, node, start, last, apart):
         else:
             entries.node[e] = link(arena, node, entries.node[e])
             entries.start[e] = start
-        entries.last[e] = max(entries.last[e], last)
+        entries.last[e] = max(entries.last[e], run.last)
         return
     e = counts[FREE]
     counts[FREE] = entries.next[e]
     counts[N_USED] += 1
     for r in range(pending.registers.shape[1]):
         entries.registers[e, r] = pending.registers[k, r]
-    entries.node[e], entries.start[e], entries.last[e] = node, start, last
+    entries.node[e], entries.start[e], entries.last[e] = node, start, run.last
     entries.at[e] = q
     entries.next[e], entries.previous[e] = entries.head[q], NOBODY
     if entries.head[q] != NOBODY:
@@ -298,29 +329,31 @@ def settle(arena, automaton, entries, pending, k, q, node, start, last, apart):
 
 
 @kernel
-def wait(arena, automaton, entries, ordered, pending, k, node, position, now, width, strict, apart):
+def wait(space, automaton, runs, k, node, event, apart):
     """Let pending number k, now a node, wait for what follows it."""
+    pending = runs.pending
     q = pending.at[k]
     x = automaton.ordered_of[q]
     if x != NOBODY and pending.registers[k, automaton.sorted_by[q]] > BAD:
-        push(arena, ordered, x, pending.registers[k, automaton.sorted_by[q]], node, now, width, strict)
+        value = pending.registers[k, automaton.sorted_by[q]]
+        push(space.arena, runs.ordered, x, value, node, event.clock, space.bounds)
         return
-    settle(arena, automaton, entries, pending, k, q, node, pending.start[k], position, apart)
+    run = Run(node, pending.start[k], event.position)
+    settle(space.arena, automaton, runs.entries, pending, k, q, run, apart)
 
 
 @kernel
-def stop(
-    arena, automaton, entries, ordered, pending, roots, n, edge, to, symbols, i, words, now, width, strict, apart
-):  # fmt: skip
-    """Event i is what must not happen: the runs of the edge go on at place `to`, or end. Row n of pending is used.
+def stop(space, automaton, runs, n, edge, to, event, apart):
+    """An event is what must not happen: the runs of the edge go on at place `to`, or end. Row n of pending is used.
 
     By the index: the entries with this event's value, then those that hold none.
     """
+    entries, ordered, pending, values = runs.entries, runs.ordered, runs.pending, event.values
     p = automaton.source[edge]
     if automaton.ordered_of[p] != NOBODY:
         clear_one(ordered, automaton.ordered_of[p])
     indexed = automaton.wanted[edge, 0] != NOBODY
-    code = sought(automaton, edge, symbols, i, words) if indexed else EMPTY
+    code = sought(automaton, edge, values) if indexed else EMPTY
     empty = code == EMPTY
     e = entries.bucket[bucket_of(entries, p, code)] if indexed else entries.head[p]
     while True:
@@ -330,36 +363,38 @@ def stop(
         if e == NOBODY:
             return
         following = entries.chain_next[e] if indexed else entries.next[e]
-        if indexed and not found_so(entries, e, p, automaton, edge, symbols, i, words, empty):
+        if indexed and not found_so(entries, e, p, automaton, edge, values, empty):
             e = following
             continue
-        if not inside(entries.start[e], now, width, strict):
+        if not inside(entries.start[e], event.clock, space.bounds):
             if p == automaton.special[LATE]:
-                let_out(entries, roots, e)
+                let_out(entries, space.roots, e)
             release(entries, e)
             e = following
             continue
         for r in range(pending.registers.shape[1]):
             pending.registers[n, r] = entries.registers[e, r]
-        if apply(automaton, edge, symbols, i, words, pending.registers, n):
+        if apply(automaton, edge, values, pending.registers, n):
             if to == p and same(pending.registers, n, entries.registers, e):
                 e = following
                 continue
-            node, start, last = entries.node[e], entries.start[e], entries.last[e]
+            run = Run(np.int64(entries.node[e]), entries.start[e], entries.last[e])
             release(entries, e)
             if to != NOBODY:
-                settle(arena, automaton, entries, pending, n, to, node, start, last, apart)
+                settle(space.arena, automaton, entries, pending, n, to, run, apart)
         e = following
 
 
 @inlined
-def stands(automaton, early, happened, pending, k):
+def stands(automaton, happened, pending, k):
     """Is there nothing inside the window that must not come before what the runs of pending number k end?"""
     since, begun = automaton.special[SINCE], automaton.special[BEGUN]
     last = pending.registers[k, since] if since != NOBODY else EMPTY  # where an ordered index has asked, it is empty
     if last != EMPTY and last >= window_begin(happened):
         return False
-    return begun == NOBODY or not is_prevented(early, happened, pending.registers, k, pending.registers[k, begun])
+    return begun == NOBODY or not is_prevented(
+        automaton.early, happened, pending.registers, k, pending.registers[k, begun]
+    )
 
 
 @inlined
@@ -374,12 +409,12 @@ def to_late(automaton, pending, k, n):
 
 
 @kernel
-def step_kernel(
-    arena, automaton, early, entries, ordered, happened, pending, roots, begin,
-    symbols, words, positions, rows, clocks, keys, mute, width, strict, greedy, consume, apart,
-):  # fmt: skip
-    """Read events from `begin` on; `apart`: NEXT_BEST (all of one key, and roots know their beginnings), … Returns
-    (why it stopped, the event to go on with); an event that lacked room has had no effect."""
+def step_kernel(space, automaton, runs, begin, feed, options):
+    """Read events from `begin` on. Returns (why it stopped, the event to go on with); an event that lacked room has had
+    no effect. feed: runtime.steppers.stepper.Feed, with symbols in two dimensions."""
+    arena, roots, symbols, positions, clocks = space.arena, space.roots, feed.symbols, feed.positions, feed.clocks
+    keys, mute, apart, words = feed.keys, feed.mute, options.apart, automaton.words
+    entries, ordered, happened, pending = runs.entries, runs.ordered, runs.happened, runs.pending
     leading, skips = entries.leading, len(entries.leading.start) > 0
     counts, n_edges, late = entries.counts, automaton.edge_of[-1], automaton.special[LATE]
     for i in range(begin, len(clocks)):
@@ -391,48 +426,41 @@ def step_kernel(
             clear(ordered)
             forget_happened(happened)
             counts[KEY] = keys[i]
-        now, position, symbol = clocks[i], positions[i], symbols[i, 0]
+        now, position = clocks[i], positions[i]
         counts[LAST_POSITION] = position
-        if symbol == 0 and words == 1:
+        if symbols[i, 0] == 0 and words == 1:
             continue
         if is_full(happened):
             return NEEDS_HAPPENED, i
-        expire(happened, now, width, strict)
+        expire(happened, now, space.bounds)
         counts[SERIAL] += 1
-        serial, n, n_taken = counts[SERIAL], 0, 0
+        counts[N_TAKEN] = 0
+        values = Values(symbols, i, words)
+        event, n = Compared(values, now, position, counts[SERIAL]), np.int64(0)
         for q in range(len(automaton.guard)):
-            if not holds(symbols, i, automaton.guard[q]):
+            if not holds(values, automaton.guard[q]):
                 continue
             for edge in range(automaton.edge_of[q], automaton.edge_of[q + 1]):
                 if automaton.source[edge] == FROM_START:
-                    n = begun(
-                        arena, automaton, early, happened, pending, n, q, edge, symbols, i, words, position, now,
-                        serial, apart,
-                    )  # fmt: skip
+                    n = begun(arena, automaton, runs, n, q, edge, event, apart)
                     if n < 0:
                         return -n, i
                     continue
                 if automaton.ordered_of[automaton.source[edge]] != NOBODY:
-                    n = after_ordered(
-                        arena, automaton, ordered, happened, pending, n, q, edge, symbols, i, words, now, width, strict,
-                        serial, apart,
-                    )  # fmt: skip
+                    n = after_ordered(space, automaton, runs, n, q, edge, event, apart)
                     if n < 0:
                         return -n, i
-                n, n_taken = after_entries(
-                    arena, automaton, entries, pending, n, n_taken, q, edge, symbols, i, words, position, now, width,
-                    strict, serial, greedy, apart,
-                )  # fmt: skip
+                n = after_entries(space, automaton, runs, n, q, edge, event, options)
                 if n < 0:
                     return -n, i
-        stops, moved = False, 0
+        stops, moved = False, np.int64(0)
         for v in range(len(automaton.veto_guard)):
-            if holds(symbols, i, automaton.veto_guard[v]):
+            if holds(values, automaton.veto_guard[v]):
                 stops = True
                 if automaton.veto_to[v] != NOBODY:
                     moved += counts[N_USED]
         if n == 0 and not stops:
-            note(automaton, early, happened, symbols, i, words, now, position, pending.registers)
+            note(automaton, happened, event, pending.registers)
             continue
         # Where a match waits, it may also go on.
         made, outs = (2 * n, counts[N_USED]) if late != NOBODY else (n, n)
@@ -450,22 +478,19 @@ def step_kernel(
             return NEEDS_RECORDS, i
         if skips:
             begins(leading, position, now)
-        for k in range(n_taken):
+        for k in range(counts[N_TAKEN]):
             release(entries, entries.taken[k])
         if stops:
             for v in range(len(automaton.veto_guard)):
-                if holds(symbols, i, automaton.veto_guard[v]):
-                    stop(
-                        arena, automaton, entries, ordered, pending, roots, n, n_edges + v, automaton.veto_to[v],
-                        symbols, i, words, now, width, strict, apart,
-                    )  # fmt: skip
+                if holds(values, automaton.veto_guard[v]):
+                    stop(space, automaton, runs, n, n_edges + v, automaton.veto_to[v], event, apart)
         ended = False
         for k in range(n):
             q = pending.at[k]
             if skips and is_skipped(leading, pending.registers[k, -1]):
                 continue
-            node = extend(arena, rows[i], automaton.label[q], pending.child[k], pending.start[k])
-            ends = automaton.last[q] and stands(automaton, early, happened, pending, k)
+            node = extend(arena, feed.rows[i], automaton.label[q], pending.child[k], pending.start[k])
+            ends = automaton.last[q] and stands(automaton, happened, pending, k)
             ended = ended or ends
             ends = ends and (len(mute) == 0 or not mute[i])
             if ends and late == NOBODY:
@@ -485,13 +510,13 @@ def step_kernel(
                     if waits:
                         to_late(automaton, pending, k, n)
                 if waits:
-                    wait(arena, automaton, entries, ordered, pending, row, node, position, now, width, strict, apart)
+                    wait(space, automaton, runs, row, node, event, apart)
         if skips:
-            lead(leading, now, width, strict)
-        if consume and ended:
+            lead(leading, now, space.bounds)
+        if options.consume and ended:
             forget_all(entries)
             clear(ordered)
-        note(automaton, early, happened, symbols, i, words, now, position, pending.registers)
+        note(automaton, happened, event, pending.registers)
     return DONE, len(clocks)
 
 

@@ -17,10 +17,10 @@ from runtime.jit import inlined, kernel
 from runtime.nodes import LATE, NOBODY
 from runtime.program import NULL_CODE
 from runtime.steppers.leading import Leading, is_skipped, joins, new_leading
-from runtime.steppers.register_ops import EMPTY
+from runtime.steppers.register_ops import EMPTY, term_of
 
 # Places in Entries.counts.
-KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL = range(7)
+KEY, LAST_POSITION, N_ROOTS, FREE, N_USED, N_FILLED, SERIAL, N_TAKEN = range(8)
 GONE = -2
 
 
@@ -41,9 +41,9 @@ class Entries(NamedTuple):
     bucket: AnyArray  # int32[power of two]
     index_of: AnyArray  # int64[positions, k]: the registers by which entries are indexed, filled up with NOBODY
     took: AnyArray  # int64[entries]: the serial number of the event that a run of the entry took last
-    taken: AnyArray  # int32[entries]: the entries of which that is the event being read
+    taken: AnyArray  # int32[entries]: the entries of which that is the event being read, N_TAKEN of them
     leading: Leading  # of starts, where AFTER MATCH SKIP PAST LAST ROW chooses among their matches
-    counts: AnyArray  # int64[7]
+    counts: AnyArray  # int64[8]
 
 
 def new_entries(
@@ -66,7 +66,7 @@ def new_entries(
         took=np.full(capacity, NOBODY, np.int64),
         taken=np.zeros(capacity, np.int32),
         leading=new_leading(0, clock) if leading is None else leading,
-        counts=np.zeros(7, np.int64),
+        counts=np.zeros(8, np.int64),
     )
     entries.next[-1] = NOBODY
     entries.counts[LAST_POSITION] = -1
@@ -129,20 +129,20 @@ def code_of(entries, e):
 
 
 @inlined
-def sought(automaton, edge, symbols, row, words):
+def sought(automaton, edge, values):
     """The same for the terms of an event that an edge wants them to be equal to; EMPTY if one of them is NULL."""
-    code = symbols[row, words + automaton.wanted[edge, 0]]
+    code = term_of(values, automaton.wanted[edge, 0])
     lacks = code == NULL_CODE
     for k in range(1, automaton.wanted.shape[1]):
         if automaton.wanted[edge, k] != NOBODY:
-            value = symbols[row, words + automaton.wanted[edge, k]]
+            value = term_of(values, automaton.wanted[edge, k])
             lacks = lacks or value == NULL_CODE
             code = mixed(code, value)
     return EMPTY if lacks else code if code != EMPTY else np.int64(0)
 
 
 @inlined
-def found_so(entries, e, p, automaton, edge, symbols, row, words, empty):
+def found_so(entries, e, p, automaton, edge, values, empty):
     """Is it an entry at place p that the index was asked for: with the event's values, or `empty`, lacking one?"""
     if entries.at[e] != p:
         return False
@@ -151,13 +151,13 @@ def found_so(entries, e, p, automaton, edge, symbols, row, words, empty):
         if entries.index_of[p, k] != NOBODY:
             value = entries.registers[e, entries.index_of[p, k]]
             lacks = lacks or value == EMPTY
-            equal = equal and value == symbols[row, words + automaton.wanted[edge, k]]
+            equal = equal and value == term_of(values, automaton.wanted[edge, k])
     return lacks if empty else equal
 
 
 @inlined
 def bucket_of(entries, at, value):
-    code = (np.uint64(value) ^ np.uint64(at)) * np.uint64(0x9E3779B97F4A7C15)
+    code = (np.uint64(np.int64(value)) ^ np.uint64(at)) * np.uint64(0x9E3779B97F4A7C15)
     code ^= code >> np.uint64(32)
     return np.int64(code & np.uint64(len(entries.bucket) - 1))
 
@@ -233,7 +233,7 @@ def let_out(entries, roots, e):
 
 
 @kernel
-def sweep(automaton, entries, roots, now, width, strict):
+def sweep(space, automaton, entries, now):
     """Drop the runs that have left the window (an index lets most of them lie), and let out what waited for that; and
     those of starts that are sure to be skipped."""
     skips = len(entries.leading.start) > 0
@@ -242,9 +242,9 @@ def sweep(automaton, entries, roots, now, width, strict):
             continue
         if skips and is_skipped(entries.leading, entries.registers[e, -1]):
             release(entries, e)
-        elif not inside(entries.start[e], now, width, strict):
+        elif not inside(entries.start[e], now, space.bounds):
             if entries.at[e] == automaton.special[LATE]:
-                let_out(entries, roots, e)
+                let_out(entries, space.roots, e)
             release(entries, e)
 
 

@@ -40,6 +40,10 @@ class Feed(NamedTuple):
         parts = Feed._make(column[begin:end] for column in self)
         return parts._replace(keys=NO_KEYS)
 
+    def without_times(self, symbols: AnyArray) -> Feed:
+        """For a kernel that reads symbols in this form and asks for clocks alone: it is compiled for their type."""
+        return self._replace(symbols=symbols, times=self.clocks)
+
 
 class Stepper(ABC):
     """Reads events, and holds the runs that are under way: it is a Holder of the store's nodes."""

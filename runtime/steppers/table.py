@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray, grown
 from runtime.automata.determinize import SubsetTable
 from runtime.automata.determinize_composed import subsets_of
@@ -27,15 +28,16 @@ class TableBuilder:
         self._subsets = subsets
         self.n_rows = 0
         self.n_edges = 0
+        rows, edges = capacities.ROWS, capacities.EDGES
         self.table = cea.Table(
-            row_of=np.full((8, 8), -1, np.int32),
-            first=np.zeros(16, np.int32),
-            last=np.zeros(16, np.int32),
-            skip=np.zeros(16, np.int32),
-            quiet=np.zeros(16, np.bool_),
-            label=np.zeros(16, np.int32),
-            target=np.zeros(16, np.int32),
-            accept=np.zeros(16, np.bool_),
+            row_of=np.full((capacities.STATES, capacities.CLASSES), -1, np.int32),
+            first=np.zeros(rows, np.int32),
+            last=np.zeros(rows, np.int32),
+            skip=np.zeros(rows, np.int32),
+            quiet=np.zeros(rows, np.bool_),
+            label=np.zeros(edges, np.int32),
+            target=np.zeros(edges, np.int32),
+            accept=np.zeros(edges, np.bool_),
         )
 
     def fit(self, n_classes: int) -> None:
@@ -79,19 +81,16 @@ class TableStepper(Stepper):
         self._subsets: SubsetTable = subsets_of(program)
         self._classes = Classes(len(program.guards), program.words)
         self._builder = TableBuilder(self._subsets)
-        self._live = cea.new_live(8)
+        self._live = cea.new_live(capacities.LIVE_STATES)
 
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read."""
         store, at = self.store, 0
-        classes = self._classes.of(feed.symbols)
+        feed = feed.without_times(self._classes.of(feed.symbols))
         while True:
             self._builder.fit(len(self._classes.symbols))
             self._fit_live()
-            result, at = cea.step_kernel(
-                store.arena, self._builder.table, self._live, store.roots, at, classes, feed.positions, feed.rows,
-                feed.clocks, feed.keys, feed.mute, store.width, store.strict,
-            )  # fmt: skip
+            result, at = cea.step_kernel(store.space, self._builder.table, self._live, at, feed)
             if result == cea.NEEDS_ROW:
                 self._add_row()
                 continue
@@ -127,7 +126,7 @@ class TableStepper(Stepper):
         live, counts, store = self._live, self._live.counts, self.store
         side, kept = counts[cea.SIDE], 0
         for k in range(counts[cea.N_LIVE]):
-            if cea.prune(store.arena, live, side, k, now, store.width, store.strict) == 0:
+            if cea.prune(store.arena, live, side, k, now, store.bounds) == 0:
                 continue
             for column in (live.state, live.length, live.nodes):
                 column[side, kept] = column[side, k]

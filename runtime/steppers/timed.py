@@ -12,14 +12,15 @@ match) is in its state and registers.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from runtime.arrays import AnyArray
-from runtime.compact_set.tecs import BOTTOM, extend, inside
+from runtime.compact_set.tecs import BOTTOM, Bounds, extend, inside
 from runtime.jit import inlined, kernel
 from runtime.steppers.cea import LIST_LENGTH, insert, merge, prune
+from runtime.steppers.events import Event
 from runtime.steppers.leading import DROPPED, TAIL, begins, covered, forget_leading, is_kept, matched, settle_before
 
 # Results of step_kernel.
@@ -55,6 +56,15 @@ class Rules(NamedTuple):
     hash_state: AnyArray  # int32[slots], -1 where free
     hash_code: AnyArray  # int64[slots]
     hash_next: AnyArray  # int32[slots]
+
+
+class Options(NamedTuple):
+    """`consume`: stop (CONSUMED) after an event that ends matches; its entries are dropped. `log`: see `fire`. `skips`:
+    runs end whose start AFTER MATCH SKIP PAST LAST ROW is sure to skip (runtime.steppers.leading)."""
+
+    consume: bool
+    log: bool
+    skips: bool
 
 
 class InnerWindows(NamedTuple):
@@ -124,7 +134,7 @@ def closed_code(rules, windows, state, clocks, positions, now, position):
             if windows.by_position[w]:
                 open_ = position - positions[r] <= windows.size[w]
             else:
-                open_ = inside(clocks[r], now, windows.size[w], windows.strict[w])
+                open_ = inside(clocks[r], now, Bounds(windows.size[w], windows.strict[w]))
             if not open_:
                 code |= np.int64(1) << (r * n_windows + w)
     return code
@@ -190,44 +200,50 @@ def age_entries(rules, windows, live, now, position):
     return True
 
 
+class Origin(NamedTuple):
+    """Where a move gets its registers: entry k of a side (-1: the run that has not begun), and which of them."""
+
+    side: Any
+    k: Any
+    sources: AnyArray  # int32[registers]
+
+
 @inlined
-def same_registers(rules, live, old_side, old_k, sources, now, position, side, k, n):
-    """Would a move's registers be those of an entry of the new side?"""
+def same_registers(live, origin, event, side, k, n):
+    """Would the n registers of a move be those of an entry of the new side?"""
     for r in range(n):
-        source = sources[r]
+        source = origin.sources[r]
         if source == FRESH:
-            clock, at = now, position
-        elif old_k < 0:
+            clock, at = event.time, event.position
+        elif origin.k < 0:
             clock, at = live.start_clock[source], live.start_position[source]
         else:
-            clock, at = live.clock[old_side, old_k, source], live.position[old_side, old_k, source]
+            clock, at = live.clock[origin.side, origin.k, source], live.position[origin.side, origin.k, source]
         if live.position[side, k, r] != at or live.clock[side, k, r] != clock:
             return False
     return True
 
 
 @inlined
-def find_or_add(rules, live, old_side, old_k, state, sources, now, position, side, n_new):
+def find_or_add(rules, live, origin, event, state, side, n_new):
     """The entry of a state and registers on the new side; n_new itself means that it was not there."""
     n = rules.registers[state]
     key = np.int64(0)
     for r in range(n):
-        source = sources[r]
+        source = origin.sources[r]
         if source == FRESH:
-            at = position
-        elif old_k < 0:
+            at = event.position
+        elif origin.k < 0:
             at = live.start_position[source]
         else:
-            at = live.position[old_side, old_k, source]
+            at = live.position[origin.side, origin.k, source]
         key = hash_of(key, at)
     slots = len(live.slot)
     place = hash_of(np.int64(state), key) & (slots - 1)
     serial = live.counts[SERIAL]
     while live.stamp[place] == serial:
         k = live.slot[place]
-        if live.state[side, k] == state and same_registers(
-            rules, live, old_side, old_k, sources, now, position, side, k, n
-        ):
+        if live.state[side, k] == state and same_registers(live, origin, event, side, k, n):
             return k
         place = (place + 1) & (slots - 1)
     live.stamp[place] = serial
@@ -235,21 +251,21 @@ def find_or_add(rules, live, old_side, old_k, state, sources, now, position, sid
     live.state[side, n_new] = state
     live.length[side, n_new] = 0
     for r in range(n):
-        source = sources[r]
+        source = origin.sources[r]
         if source == FRESH:
-            live.clock[side, n_new, r] = now
-            live.position[side, n_new, r] = position
-        elif old_k < 0:
+            live.clock[side, n_new, r] = event.time
+            live.position[side, n_new, r] = event.position
+        elif origin.k < 0:
             live.clock[side, n_new, r] = live.start_clock[source]
             live.position[side, n_new, r] = live.start_position[source]
         else:
-            live.clock[side, n_new, r] = live.clock[old_side, old_k, source]
-            live.position[side, n_new, r] = live.position[old_side, old_k, source]
+            live.clock[side, n_new, r] = live.clock[origin.side, origin.k, source]
+            live.position[side, n_new, r] = live.position[origin.side, origin.k, source]
     return n_new
 
 
 @inlined
-def lacks(arena, rules, live, roots, klass):
+def lacks(space, rules, live, klass):
     """What is missing before an event of this class can be read."""
     counts = live.counts
     side = counts[SIDE]
@@ -267,9 +283,9 @@ def lacks(arena, rules, live, roots, klass):
         moves += own + 1
         reports += rules.report[row]
         nodes += 2 * LIST_LENGTH + 5 * (own + 2)
-    if arena.size[0] + nodes > len(arena.row):
+    if space.arena.size[0] + nodes > len(space.arena.row):
         return NEEDS_NODES
-    if counts[N_ROOTS] + moves + reports > len(roots.node):
+    if counts[N_ROOTS] + moves + reports > len(space.roots.node):
         return NEEDS_ROOTS
     if moves > live.state.shape[1]:
         counts[WANTED_CODE] = moves
@@ -302,8 +318,10 @@ def add_root(roots, n_roots, node, clock, key, begin, end):
 
 
 @inlined
-def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, strict, key, report, log):
+def fire(space, rules, live, klass, event, log):
     """One event: all moves of all entries and of the start. `log`: moves that end no match are roots that end at -1."""
+    arena, roots, bounds = space.arena, space.roots, space.bounds
+    clock, position, key = event.clock, event.position, event.key
     counts = live.counts
     old = counts[SIDE]
     new = 1 - old
@@ -317,7 +335,7 @@ def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, 
                 continue
             row, merged, start, begin = rules.row_of[counts[START_STATE], klass], np.int64(BOTTOM), clock, position
             start_row = row
-            if not inside(clock, clock, width, strict):
+            if not inside(clock, clock, bounds):
                 continue  # a NaN clock begins nothing
         else:
             row, merged, start, begin = rules.row_of[live.state[old, k], klass], np.int64(-1), clock, position
@@ -326,21 +344,21 @@ def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, 
             if rules.report[row]:
                 merged = np.int64(merge(arena, live, old, k))
                 n_roots = add_root(roots, n_roots, merged, arena.start[merged], key, begin, position)
-            if prune(arena, live, old, k, clock, width, strict) == 0:
+            if prune(arena, live, old, k, clock, bounds) == 0:
                 continue
         for e in range(rules.first[row], rules.last[row]):
             if merged < 0:
                 merged = np.int64(merge(arena, live, old, k))
             if k >= 0:
                 start = arena.start[merged]
-            node = extend(arena, row_id, rules.label[e], merged, start)
-            if rules.accept[e] and report:
+            node = extend(arena, event.row, rules.label[e], merged, start)
+            if rules.accept[e] and event.report:
                 n_roots = add_root(roots, n_roots, node, clock, key, begin, position)
             elif log:
                 n_roots = add_root(roots, n_roots, node, clock, key, begin, np.int64(-1))
             target = rules.target[e]
             if target >= 0:
-                at = find_or_add(rules, live, old, k, target, rules.from_[e], now, position, new, n_new)
+                at = find_or_add(rules, live, Origin(old, k, rules.from_[e]), event, target, new, n_new)
                 if live.length[new, at] == 0:
                     live.nodes[new, at, 0] = node
                     live.length[new, at] = 1
@@ -349,7 +367,7 @@ def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, 
                     insert(arena, live, new, at, node)
         skip = rules.skip[row]
         if k >= 0 and skip >= 0:
-            at = find_or_add(rules, live, old, k, skip, rules.skip_from[row], now, position, new, n_new)
+            at = find_or_add(rules, live, Origin(old, k, rules.skip_from[row]), event, skip, new, n_new)
             if live.length[new, at] == 0:
                 length = live.length[old, k]
                 for e in range(length):
@@ -361,7 +379,7 @@ def fire(arena, rules, live, roots, klass, row_id, clock, now, position, width, 
                     merged = np.int64(merge(arena, live, old, k))
                 insert(arena, live, new, at, merged)
     if start_row >= 0:
-        move_start(rules, live, start_row, now, position)
+        move_start(rules, live, start_row, event.time, position)
     counts[N_ROOTS] = n_roots
     counts[N_LIVE] = n_new
     counts[SIDE] = new
@@ -419,7 +437,7 @@ def nothing_closes(windows, live, now, position):
         if windows.by_position[w]:
             if position - live.oldest_position[w] > windows.size[w]:
                 return False
-        elif not inside(live.oldest_clock[w], now, windows.size[w], windows.strict[w]):
+        elif not inside(live.oldest_clock[w], now, Bounds(windows.size[w], windows.strict[w])):
             return False
     return True
 
@@ -485,18 +503,14 @@ def drop_skipped(rules, live, leading, roots, n_roots, position, now):
 
 
 @kernel
-def step_kernel(
-    arena, rules, windows, live, leading, roots, begin, classes, positions, rows, clocks, times, keys, mute, width,
-    strict, consume, log, skips,
-):  # fmt: skip
+def step_kernel(space, rules, windows, live, leading, begin, feed, options):
     """Read events begin … until something is missing. Returns (result, event at which to go on).
 
-    As runtime.steppers.cea.step_kernel; `clocks` is what `width` (the window of the whole match) is measured in,
-    `times` what the windows inside are, unless by position. `consume`: stop (CONSUMED) after an event that ends
-    matches; its entries are dropped. `log`: see `fire`. `skips`: runs end whose start AFTER MATCH SKIP PAST LAST ROW is
-    sure to skip (runtime.steppers.leading). O(entries) per event.
+    As runtime.steppers.cea.step_kernel; `clocks` of the feed are what the window of the whole match is measured in,
+    `times` what the windows inside are, unless by position. O(entries) per event.
     """
-    counts = live.counts
+    counts, classes, positions, times = live.counts, feed.symbols, feed.positions, feed.times
+    keys, mute, roots, skips = feed.keys, feed.mute, space.roots, options.skips
     keyed = len(keys) > 0
     quiet = is_quiet(rules, live, 0)
     note_oldest(rules, windows, live)
@@ -511,7 +525,7 @@ def step_kernel(
             counts[START_STATE] = 0
             forget_leading(leading)
             if counts[N_ROOTS] == 0:
-                arena.size[0] = 1
+                space.arena.size[0] = 1
             quiet = is_quiet(rules, live, 0)
             note_oldest(rules, windows, live)
         if not nothing_closes(windows, live, times[i], position):
@@ -530,7 +544,7 @@ def step_kernel(
             i += 1
             continue
         step = np.int32(0) if gap else klass
-        result = lacks(arena, rules, live, roots, step)
+        result = lacks(space, rules, live, step)
         if result != DONE:
             return result, i
         if skips and leading.counts[TAIL] == len(leading.start):
@@ -538,13 +552,14 @@ def step_kernel(
         report = not gap and (len(mute) == 0 or not mute[i])
         n_roots = counts[N_ROOTS]
         at = position - 1 if gap else position
-        fire(arena, rules, live, roots, step, rows[i], clocks[i], times[i], at, width, strict, counts[KEY], report, log)
+        event = Event(feed.rows[i], feed.clocks[i], times[i], at, counts[KEY], report)
+        fire(space, rules, live, step, event, options.log)
         counts[LAST_POSITION] = at
         if skips:
-            drop_skipped(rules, live, leading, roots, n_roots, at, clocks[i])
+            drop_skipped(rules, live, leading, roots, n_roots, at, feed.clocks[i])
         if not gap:
             i += 1
-        if consume and counts[N_ROOTS] > n_roots:
+        if options.consume and counts[N_ROOTS] > n_roots:
             counts[N_LIVE] = 0
             return CONSUMED, i
         quiet = is_quiet(rules, live, 0)

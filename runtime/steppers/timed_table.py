@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.automata.determinize_composed import FRESH, Composed, ComposedRow, Target
 from runtime.automata.symbols import Classes
@@ -22,9 +23,6 @@ from runtime.steppers.stepper import Feed, Stepper
 from runtime.steppers.table import filled
 
 CODE_BITS = 62
-PIECE = 512  # events after which runs are looked through, where some make others superfluous …
-FEW_RUNS = 64  # … if there are so many
-FIRST_RECORDS = 1 << 10
 NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
 
@@ -34,24 +32,25 @@ class RuleBuilder:
     def __init__(self, composed: Composed, n_windows: int) -> None:
         self._composed, self._n_windows = composed, n_windows
         self.n_rows = self.n_edges = self._n_known = self._n_codes = 0
+        rows, edges, states, codes = capacities.ROWS, capacities.EDGES, capacities.STATES, capacities.CODES
         self.rules = timed.Rules(
-            row_of=np.full((8, 8), -1, np.int32),
-            first=np.zeros(16, np.int32),
-            last=np.zeros(16, np.int32),
-            skip=np.zeros(16, np.int32),
-            skip_from=np.zeros((16, 1), np.int32),
-            quiet=np.zeros(16, np.bool_),
-            report=np.zeros(16, np.bool_),
-            label=np.zeros(16, np.int32),
-            target=np.zeros(16, np.int32),
-            accept=np.zeros(16, np.bool_),
-            from_=np.zeros((16, 1), np.int32),
-            registers=np.zeros(8, np.int32),
-            code=np.zeros(8, np.int64),
-            begin=np.full(8, -1, np.int32),
-            hash_state=np.full(16, -1, np.int32),
-            hash_code=np.zeros(16, np.int64),
-            hash_next=np.zeros(16, np.int32),
+            row_of=np.full((states, capacities.CLASSES), -1, np.int32),
+            first=np.zeros(rows, np.int32),
+            last=np.zeros(rows, np.int32),
+            skip=np.zeros(rows, np.int32),
+            skip_from=np.zeros((rows, 1), np.int32),
+            quiet=np.zeros(rows, np.bool_),
+            report=np.zeros(rows, np.bool_),
+            label=np.zeros(edges, np.int32),
+            target=np.zeros(edges, np.int32),
+            accept=np.zeros(edges, np.bool_),
+            from_=np.zeros((edges, 1), np.int32),
+            registers=np.zeros(states, np.int32),
+            code=np.zeros(states, np.int64),
+            begin=np.full(states, -1, np.int32),
+            hash_state=np.full(codes, -1, np.int32),
+            hash_code=np.zeros(codes, np.int64),
+            hash_next=np.zeros(codes, np.int32),
         )
 
     @property
@@ -157,38 +156,37 @@ class TimedStepper(Stepper):
 
     def __init__(self, program: Program, store: Store, logs: bool = False) -> None:
         super().__init__(store)
-        self._program, self._logs = program, logs
+        self._program = program
         self.by_key = program.ends_late
         self._composed = Composed(program)
         self._classes = Classes(len(program.guards), program.words)
         self._rules = RuleBuilder(self._composed, max(1, len(program.inner_windows)))
-        self._live = timed.new_entries(64, self._rules.width, len(program.inner_windows), np.dtype(np.int64))
+        self._live = self._new_entries(np.dtype(np.int64))
         self._windows = self._inner_windows()
         # A match that becomes known late has another end than the event that made it known.
         past_last = program.skip is not None and program.skip.to == "PAST LAST ROW" and program.skip.waits
-        self._skips = past_last and not program.ends_late
-        self.absorbs = self._skips and not program.inner_windows and program.window is None
-        self._leading = leading.new_leading(FIRST_RECORDS if self._skips else 0, np.dtype(np.int64))
+        skips = past_last and not program.ends_late
+        self._options = timed.Options(program.consume, logs, skips)
+        self.absorbs = skips and not program.inner_windows and program.window is None
+        self._leading = leading.new_leading(capacities.RECORDS if skips else 0, np.dtype(np.int64))
 
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read."""
         self._begin(feed.times)
         n = len(feed.times)
-        piece = PIECE if self.absorbs else n
+        piece = capacities.PIECE if self.absorbs else n
         for begin in range(0, n, piece):
             yield from self._read(feed if piece >= n else feed.part(begin, begin + piece))
 
     def _read(self, feed: Feed) -> Iterator[None]:
         store, at = self.store, 0
-        classes = self._classes.of(feed.symbols)
+        feed = feed._replace(symbols=self._classes.of(feed.symbols))
         while True:
             self._rules.fit(len(self._classes.symbols))
             live = self._fit_entries()
             result, at = timed.step_kernel(
-                store.arena, self._rules.rules, self._windows, live, self._leading, store.roots, at,
-                classes, feed.positions, feed.rows, feed.clocks, feed.times, feed.keys, feed.mute,
-                store.width, store.strict, self._program.consume, self._logs, self._skips,
-            )  # fmt: skip
+                store.space, self._rules.rules, self._windows, live, self._leading, at, feed, self._options
+            )
             counts = live.counts
             if result == timed.NEEDS_ROW:
                 state, klass = int(counts[timed.WANTED_STATE]), int(counts[timed.WANTED_CLASS])
@@ -214,9 +212,13 @@ class TimedStepper(Stepper):
     def _begin(self, times: AnyArray) -> None:
         """Entries and windows have the type of the times, which the first feed shows."""
         if times.dtype != self._live.clock.dtype:
-            self._live = timed.new_entries(64, self._rules.width, len(self._program.inner_windows), times.dtype)
+            self._live = self._new_entries(times.dtype)
             self._windows = self._inner_windows()
             self._leading = leading.new_leading(len(self._leading.start), times.dtype)
+
+    def _new_entries(self, times: np.dtype) -> timed.Entries:
+        n_windows = len(self._program.inner_windows)
+        return timed.new_entries(capacities.TIMED_ENTRIES, self._rules.width, n_windows, times)
 
     def _inner_windows(self) -> timed.InnerWindows:
         inner = self._program.inner_windows
@@ -272,7 +274,7 @@ class TimedStepper(Stepper):
         A there is one run, where each start had one, of up to n events.
         """
         starts, states = self._starts()
-        if len(starts) < FEW_RUNS:
+        if len(starts) < capacities.FEW_RUNS:
             return
         kept = starts < 0
         own = sorted(ends.items())
@@ -330,7 +332,7 @@ class TimedStepper(Stepper):
         """See Holder.prune."""
         live, store = self._live, self.store
         side, n = live.counts[timed.SIDE], int(live.counts[timed.N_LIVE])
-        left = [cea.prune(store.arena, live, side, k, now, store.width, store.strict) > 0 for k in range(n)]
+        left = [cea.prune(store.arena, live, side, k, now, store.bounds) > 0 for k in range(n)]
         self._keep(np.flatnonzero(left))
 
     def held(self) -> AnyArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -130,12 +130,15 @@ def _closed(reach: Reach, stream: _Stream, watermark: int) -> AnyArray:
     n = len(stream.order)
     if watermark >= FOREVER:
         return np.ones(n, np.bool_)
-    if reach.kind == "time":
-        result: AnyArray = stream.clocks <= reach.closed_until(watermark)
-        return result
-    if reach.kind == "events":
-        return _from_end(stream.keys, np.ones(n, np.bool_)) >= reach.size
-    return np.zeros(n, np.bool_)
+    match reach.kind:
+        case "time":
+            result: AnyArray = stream.clocks <= reach.closed_until(watermark)
+            return result
+        case "events":
+            return _from_end(stream.keys, np.ones(n, np.bool_)) >= reach.size
+        case "runs" | "none":
+            return np.zeros(n, np.bool_)
+    assert_never(reach.kind)
 
 
 def _dead(task: StreamTask, stream: _Stream, symbols: AnyArray) -> AnyArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from runtime.program import ReachKind
 from runtime.task import Task
 
 FOREVER = 253_370_764_800_000_000
@@ -20,7 +21,7 @@ class Reach:
     as the engine has a run that began there or later. 'none': for ever.
     """
 
-    kind: str
+    kind: ReachKind
     size: int = 0
     strict: bool = False
 

@@ -11,8 +11,8 @@ import pytest
 
 import cersql
 from runtime.arrays import AnyArray
+from runtime.capacities import CHUNK_EVENTS, CHUNK_MATCHES
 from runtime.compact_set.matches import Matches
-from runtime.compact_set.store import CHUNK_EVENTS, CHUNK_MATCHES
 from runtime.engine import engine_for
 from runtime.program import Program
 from runtime.steppers.general import GeneralStepper

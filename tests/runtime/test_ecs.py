@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import Row
 
 from planner import cel
-from runtime.compact_set import store
+from runtime import capacities
 from runtime.compact_set import tecs as ecs
 from runtime.engine import Engine
 from runtime.steppers.table import TableStepper
@@ -100,7 +100,7 @@ def test_no_later_match_mentions_a_row_below_the_least() -> None:
 )
 def test_the_arena_does_not_grow_with_the_stream(window: oracle.Window, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a window holds fits; 200 times as many events need no more."""
-    monkeypatch.setattr(store, "FIRST_NODES", 1 << 13)
+    monkeypatch.setattr(capacities, "NODES", 1 << 13)
     engine = engine_of(cel.Sequence(A, cel.Sequence(B, A)), window)
     symbols = harness.symbols_of(engine._program, [Row("AB"[n % 2], None, n, 0).event() for n in range(1000)])
     sizes, total = [], 0
@@ -116,7 +116,7 @@ def test_the_arena_does_not_grow_with_the_stream(window: oracle.Window, monkeypa
 
 def test_without_a_window_nothing_is_lost_when_it_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     """2ⁿ complex events in a few nodes, counted over several growths."""
-    monkeypatch.setattr(store, "FIRST_NODES", 1 << 13)
+    monkeypatch.setattr(capacities, "NODES", 1 << 13)
     engine = engine_of(cel.Sequence(A, B), None)
     n = 40_000
     symbols = harness.symbols_of(engine._program, [Row("AB"[k % 2], None, k, 0).event() for k in range(4)])
@@ -146,4 +146,4 @@ def test_without_a_window_nothing_is_lost_when_it_grows(monkeypatch: pytest.Monk
 def test_inside(start: float, now: float, width: float, strict: bool, expected: bool) -> None:
     kind = np.float64 if isinstance(start, float) else np.int64
     with np.errstate(over="ignore"):
-        assert bool(ecs.inside(kind(start), kind(now), kind(width), strict)) is expected
+        assert bool(ecs.inside(kind(start), kind(now), ecs.Bounds(kind(width), strict))) is expected

@@ -1,4 +1,4 @@
-"""The kernels without numba: what they do must not depend on compiling them."""
+"""The kernels in every way in which they can be run: with the compiler, without it, with a look at where arrays end."""
 
 from __future__ import annotations
 
@@ -10,46 +10,39 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from families import FAMILIES, check
 
 TESTS = Path(__file__).parents[1]
 
-SCRIPT = """
-import random
-import harness, oracle, strategies
-from numba import config
-from planner import cel
-from runtime.compact_set import tecs as ecs
-from runtime.steppers import cea
 
-assert config.DISABLE_JIT
-assert not hasattr(cea.step_kernel, "py_func") and not hasattr(ecs.enumerate_kernel, "py_func")
+def families(*names: str, **environment: str) -> None:
+    """Run tests/families.py in a process of its own: how kernels are compiled is settled where they are imported."""
+    path = f"{TESTS}{os.pathsep}{TESTS.parent}"
+    done = subprocess.run(
+        [sys.executable, str(TESTS / "families.py"), *names],
+        env={**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore:overflow:RuntimeWarning", **environment},
+        cwd=TESTS.parent, capture_output=True, text=True, timeout=3000,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
 
-A, B, C = (cel.Event(type, frozenset({type.lower()})) for type in "ABC")
-formulas = [
-    cel.Sequence(A, cel.Sequence(cel.Iteration(B), C)),
-    cel.Contiguous(A, cel.ContiguousIteration(cel.Or(B, C))),
-    cel.As(cel.Iteration(cel.Or(cel.Sequence(A, B), C)), "x"),
-    cel.Filter(cel.Sequence(A, B), "b", strategies.PREDICATES[0]),
-]
-windows = [None, oracle.Window("time", 4), oracle.Window("time", 4, True), oracle.Window("events", 5)]
-chance = random.Random(1)
-total = 0
-for formula in formulas:
-    for window in windows:
-        rows = [strategies.Row(chance.choice(strategies.KINDS), chance.randint(0, 9), n // 2, n % 2) for n in range(11)]
-        for keyed in (False, True):
-            total += harness.check(formula, [row.event() for row in rows], window, keyed, seed=chance.randint(0, 99))
-assert total > 100, total
-"""
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_array_grows(family: str) -> None:
+    """With the compiler, as they are run."""
+    assert sum(check(family, text) for text in FAMILIES[family]) > 0
 
 
 @pytest.mark.slow
 def test_kernels_as_plain_python() -> None:
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": f"{TESTS}{os.pathsep}{TESTS.parent}"}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, cwd=TESTS.parent, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    """What they do must not depend on compiling them; and Python says where an index is beyond an array."""
+    families(NUMBA_DISABLE_JIT="1", CERSQL_QUICK="1")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("how", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
+def test_kernels_look_at_nothing_beyond_their_arrays(how: str, tmp_path: Path) -> None:
+    """What was compiled with these checks is kept apart."""
+    families(**{how: "1", "NUMBA_CACHE_DIR": str(tmp_path)})
 
 
 def _called(tree: ast.AST) -> Iterator[str]:

@@ -20,7 +20,7 @@ import pytest
 import cersql
 from planner.cel import Event, Iteration, Sequence, Strategy, Window, Within
 from planner.compile import compile_formula
-from runtime import limits
+from runtime import capacities, limits
 from runtime.automata import symbols
 from runtime.automata.determinize import Subsets
 from runtime.automata.machine import Steps
@@ -263,11 +263,11 @@ def test_runs_that_an_earlier_start_makes_superfluous_change_no_match(
     for _ in range(25):
         kinds = "".join(chance.choices("AABBCD", k=chance.randint(5, 60)))
         keys = np.sort(np.array(chance.choices((3, 4), weights=(3, 1), k=len(kinds))))
-        monkeypatch.setattr(timed_table, "PIECE", 1 << 30)
-        monkeypatch.setattr(timed_table, "FEW_RUNS", 1 << 30)
+        monkeypatch.setattr(capacities, "PIECE", 1 << 30)
+        monkeypatch.setattr(capacities, "FEW_RUNS", 1 << 30)
         wanted = chosen_of(made, kinds, keys)
-        monkeypatch.setattr(timed_table, "PIECE", chance.choice((1, 2, 5)))
-        monkeypatch.setattr(timed_table, "FEW_RUNS", 1)
+        monkeypatch.setattr(capacities, "PIECE", chance.choice((1, 2, 5)))
+        monkeypatch.setattr(capacities, "FEW_RUNS", 1)
         assert chosen_of(made, kinds, keys) == wanted, kinds
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cersql
-from runtime import nodes
+from runtime import capacities, nodes
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, Program
@@ -76,7 +76,8 @@ def without(program: Program) -> Program:
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("keyed", [False, True], ids=["one stream", "three keys"])
 def test_as_without(name: str, keyed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register_stepper, "FIRST_ENTRIES", 16)
+    for name, n in (("ENTRIES", 16), ("PENDING", 16), ("ORDERED", 64)):
+        monkeypatch.setattr(capacities, name, n)
     n = 600
     for seed, (window, distinct) in enumerate((("40", 5), ("25", 1000), ("< 60", 30))):
         own = program(name, "12" if "rising" in name or "no check" in name else window)
@@ -104,3 +105,16 @@ def test_blocks_stay_few() -> None:
         sizes = np.diff([*index.begin[0, :blocks], end])
         assert (sizes[:-1] >= 2 * sizes[1:]).all()
         assert ordered.held(index) <= 4 * 300
+
+
+def test_one_event_may_bring_more_than_an_index_has_room_for() -> None:
+    """Each A waits with a value of its own; B leads all of them to where they wait in order."""
+    text = "FROM t PATTERN A a ; B b ; C c WHERE a.w = b.w AND a.v < c.v ORDER BY ts RETURN *"
+    own = cersql.compile(text, {"t": "ts BIGINT, type STRING, v INT, w INT"}).program
+    n = 2 * capacities.ORDERED
+    kinds = np.array([*"A" * n, "B", "C"])
+    symbols = np.zeros((n + 2, 1 + len(own.terms)), np.int64)
+    for bit, guard in enumerate(own.guards):
+        symbols[:, 0] |= np.isin(kinds, sorted(guard)).astype(np.int64) << bit
+    symbols[:, 1 + own.terms.index("`v`")] = np.arange(n + 2)
+    assert engine_for(own).count(symbols, np.arange(n + 2)) == n

@@ -20,13 +20,12 @@ from planner.lower import lower_composed
 from planner.query import Window
 from planner.refusal import Refusal
 from planner.rewrite.rules import rewritten
-from runtime import nodes
+from runtime import capacities, nodes
 from runtime.arrays import AnyArray
 from runtime.compact_set import products
 from runtime.compact_set import tecs as ecs
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, Program
-from runtime.steppers import pcea_stepper
 
 NAMES = "abcd"
 
@@ -153,7 +152,7 @@ def run(program: Program, symbols: AnyArray, times: AnyArray, keys: AnyArray | N
 
 @pytest.mark.parametrize("tree", TREES)
 def test_as_the_general_engine(tree: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pcea_stepper, "FIRST_PLACES", 16)
+    monkeypatch.setattr(capacities, "PLACES", 16)
     formula = in_any_order(*TREES[tree])
     few = len(TREES[tree][0]) > 3
     total = 0
@@ -203,16 +202,18 @@ def test_heaps_stay_shallow() -> None:
         for start in order.tolist():
             before = arena.size[0] + 1
             output = ecs.extend(arena, start, 0, ecs.BOTTOM, start)
-            heap = products.inserted(arena, heap, output, n, n + 1, False, path)
+            heap = products.inserted(arena, heap, output, n, ecs.Bounds(n + 1, False), path)
             most = max(most, arena.size[0] - before)
         assert most <= 2 * (1 + n.bit_length())
         roots = ecs.new_roots(1, np.dtype(np.int64))._replace(node=np.array([heap], np.int32), clock=np.array([n]))
+        space = ecs.Space(arena, roots, ecs.Bounds(n + 1, False))
         total, counts = np.zeros(1, np.int64), ecs.new_counts(1 << 17)
         stack = np.zeros(1 << 14, np.int32)
-        assert products.count_products(arena, roots, 0, 1, n + 1, False, stack, counts, total) == 1
+        assert products.count_products(space, 0, 1, stack, counts, total) == 1
         assert total[0] == n
         total[:] = 0
-        products.count_products(arena, roots, 0, 1, n // 2, False, stack, counts, total)  # half of them have left
+        half = space._replace(bounds=ecs.Bounds(n // 2, False))
+        products.count_products(half, 0, 1, stack, counts, total)  # the other half has left
         assert total[0] == (order >= n - n // 2).sum()
 
 

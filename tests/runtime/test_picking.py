@@ -12,8 +12,8 @@ from planner.choice import choice
 from planner.lower import lower_composed
 from planner.query import Skip, Window
 from planner.rewrite.rules import rewritten
+from runtime import capacities
 from runtime.arrays import AnyArray
-from runtime.compact_set import store
 from runtime.engine import engine_for
 from runtime.program import Program
 from runtime.selection import skipping
@@ -67,7 +67,7 @@ def run(program: Program, kinds: AnyArray, values: AnyArray, keys: AnyArray | No
 @pytest.mark.parametrize("rule", ["NXT", "LAST"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "FIRST_NODES", 64)
+    monkeypatch.setattr(capacities, "NODES", 64)
     random = np.random.default_rng(len(name))
     n = 400
     kinds, values = np.array(list("ABC"))[random.integers(0, 3, n)], random.integers(0, 9, n)
@@ -90,7 +90,7 @@ def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("skip", [Skip("PAST LAST ROW"), Skip("TO NEXT ROW"), Skip("TO LAST", "b")], ids=lambda s: s.to)
 @pytest.mark.parametrize("name", FORMULAS)
 def test_skipping_as_the_general_engine(name: str, skip: Skip, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "FIRST_NODES", 64)
+    monkeypatch.setattr(capacities, "NODES", 64)
     monkeypatch.setattr(skipping, "MOST_HELD", 3)
     random = np.random.default_rng(len(name))
     n = 400

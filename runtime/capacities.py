@@ -1,0 +1,42 @@
+"""How long arrays are at first that grow where they are full, and the numbers from which on something is worth while.
+
+They stand in one place, read whenever an array is made, so that tests can set all of them to a few (tests/small.py):
+then every array grows in every test. What is found by hash has a power of two.
+"""
+
+from __future__ import annotations
+
+# Of the compact set.
+NODES = 1 << 16
+ROOTS = 1 << 15
+WALK = 1 << 8  # branches that are still to be taken
+PICK_STACK = 1 << 12
+CHUNK_MATCHES = 1 << 14  # that are listed at a time …
+CHUNK_EVENTS = 1 << 17  # … with so many events in all
+EVENTS_OF_A_ROOT = 1 << 6  # that the first chunk has room for
+
+# Of the tables of deterministic states: what is known of the automaton, then what lives.
+STATES = 1 << 3
+CLASSES = 1 << 3
+ROWS = 1 << 4
+EDGES = 1 << 4
+CODES = 1 << 4  # power of two
+LIVE_STATES = 1 << 3
+TIMED_ENTRIES = 1 << 6
+RECORDS = 1 << 10  # of starts, for AFTER MATCH SKIP PAST LAST ROW
+PIECE = 1 << 9  # events after which runs are looked through, where some make others superfluous …
+FEW_RUNS = 1 << 6  # … if there are so many
+
+# Of runs that hold values; each a power of two.
+ENTRIES = 1 << 8
+FEW_ENTRIES = 1 << 10  # up to here a table that is full grows: to look for what has left the window so often costs more
+PENDING = 1 << 8
+ORDERED = 1 << 10
+HAPPENED = 1 << 8
+STARTS = 1 << 8  # records, as above
+
+# Of runs side by side, and of the general stepper.
+PLACES = 1 << 12  # power of two
+SLOTS = 1 << 3
+MANY_MOVES = 1 << 8  # that wait to be done
+FEW_CLOCKS = 1 << 12  # of registers that are kept without asking whether they are used

@@ -1,0 +1,42 @@
+"""First capacities of 2 to 8 for every array that grows: all that can be full is full in every test.
+
+CERSQL_SMALL=1 does so for a whole run of pytest (conftest.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from runtime import capacities
+
+SMALL = {
+    "NODES": 2, "ROOTS": 2, "WALK": 2, "PICK_STACK": 2, "CHUNK_MATCHES": 2, "CHUNK_EVENTS": 3,
+    "STATES": 2, "CLASSES": 2, "ROWS": 2, "EDGES": 2, "CODES": 2, "LIVE_STATES": 2, "TIMED_ENTRIES": 2, "RECORDS": 2,
+    "PIECE": 3, "FEW_RUNS": 2, "ENTRIES": 2, "FEW_ENTRIES": 4, "PENDING": 2, "ORDERED": 2, "HAPPENED": 2, "STARTS": 2,
+    "PLACES": 2, "SLOTS": 2, "FEW_CLOCKS": 2, "EVENTS_OF_A_ROOT": 1, "MANY_MOVES": 2,
+}  # fmt: skip
+
+
+def names() -> set[str]:
+    """All capacities."""
+    return {name for name in vars(capacities) if name.isupper()}
+
+
+def shrink() -> None:
+    """Set all of them, for good."""
+    assert names() == set(SMALL)
+    for name, capacity in SMALL.items():
+        setattr(capacities, name, capacity)
+
+
+@contextmanager
+def shrunk() -> Iterator[None]:
+    """Set all of them, for a while."""
+    before = {name: getattr(capacities, name) for name in names()}
+    shrink()
+    try:
+        yield
+    finally:
+        for name, capacity in before.items():
+            setattr(capacities, name, capacity)
