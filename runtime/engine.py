@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 from itertools import pairwise
-from typing import assert_never
+from typing import assert_never, get_args
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from runtime import nodes
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.store import PlainWalks, ProductWalks, Store, Walks
-from runtime.program import Program, check_version
+from runtime.errors import InternalError
+from runtime.program import Program, Rule, check_version
 from runtime.selection.any_timeouts import DropsOfAll
 from runtime.selection.key_events import Dropped
 from runtime.selection.late import Late
@@ -223,6 +224,8 @@ class Engine:
 
 def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
     """The stepper that runs a program. `logs`: see TimedStepper and GeneralStepper."""
+    if program.rule not in get_args(Rule):  # it came from elsewhere, as bytes
+        raise InternalError("INTERNAL", detail=f"no engine for the rule {program.rule!r}")
     match program.rule:
         case "plain" | "composed" if not logs:
             return TableStepper(program, store)

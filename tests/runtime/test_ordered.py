@@ -76,8 +76,8 @@ def without(program: Program) -> Program:
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("keyed", [False, True], ids=["one stream", "three keys"])
 def test_as_without(name: str, keyed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, n in (("ENTRIES", 16), ("PENDING", 16), ("ORDERED", 64)):
-        monkeypatch.setattr(capacities, name, n)
+    for capacity, first in (("ENTRIES", 16), ("PENDING", 16), ("ORDERED", 64)):
+        monkeypatch.setattr(capacities, capacity, first)
     n = 600
     for seed, (window, distinct) in enumerate((("40", 5), ("25", 1000), ("< 60", 30))):
         own = program(name, "12" if "rising" in name or "no check" in name else window)
