@@ -16,7 +16,7 @@ import numpy as np
 
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
-from runtime.compact_set.tecs import inside
+from runtime.compact_set.tecs import Bounds, inside
 from runtime.program import Program
 from runtime.selection.key_events import Dropped, KeyEvents
 from runtime.steppers.stepper import Feed
@@ -90,7 +90,7 @@ class DropsOfAll:
         if window.kind == "events":
             last = own[bisect_right(own, ends[at], key=lambda event: event.number) - 1]
             return last.position - start <= window.size
-        return bool(inside(self._times[number], self._times[ends[at]], window.size, window.strict))
+        return bool(inside(self._times[number], self._times[ends[at]], Bounds(window.size, window.strict)))
 
     def least_row(self) -> int:
         """See Selector.least_row."""

@@ -32,7 +32,7 @@ import numpy as np
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.store import Store
-from runtime.compact_set.tecs import BOTTOM, UNION, inside
+from runtime.compact_set.tecs import BOTTOM, UNION, Bounds, inside
 from runtime.jit import kernel
 from runtime.program import Program
 from runtime.selection.key_events import Dropped, KeyEvents
@@ -223,5 +223,6 @@ class Drops:
         if window.kind == "events":
             return lost & (ends - starts <= window.size)
         since, until = events.times_at(starts).tolist(), events.times_at(ends).tolist()
-        fits = [bool(inside(a, b, window.size, window.strict)) for a, b in zip(since, until, strict=True)]
+        bounds = Bounds(window.size, window.strict)
+        fits = [bool(inside(a, b, bounds)) for a, b in zip(since, until, strict=True)]
         return lost & np.array(fits, np.bool_)
