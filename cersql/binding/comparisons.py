@@ -16,7 +16,6 @@ from cersql.binding.expressions import Call, Made, Node, Ref, Word, walk
 from cersql.errors import BindError
 from cersql.language.lexer import CLOSING, OPENING, Token
 from planner.sql import Sql
-from runtime.errors import Span
 
 EACH, EARLIER, LATER = "each", "earlier", "later"
 OF_THREE = {"previous": "first", "next": "last"}  # what has no index is in the middle
@@ -360,7 +359,3 @@ def _in(subject: tuple[Node, ...], rest: tuple[Node, ...], at: Node) -> Bool | N
 def _atom(left: tuple[Node, ...], op: str, right: tuple[Node, ...], at: Node) -> Bool:
     word = Made(Token("op", op, at.span.start, at.span.end))
     return Bool("atom", (), (*left, word, *right))
-
-
-def span_of(nodes: Sequence[Node]) -> Span:
-    return nodes[0].span | nodes[-1].span

@@ -1,7 +1,7 @@
 """Filters that compare events: runs remember what they still have to compare.
 
 A value of these machines holds attributes of events that were bound, so that there is no end of states:
-runtime.steppers.bound runs them without a table. Runs that have bound different events with the same attributes have
+runtime.steppers.general runs them without a table. Runs that have bound different events with the same attributes have
 equal values, and are one state; where only the greatest or least attribute matters, only that is held. So the cost is
 by the bindings that live, never by partial matches.
 """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from runtime.automata.machine import Steps
-from runtime.errors import ExecutionError, InternalError
+from runtime.errors import ExecutionError
 from runtime.program import ALWAYS, SKIP, WORD_BITS, Program
 
 DEAD = -1  # the next state of a move after which a run cannot go on
@@ -35,18 +35,6 @@ class SubsetTable(Protocol):
     def intern(self, members: Any, /) -> int: ...
 
     def row(self, state: int, symbol: tuple[int, ...], /) -> Row: ...
-
-
-class NoSubsets:
-    """For engines whose runs are in no subsets."""
-
-    members: list[Any] = []
-
-    def intern(self, members: Any, /) -> int:
-        raise InternalError("INTERNAL", detail="a subset where there are none")
-
-    def row(self, state: int, symbol: tuple[int, ...], /) -> Row:
-        raise InternalError("INTERNAL", detail="a subset where there are none")
 
 
 class Subsets:

@@ -14,7 +14,7 @@ from runtime.automata.machine import NOW, Reg, Symbol, Value
 
 Question = int | tuple[Reg, int]  # the value of a term, or whether a window has closed for a register
 States = frozenset[Value]
-Row = tuple[States, list[tuple[int, States, bool]], bool]  # see BoundEngine._row
+Row = tuple[States, list[tuple[int, States, bool]], bool]  # see GeneralStepper._row
 LEAST = 1 << 13  # rows that may be kept at the least
 
 
