@@ -19,13 +19,13 @@ from runtime.compact_set.store import Store
 from runtime.limits import Listed
 from runtime.program import Program
 from runtime.selection import select
-from runtime.selection.selector import Selector
+from runtime.selection.selector import Picking
 from runtime.steppers.stepper import Feed, Stepper
 
 FEW = 1 << 16  # rows that are remembered without asking whether they may still be mentioned
 
 
-class Taking(Selector):
+class Taking(Picking):
     """Holds the matches of one end, or of a key. Nodes remember the numbers of events in the stream of all keys."""
 
     lists_to_count = True
@@ -50,8 +50,12 @@ class Taking(Selector):
 
     def take(self) -> Iterator[Matches]:
         """See Selector.take: matches are held back until those of their end, or of their key, are all there."""
-        for matches in self.store.listed():
+        for matches in self.store.listed() if self.program.pick == "ALL" else super().take():
             yield from self._take(matches)
+
+    def count(self) -> int:
+        """See Selector.count."""
+        return sum(matches.n for matches in self.take())
 
     def _take(self, matches: Matches) -> Iterator[Matches]:
         begins = matches.positions[matches.offsets[:-1]]

@@ -43,7 +43,8 @@ class RegisterStepper(Stepper):
 
     def _make(self, clock: np.dtype, key: int) -> None:
         """The tables, whose clocks have this type."""
-        skips = self._program.skip is not None and self._program.skip.to == "PAST LAST ROW"
+        skip = self._program.skip
+        skips = skip is not None and skip.waits and skip.to == "PAST LAST ROW"
         records = leading.new_leading(capacities.STARTS if skips else 0, clock)
         self._entries = run_table.new_entries(capacities.ENTRIES, self._n_registers, self._index_of, clock, records)
         self._entries.counts[run_table.KEY] = key
