@@ -5,13 +5,15 @@ Starts that are sure to be skipped have no runs (runtime.steppers.leading), whic
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 
 import cersql
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
-from runtime.program import Program, Skip
+from runtime.program import Program, Skip, SkipTo, Strategy
 from runtime.selection import select
 from runtime.steppers import run_table, timed
 from runtime.steppers.register_stepper import RegisterStepper
@@ -86,6 +88,28 @@ def test_one_match_at_a_time(name: str, within: str, to: str) -> None:
         for cuts in ([], [13, 14, 30]):
             got = listed(some, *stream(some, n, seed), cuts)
             assert [(m.positions, m.names) for m in got] == wanted
+    assert total > 0
+
+
+@pytest.mark.parametrize("by", ["NXT", "LAST"])
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("to", ["PAST LAST ROW", "TO NEXT ROW"])
+def test_one_match_at_a_time_as_they_complete(name: str, by: Strategy, to: SkipTo) -> None:
+    """The earliest end first, of those of one end the strategy's choice."""
+    pattern, n = PATTERNS[name], 30
+    every, some = program(pattern, "4", ""), program(pattern, "4", f"SEMANTICS {by} AFTER MATCH SKIP {to}")
+    skip, total = Skip(to, by=by), 0
+    for seed in range(2):
+        wanted, dropped = list[select.Match](), -1
+        matches = sorted(listed(every, *stream(every, n, seed), []), key=lambda match: match.end)
+        for _, rivals in groupby(matches, key=lambda match: match.end):
+            taken = select.taken(rivals, skip, some.variables, dropped)
+            dropped = select.last_dropped(taken[-1], skip) if taken else dropped
+            wanted += taken
+        total += len(wanted)
+        for cuts in ([], [11, 12, 20]):
+            got = listed(some, *stream(some, n, seed), cuts)
+            assert [(m.positions, m.names) for m in got] == [(m.positions, m.names) for m in wanted]
     assert total > 0
 
 
