@@ -53,6 +53,9 @@ class Rules(NamedTuple):
     registers: AnyArray  # int32[states]
     code: AnyArray  # int64[states]
     begin: AnyArray  # int32[states]: the register of a run's first event, or -1
+    forgetful: (
+        AnyArray  # bool[states]: it is known to stay as it is where a run that has not begun forgets (CONSUME BY)
+    )
     hash_state: AnyArray  # int32[slots], -1 where free
     hash_code: AnyArray  # int64[slots]
     hash_next: AnyArray  # int32[slots]
@@ -265,7 +268,7 @@ def find_or_add(rules, live, origin, event, state, side, n_new):
 
 
 @inlined
-def lacks(space, rules, live, klass):
+def lacks(arena, rules, live, roots, klass):
     """What is missing before an event of this class can be read."""
     counts = live.counts
     side = counts[SIDE]
@@ -283,9 +286,9 @@ def lacks(space, rules, live, klass):
         moves += own + 1
         reports += rules.report[row]
         nodes += 2 * LIST_LENGTH + 5 * (own + 2)
-    if space.arena.size[0] + nodes > len(space.arena.row):
+    if arena.size[0] + nodes > len(arena.row):
         return NEEDS_NODES
-    if counts[N_ROOTS] + moves + reports > len(space.roots.node):
+    if counts[N_ROOTS] + moves + reports > len(roots.node):
         return NEEDS_ROOTS
     if moves > live.state.shape[1]:
         counts[WANTED_CODE] = moves
@@ -318,9 +321,8 @@ def add_root(roots, n_roots, node, clock, key, begin, end):
 
 
 @inlined
-def fire(space, rules, live, klass, event, log):
+def fire(arena, rules, live, roots, klass, event, bounds, log):
     """One event: all moves of all entries and of the start. `log`: moves that end no match are roots that end at -1."""
-    arena, roots, bounds = space.arena, space.roots, space.bounds
     clock, position, key = event.clock, event.position, event.key
     counts = live.counts
     old = counts[SIDE]
@@ -510,7 +512,8 @@ def step_kernel(space, rules, windows, live, leading, begin, feed, options):
     `times` what the windows inside are, unless by position. O(entries) per event.
     """
     counts, classes, positions, times = live.counts, feed.symbols, feed.positions, feed.times
-    keys, mute, roots, skips = feed.keys, feed.mute, space.roots, options.skips
+    arena, roots, bounds, skips = space.arena, space.roots, space.bounds, options.skips
+    keys, mute = feed.keys, feed.mute
     keyed = len(keys) > 0
     quiet = is_quiet(rules, live, 0)
     note_oldest(rules, windows, live)
@@ -525,7 +528,7 @@ def step_kernel(space, rules, windows, live, leading, begin, feed, options):
             counts[START_STATE] = 0
             forget_leading(leading)
             if counts[N_ROOTS] == 0:
-                space.arena.size[0] = 1
+                arena.size[0] = 1
             quiet = is_quiet(rules, live, 0)
             note_oldest(rules, windows, live)
         if not nothing_closes(windows, live, times[i], position):
@@ -544,7 +547,7 @@ def step_kernel(space, rules, windows, live, leading, begin, feed, options):
             i += 1
             continue
         step = np.int32(0) if gap else klass
-        result = lacks(space, rules, live, step)
+        result = lacks(arena, rules, live, roots, step)
         if result != DONE:
             return result, i
         if skips and leading.counts[TAIL] == len(leading.start):
@@ -553,7 +556,7 @@ def step_kernel(space, rules, windows, live, leading, begin, feed, options):
         n_roots = counts[N_ROOTS]
         at = position - 1 if gap else position
         event = Event(feed.rows[i], feed.clocks[i], times[i], at, counts[KEY], report)
-        fire(space, rules, live, step, event, options.log)
+        fire(arena, rules, live, roots, step, event, bounds, options.log)
         counts[LAST_POSITION] = at
         if skips:
             drop_skipped(rules, live, leading, roots, n_roots, at, feed.clocks[i])
@@ -561,7 +564,8 @@ def step_kernel(space, rules, windows, live, leading, begin, feed, options):
             i += 1
         if options.consume and counts[N_ROOTS] > n_roots:
             counts[N_LIVE] = 0
-            return CONSUMED, i
+            if counts[START_STATE] >= 0 and not rules.forgetful[counts[START_STATE]]:
+                return CONSUMED, i
         quiet = is_quiet(rules, live, 0)
         note_oldest(rules, windows, live)
     return DONE, len(classes)

@@ -48,6 +48,7 @@ class RuleBuilder:
             registers=np.zeros(states, np.int32),
             code=np.zeros(states, np.int64),
             begin=np.full(states, -1, np.int32),
+            forgetful=np.zeros(states, np.bool_),
             hash_state=np.full(codes, -1, np.int32),
             hash_code=np.zeros(codes, np.int64),
             hash_next=np.zeros(codes, np.int32),
@@ -70,6 +71,7 @@ class RuleBuilder:
                 registers=grown(rules.registers, len(wider)),
                 code=grown(rules.code, len(wider)),
                 begin=grown(rules.begin, len(wider)),
+                forgetful=grown(rules.forgetful, len(wider)),
             )
         for number in range(self._n_known, len(members)):
             closed = members[number].closed
@@ -238,8 +240,13 @@ class TimedStepper(Stepper):
         """See Stepper.drop_runs; the run that has not begun forgets what it has seen."""
         counts = self._live.counts
         counts[timed.N_LIVE] = 0
-        if counts[timed.START_STATE] >= 0:
-            self._move_start(self._composed.forgotten(int(counts[timed.START_STATE])))
+        start = int(counts[timed.START_STATE])
+        if start >= 0:
+            target = self._composed.forgotten(start)
+            self._rules.fit(0)
+            stays = target.state == start and target.sources == tuple(range(len(target.sources)))
+            self._rules.rules.forgetful[start] = stays  # next time the kernel goes on
+            self._move_start(target)
 
     def _move_start(self, target: Target) -> None:
         """The run that has not begun goes to another state, its registers with it."""
