@@ -24,9 +24,8 @@ class Asked(Symbol):
     def __init__(
         self, words: tuple[int, ...], values: tuple[int | None, ...], has_closed: Callable[[Reg, int], bool]
     ) -> None:
-        super().__init__(words, (), values)
-        object.__setattr__(self, "has_closed", has_closed)
-        object.__setattr__(self, "said", {})
+        # One is made for each event: at once, and not field by field, as a frozen class does.
+        self.__dict__.update(words=words, closed_of=(), values=values, has_closed=has_closed, said={})
 
     has_closed: Callable[[Reg, int], bool]
     said: dict[Question, Any]
@@ -41,9 +40,12 @@ class Asked(Symbol):
         answer = self.said[register, window] = self.has_closed(register, window)
         return answer
 
-    def answer(self, question: Question) -> Any:
+    def answers(self, questions: tuple[Question, ...]) -> tuple[Any, ...]:
         """What it would say, without noting it."""
-        return self.values[question] if isinstance(question, int) else self.has_closed(*question)
+        return tuple([self.values[q] if isinstance(q, int) else self.has_closed(*q) for q in questions])
+
+
+ByAnswers = dict[tuple[Question, ...], dict[tuple[Any, ...], Row]]
 
 
 class KnownRows:
@@ -51,15 +53,18 @@ class KnownRows:
     forgotten, so that no more than a few are kept for each live state."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[States, tuple[int, ...]], dict[tuple[Question, ...], dict[tuple[Any, ...], Row]]] = {}
+        self._rows: dict[States, dict[tuple[int, ...], ByAnswers]] = {}  # by state and words
         self._n = 0
 
     def find(self, states: States, event: Asked) -> Row | None:
         """The row, if it is known; else the event is ready to be asked."""
-        for questions, rows in self._rows.get((states, event.words), {}).items():
-            row = rows.get(tuple(map(event.answer, questions)))
-            if row is not None:
-                return row
+        by_words = self._rows.get(states)
+        known = None if by_words is None else by_words.get(event.words)
+        if known is not None:
+            for questions, rows in known.items():
+                row = rows.get(event.answers(questions) if questions else ())
+                if row is not None:
+                    return row
         event.said.clear()
         return None
 
@@ -67,6 +72,6 @@ class KnownRows:
         """Keep a row that was made by asking the event. `live`: how many states there are."""
         if self._n > LEAST + live:
             self._rows, self._n = {}, 0
-        by_questions = self._rows.setdefault((states, event.words), {})
+        by_questions = self._rows.setdefault(states, {}).setdefault(event.words, {})
         by_questions.setdefault(tuple(event.said), {})[tuple(event.said.values())] = row
         self._n += 1
