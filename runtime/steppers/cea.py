@@ -175,7 +175,7 @@ def prune(arena, live, side, k, now, bounds):
 
 
 @inlined
-def lacks(space, table, live, klass):
+def lacks(arena, table, live, roots, klass):
     """What is missing before an event of this class can be read: a row, nodes, roots, or (DONE) nothing."""
     counts = live.counts
     moves = np.int64(0)
@@ -196,9 +196,9 @@ def lacks(space, table, live, klass):
         own = np.int64(table.last[row] - table.first[row])
         moves += own
         nodes += 2 * LIST_LENGTH + 5 * (own + 1)
-    if space.arena.size[0] + nodes > len(space.arena.row):
+    if arena.size[0] + nodes > len(arena.row):
         return NEEDS_NODES
-    if counts[N_ROOTS] + moves > len(space.roots.node):
+    if counts[N_ROOTS] + moves > len(roots.node):
         return NEEDS_ROOTS
     return DONE
 
@@ -229,9 +229,9 @@ def add_root(roots, n_roots, node, now, key):
 
 
 @inlined
-def fire(space, table, live, klass, event):
+def fire(arena, table, live, roots, klass, event, bounds):
     """One event: all moves of all live states and of the start."""
-    arena, bounds, now = space.arena, space.bounds, event.clock
+    now = event.clock
     old = live.counts[SIDE]
     new = 1 - old
     live.counts[SERIAL] += 1
@@ -256,7 +256,7 @@ def fire(space, table, live, klass, event):
                 start = arena.start[merged]
             node = extend(arena, event.row, table.label[e], merged, start)
             if table.accept[e] and event.report:
-                n_roots = add_root(space.roots, n_roots, node, now, event.key)
+                n_roots = add_root(roots, n_roots, node, now, event.key)
             if table.target[e] >= 0:
                 n_new = add_node(arena, live, new, n_new, table.target[e], node)
         if k >= 0 and table.skip[row] >= 0:
@@ -274,7 +274,7 @@ def step_kernel(space, table, live, begin, feed):
     the positions stands for events of class 0. O(live states) per event.
     """
     counts, classes, positions, keys, mute = live.counts, feed.symbols, feed.positions, feed.keys, feed.mute
-    keyed = len(keys) > 0
+    arena, roots, keyed = space.arena, space.roots, len(keys) > 0
     quiet = is_quiet(table, live, 0)
     i = begin
     while i < len(classes):
@@ -286,7 +286,7 @@ def step_kernel(space, table, live, begin, feed):
             counts[LAST_POSITION] = -1
             counts[START_STATE] = 0
             if counts[N_ROOTS] == 0:
-                space.arena.size[0] = 1
+                arena.size[0] = 1
             quiet = is_quiet(table, live, 0)
         if quiet and klass == 0:
             counts[LAST_POSITION] = position
@@ -299,12 +299,13 @@ def step_kernel(space, table, live, begin, feed):
             i += 1
             continue
         step = np.int32(0) if gap else klass
-        result = lacks(space, table, live, step)
+        result = lacks(arena, table, live, roots, step)
         if result != DONE:
             return result, i
         report = not gap and (len(mute) == 0 or not mute[i])
         clock = feed.clocks[i]
-        fire(space, table, live, step, Event(feed.rows[i], clock, clock, position, counts[KEY], report))
+        event = Event(feed.rows[i], clock, clock, position, counts[KEY], report)
+        fire(arena, table, live, roots, step, event, space.bounds)
         quiet = is_quiet(table, live, 0)
         counts[LAST_POSITION] = position - 1 if gap else position
         if not gap:

@@ -49,7 +49,7 @@ class GeneralStepper(Stepper):
     def __init__(self, program: Program, store: Store, logs: bool = False) -> None:
         super().__init__(store)
         assert program.machine is not None
-        self._program, self._logs = program, logs
+        self._program, self._otherwise = program, moves.LOGGED if logs else moves.NOTHING
         self._steps = Steps()
         self._machine = machine_of(program.machine, self._steps)
         self._label = {mask: i for i, mask in enumerate(program.masks)}
@@ -164,13 +164,13 @@ class GeneralStepper(Stepper):
                 continue
             source, clock, begin = (moves.START, now, position) if run is None else run
             if run is not None and report:
-                plan.append((source, moves.REPORTED, -1, True, begin))
+                plan.append((source, moves.REPORTED, -1, moves.ENDS, begin))
             for label, reached, accept in found:
                 target = slot(reached, clock, begin) if reached else -1
                 accepts = accepts or accept
-                plan.append((source, label, target, accept, begin))
+                plan.append((source, label, target, moves.ENDS if accept else self._otherwise, begin))
             if run is not None and skipped:
-                plan.append((source, moves.SKIPPED, slot(skipped, clock, begin), False, begin))
+                plan.append((source, moves.SKIPPED, slot(skipped, clock, begin), moves.NOTHING, begin))
         return plan, live, accepts
 
     def _move(self, plan: list[tuple[int, ...]], n_slots: int, row: int, report: bool) -> None:
@@ -181,7 +181,7 @@ class GeneralStepper(Stepper):
         now = store.clock.type(self._clock(self._now))
         event = Event(row, now, now, self._position, self._key, report)
         store.n_roots = moves.move_kernel(
-            store.space, self._lists, self._side, store.n_roots, table, n_slots, event, self._logs
+            store.arena, store.roots, store.bounds, self._lists, self._side, store.n_roots, table, event
         )
         self._side = 1 - self._side
 

@@ -1,8 +1,9 @@
 """One event's moves of all runs of the general stepper, on union lists: `fire` of cea.py, without a table.
 
-A *move* is (source, label, target, accept, begin): from the list in slot `source` of the old side, or from ⊥ (START),
+A *move* is (source, label, target, ends, begin): from the list in slot `source` of the old side, or from ⊥ (START),
 by an event with that label (SKIPPED: by none; REPORTED: what is there is known to match), into the list in slot
-`target` of the new side, or none (-1). Sources come by decreasing max-start, moves of one source together.
+`target` of the new side, or none (-1). Where it ENDS a match there is a root if the event reports its matches; where
+it is LOGGED there is one that ends at -1. Sources come by decreasing max-start, moves of one source together.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from runtime.steppers.cea import LIST_LENGTH, insert, merge, prune
 
 START = -1  # a source
 SKIPPED, REPORTED = -2, -3  # labels
-SOURCE, LABEL, TARGET, ACCEPT, BEGIN = range(5)  # columns of moves
+SOURCE, LABEL, TARGET, END, BEGIN = range(5)  # columns of moves
+LOGGED, NOTHING, ENDS = -1, 0, 1  # in column END
 NODES_OF_A_MOVE = 2 * LIST_LENGTH + 5
 
 
@@ -51,13 +53,15 @@ def put(arena, lists, side, slot, node):
 
 
 @kernel
-def move_kernel(space, lists, old, n_roots, moves, n_slots, event, log):
-    """Do all moves of an event; returns the number of roots. `log`: every marking move that does not accept is a root,
-    too, that ends at -1. There is room: NODES_OF_A_MOVE and one root for each move."""
-    arena, roots, now = space.arena, space.roots, event.clock
-    new = 1 - old
-    for slot in range(n_slots):
-        lists.length[new, slot] = 0
+def move_kernel(arena, roots, bounds, lists, old, n_roots, moves, event):
+    """Do all moves of an event; returns the number of roots. There is room: NODES_OF_A_MOVE and one root for each.
+
+    Python calls it for every event, and arena, roots and bounds are unpacked faster by themselves than as tecs.Space.
+    """
+    now, new = event.clock, 1 - old
+    for m in range(len(moves)):
+        if moves[m, TARGET] >= 0:
+            lists.length[new, moves[m, TARGET]] = 0
     source, merged = np.int64(-2), np.int64(-1)
     for m in range(len(moves)):
         if moves[m, SOURCE] != source:
@@ -65,7 +69,7 @@ def move_kernel(space, lists, old, n_roots, moves, n_slots, event, log):
             if source == START:
                 merged = np.int64(BOTTOM)
             else:
-                prune(arena, lists, old, source, now, space.bounds)
+                prune(arena, lists, old, source, now, bounds)
         if source != START and lists.length[old, source] == 0:
             continue
         label, target = moves[m, LABEL], moves[m, TARGET]
@@ -80,18 +84,17 @@ def move_kernel(space, lists, old, n_roots, moves, n_slots, event, log):
         if label == SKIPPED:
             put(arena, lists, new, target, merged)
             continue
-        node, clock, end = merged, now, np.int64(event.position)
+        node, clock = merged, now
         if label == REPORTED:
             clock = arena.start[merged]  # time has passed
         else:
             node = extend(arena, event.row, label, merged, now if source == START else arena.start[merged])
             if target >= 0:
                 put(arena, lists, new, target, node)
-            if not moves[m, ACCEPT]:
-                end = np.int64(-1)
-        if (event.report and end >= 0) or (log and end < 0):
+        ends = moves[m, END] == ENDS
+        if (ends and event.report) or moves[m, END] == LOGGED:
             roots.node[n_roots], roots.clock[n_roots], roots.key[n_roots] = node, clock, event.key
-            roots.begin[n_roots], roots.end[n_roots] = moves[m, BEGIN], end
+            roots.begin[n_roots], roots.end[n_roots] = moves[m, BEGIN], event.position if ends else -1
             n_roots += 1
     return n_roots
 
