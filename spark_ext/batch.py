@@ -137,7 +137,7 @@ class Batch:
     def _ranks_terms(self, rows: DataFrame) -> bool:
         """Is something compared whose codes are ranks, such as strings?"""
         types = {field.name: field.dataType for field in rows.schema.fields}
-        return not all(has_own_codes(to_arrow_type(types[name])) for name, _ in self.terms)
+        return not all(has_own_codes(to_arrow_type(types[name], timezone="UTC")) for name, _ in self.terms)
 
     @property
     def _interleaved(self) -> bool:

@@ -317,7 +317,15 @@ def test_esper(ordered: SparkSession) -> None:
 
 @pytest.mark.parametrize(
     ("type", "spark_sorts"),
-    [("int", True), ("bigint", True), ("double", True), ("date", True), ("decimal(10,2)", True), ("string", False)],
+    [
+        ("int", True),
+        ("bigint", True),
+        ("double", True),
+        ("date", True),
+        ("decimal(10,2)", True),
+        ("timestamp", True),
+        ("string", False),
+    ],
 )
 def test_where_spark_may_sort(session: SparkSession, type: str, spark_sorts: bool) -> None:
     """Codes of strings are ranks among the rows of a task, which must hold them all; others mean the same anywhere."""
