@@ -23,6 +23,7 @@ from runtime.selection.selector import Selector
 from runtime.steppers.stepper import Feed, Stepper
 
 MOST_HELD = 1 << 12  # starts with a match; more are looked through
+MANY_ROOTS = 1 << 9  # of which those with an earlier end are left out at once
 NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
 
@@ -83,20 +84,17 @@ class Skipping(Selector):
             return
         self._key = int(roots.key[n - 1])
         begin, end, node = roots.begin[:n], roots.end[:n], roots.node[:n]
-        order = np.lexsort((end, begin))
-        last = np.flatnonzero(np.diff(begin[order], append=-1) != 0)  # of each start, its latest end
-        kept = order[end[order] == np.repeat(end[order][last], np.diff(last, prepend=-1))]
-        fresh: dict[int, tuple[int, list[int]]] = {}
-        for start, until, own in zip(begin[kept].tolist(), end[kept].tolist(), node[kept].tolist(), strict=True):
-            fresh.setdefault(start, (until, []))[1].append(own)
-        for start, (until, nodes) in fresh.items():
+        if n > MANY_ROOTS:
+            latest = _latest(begin, end)
+            begin, end, node = begin[latest], end[latest], node[latest]
+        for start, until, own in zip(begin.tolist(), end.tolist(), node.tolist(), strict=True):
             if start <= self._dropped:
                 continue
             held = self._best.get(start)
             if held is None or until > held[0]:
-                self._best[start] = until, nodes
+                self._best[start] = until, [own]
             elif until == held[0]:
-                held[1].extend(nodes)
+                held[1].append(own)
 
     def _settled(self, least: int) -> Iterator[Matches]:
         """The matches of starts before `least`, which nothing can change any more."""
@@ -142,3 +140,11 @@ class Skipping(Selector):
     def renumber(self, forward: AnyArray) -> None:
         """See Holder.renumber."""
         self._best = {start: (end, forward[nodes].tolist()) for start, (end, nodes) in self._best.items()}
+
+
+def _latest(begin: AnyArray, end: AnyArray) -> AnyArray:
+    """int64[m]: the roots of each start that have its latest end. For 3, 3, 5 with the ends 7, 8, 8: the last two."""
+    order = np.lexsort((end, begin))
+    last = np.flatnonzero(np.diff(begin[order], append=-1) != 0)  # of each start, its latest end
+    found: AnyArray = order[end[order] == np.repeat(end[order][last], np.diff(last, prepend=-1))]
+    return found
