@@ -66,13 +66,19 @@ class Bounds(NamedTuple):
     strict: bool
 
 
+@inlined
+def fits(start, now, width, strict):
+    """Are two clocks no farther apart than a window is wide? Overflow and NaN count as outside."""
+    distance = now - start
+    if strict:
+        return distance >= 0 and distance < width
+    return distance >= 0 and distance <= width
+
+
 @kernel
 def inside(start, now, bounds):
-    """Does a match that began at clock `start` and ends at `now` fit the window? Overflow and NaN count as outside."""
-    distance = now - start
-    if bounds.strict:
-        return distance >= 0 and distance < bounds.width
-    return distance >= 0 and distance <= bounds.width
+    """Does a match that began at clock `start` and ends at `now` fit the window?"""
+    return fits(start, now, bounds.width, bounds.strict)
 
 
 @kernel

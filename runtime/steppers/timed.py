@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray
-from runtime.compact_set.tecs import BOTTOM, Bounds, extend, inside
+from runtime.compact_set.tecs import BOTTOM, extend, fits, inside
 from runtime.jit import inlined, kernel
 from runtime.steppers.cea import LIST_LENGTH, insert, merge, prune
 from runtime.steppers.events import Event
@@ -137,7 +137,7 @@ def closed_code(rules, windows, state, clocks, positions, now, position):
             if windows.by_position[w]:
                 open_ = position - positions[r] <= windows.size[w]
             else:
-                open_ = inside(clocks[r], now, Bounds(windows.size[w], windows.strict[w]))
+                open_ = fits(clocks[r], now, windows.size[w], windows.strict[w])
             if not open_:
                 code |= np.int64(1) << (r * n_windows + w)
     return code
@@ -439,7 +439,7 @@ def nothing_closes(windows, live, now, position):
         if windows.by_position[w]:
             if position - live.oldest_position[w] > windows.size[w]:
                 return False
-        elif not inside(live.oldest_clock[w], now, Bounds(windows.size[w], windows.strict[w])):
+        elif not fits(live.oldest_clock[w], now, windows.size[w], windows.strict[w]):
             return False
     return True
 
