@@ -86,11 +86,7 @@ class Engine:
         if not len(symbols):
             return
         feed = self._completed(symbols, times, positions, keys, rows, mute)
-        for found in self._read(feed):
-            for matches in self._matches(found):
-                if self._watching is not None:
-                    self._watching.note(matches)
-                yield matches
+        yield from self._given(self._read(feed))
         if self._watching is not None:
             yield from self._watching.read(feed)
 
@@ -115,11 +111,7 @@ class Engine:
 
     def flush(self) -> Iterator[Matches]:
         """The stream has ended: yield what only becomes known by that."""
-        for found in self._end_key(0):
-            for matches in self._matches(found):
-                if self._watching is not None:
-                    self._watching.note(matches)
-                yield matches
+        yield from self._given(self._end_key(0))
         if self._watching is not None:
             yield from self._watching.ended()
 
@@ -202,6 +194,14 @@ class Engine:
             self._stepper.begin_key(following)
             self._store.forget()
             self._key, self._position = following, -1
+
+    def _given(self, steps: Iterator[Found]) -> Iterator[Matches]:
+        """The matches that steps of reading make known; who watches starts hears of them."""
+        for found in steps:
+            for matches in self._matches(found):
+                if self._watching is not None:
+                    self._watching.note(matches)
+                yield matches
 
     def _matches(self, found: Found) -> Iterator[Matches]:
         match found:
