@@ -68,8 +68,9 @@ class _Binder:
 
     def bind(self) -> Query:
         query = self.query
-        translator = Translator(self.scope, self.conditions, self._window, lists=selection.wants_all(query))
         types = self._types()
+        lists = selection.wants_all(query)
+        translator = Translator(self.scope, self.conditions, dict(types), self._window, lists)
         formula = translator.query(query.pattern, self.rows.where)
         self._bind_unused_definitions()
         order, window = self._order, self._window(None)

@@ -208,12 +208,12 @@ def plan_tree(
 ) -> Planned:
     """Bind and plan a query."""
     from spark_ext.schema import SparkCatalog
-    from spark_ext.types_seen import other_case
+    from spark_ext.types_seen import unlike
 
     catalog = SparkCatalog(spark, given)
     columns = None if given is None else catalog.given_columns()
     bound = bind(tree, catalog, columns, order_by or spark.conf.get(ORDER_SETTING, None))
-    bound = replace(bound, warnings=(*bound.warnings, *dict.fromkeys(other_case(bound, catalog))))
+    bound = replace(bound, warnings=(*bound.warnings, *dict.fromkeys(unlike(bound, catalog))))
     for warning in bound.warnings:
         logger.warning("%s", warning)
     found = Planned(Compiled(tree, bound, planned(tree, bound)), catalog)
