@@ -9,8 +9,9 @@ from functools import cached_property
 
 from cersql.binding import advice, selection, source_rows
 from cersql.binding import sources as src
+from cersql.binding.about import needs_match
 from cersql.binding.booleans import OrOf
-from cersql.binding.conditions import Conditions, needs_match
+from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import walk
 from cersql.binding.formulas import MANY, occurrences
 from cersql.binding.ordering import Clauses

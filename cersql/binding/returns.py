@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from cersql.binding.about import free_variables
 from cersql.binding.aggregates import REFUSED, TABLE, Aggregate, Parts
 from cersql.binding.booleans import OrOf
-from cersql.binding.conditions import Conditions, any_of, free_variables
+from cersql.binding.clause import any_of
+from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import NEIGHBOURS, PICKS, Bare, Call, Node, Ref, Together, Word, read, rendered, walk
 from cersql.binding.scope import ExpressionTypes, Names, display, unknown_variable
 from cersql.errors import BindError

@@ -14,8 +14,9 @@ from itertools import combinations, product
 from cersql.binding import absence, formulas, projection
 from cersql.binding.arithmetic import Related
 from cersql.binding.booleans import MAX_CLAUSES, OrOf
+from cersql.binding.clause import Agreement, Clause, Differ, Either, Literal
 from cersql.binding.comparisons import EACH, Compared
-from cersql.binding.conditions import Agreement, Clause, Conditions, Differ, Either, Literal
+from cersql.binding.conditions import Conditions
 from cersql.binding.formulas import MANY as MANY
 from cersql.binding.formulas import comes_last
 from cersql.binding.formulas import occurrences as occurrences
