@@ -1,0 +1,364 @@
+"""Whether a query can read its Parquet files by itself, and how: no row goes through the JVM, nothing is shuffled.
+
+Catalyst says what the source is: its optimized plan of the columns and conditions that the engine needs is a projection
+of a Parquet relation, perhaps through a filter, or the query is refused and reads through Spark. What conditions mean
+is read from that plan (planner.scan). Footers say which row groups hold which times; stretches of time that follow each
+other become tasks, which read the row groups that touch them and, before them, what a match can reach back to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import pairwise
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType, StructType
+
+from planner import scan as conditions
+from planner.physical import PhysicalPlan, can_be_sliced
+from planner.refusal import Refusal
+from planner.sql import quote
+from runtime.arrays import IntArray
+from runtime.program import WORD_BITS
+from runtime.scan.conditions import Test, columns_of
+from runtime.scan.task import File, Scan, Stretch
+from runtime.task import Task
+from spark_ext.worker import scanned
+
+SETTING = "cersql.scan"  # auto, parquet or spark
+MOST_READ = 1.5  # so often the rows are read at the most, for stretches overlap where files do
+MOST_HELD = 1 << 30  # bytes of a stretch, by the footers
+_CLOCKS = ("timestamp", "timestamp_ntz", "date", "tinyint", "smallint", "int", "bigint")
+_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a query reads of its source: columns (name: SQL), conditions (SQL), and where tasks may be cut.
+
+    `reach`: how far before a stretch a match that ends in it can begin, in the unit of the clock (`rows`: in rows);
+    None: nothing may be cut.
+    """
+
+    source: DataFrame
+    columns: Mapping[str, str]
+    guards: Sequence[str]
+    time: str
+    reach: int | None
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A Parquet relation: its files, what it calls its columns, and their Spark types."""
+
+    files: tuple[File, ...]
+    types: Mapping[str, DataType]
+    partitions: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The row groups of some files: int64 arrays of equal length. Times are in the unit of the clock."""
+
+    file: IntArray
+    group: IntArray
+    n_rows: IntArray
+    first: IntArray
+    last: IntArray
+    n_bytes: IntArray
+
+
+class _Refused(Exception):
+    """With the reason, as EXPLAIN says it."""
+
+
+def setting(spark: SparkSession) -> str:
+    return str(spark.conf.get(SETTING, "auto") or "auto").lower()
+
+
+def reach_of(plan: PhysicalPlan) -> tuple[int | None, int | None] | None:
+    """How far a match reaches back: (time, rows); (None, None): one task must read all; None: not by stretches."""
+    query, window = plan.query, plan.query.window
+    sliced = plan.later is None and can_be_sliced(query)
+    if plan.layout == "slices" or (plan.layout == "keys" and sliced):
+        if window is None or window.kind != "time" or not isinstance(window.size, int) or window.size >= 1 << 61:
+            return None
+        return int(window.size), None
+    if plan.layout == "ranges" and plan.span is not None:
+        return None, plan.span - 1
+    return None if plan.layout == "keys" else (None, None)
+
+
+def scan_of(plan: PhysicalPlan, wanted: Wanted, task: Task, n: int) -> Scan | Refusal:
+    """The scan of a query in at most about n tasks, or why its rows come through Spark."""
+    try:
+        return _Planner(plan, wanted, task, n).scan()
+    except _Refused as refused:
+        return Refusal(str(refused))
+
+
+def frame(scan: Scan, spark: SparkSession, schema: StructType) -> DataFrame:
+    """The matches (or counts) of a scan."""
+    n = len(scan.stretches)
+    return spark.range(0, n, 1, max(1, n)).mapInArrow(partial(scanned, scan), schema)
+
+
+class _Planner:
+    def __init__(self, plan: PhysicalPlan, wanted: Wanted, task: Task, n: int) -> None:
+        self._plan, self._wanted, self._task, self._n = plan, wanted, task, n
+        self._spark = wanted.source.sparkSession
+
+    def scan(self) -> Scan:
+        plan, wanted = self._plan, self._wanted
+        if len(plan.guards) > WORD_BITS:
+            raise _Refused(f"more than {WORD_BITS} conditions")
+        if len(plan.query.sources) > 1:
+            raise _Refused("there are several sources")
+        if plan.tabulated or plan.query.links:
+            raise _Refused("Spark joins rows for it")
+        items, filter_, relation = self._optimized()
+        columns = list(wanted.columns)
+        read = {name: self._attribute(item, name) for name, item in zip(columns, items, strict=False)}
+        types = {name: kind.simpleString() for name, kind in relation.types.items()}
+        zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
+        guards = [self._condition(item, types, zone) for item in items[len(columns) :]]
+        own = None if filter_ is None else self._condition(filter_, types, zone)
+        time = read[wanted.time]
+        if types[time] not in _CLOCKS or time in relation.partitions:
+            raise _Refused(f"the time {time} is of the type {types[time]}")
+        arrow = {name: to_arrow_type(kind, timezone="UTC") for name, kind in relation.types.items()}
+        used = {*read.values(), *(c for test in (*guards, *filter(None, [own])) for c in columns_of(test))}
+        groups = _groups(relation, time, {name: arrow[name] for name in used})
+        return Scan(
+            task=replace(self._task, slices=None, position=None, symbol_bits=None, presorted=False),
+            files=relation.files,
+            stretches=tuple(self._stretches(groups)),
+            columns=tuple((name, column, arrow[column]) for name, column in read.items()),
+            time=time,
+            filter=own,
+            guards=tuple(guards),
+            n_events=plan.n_event_guards,
+            drops=plan.drops,
+            strings=tuple(sorted(c for c in used - relation.partitions if pa.types.is_string(arrow[c]))),
+        )
+
+    def _optimized(self) -> tuple[list[Any], Any | None, Relation]:
+        """The items of the projection, the filter below it, and the relation."""
+        wanted = self._wanted
+        columns = [f"{sql} AS {quote(name)}" for name, sql in wanted.columns.items()]
+        asked = [f"({sql}) AS __cersql_guard{i}" for i, sql in enumerate(wanted.guards)]
+        node = wanted.source.selectExpr(*columns, *asked)._jdf.queryExecution().optimizedPlan()
+        items, filter_ = [], None
+        if node.nodeName() == "Project":
+            items = _all(node.projectList())
+            node = node.children().apply(0)
+        if node.nodeName() == "Filter":
+            filter_ = node.condition()
+            node = node.children().apply(0)
+        if not items:
+            raise _Refused("Catalyst plans it otherwise than by a projection")
+        return items, filter_, _relation(node, self._spark)
+
+    def _attribute(self, item: Any, name: str) -> str:
+        """The column of the files that an item is."""
+        while item.nodeName() == "Alias":
+            item = item.child()
+        if item.nodeName() != "AttributeReference":
+            raise _Refused(f"{name} is computed: {item.sql()[:80]}" if not name.startswith("__cersql") else
+                           f"what is compared is computed: {item.sql()[:80]}")  # fmt: skip
+        return str(item.name())
+
+    def _condition(self, item: Any, types: Mapping[str, str], zone: str) -> Test:
+        while item.nodeName() == "Alias":
+            item = item.child()
+        made = conditions.condition(str(item.sql()), types, zone)
+        if isinstance(made, Refusal):
+            raise _Refused(made.reason)
+        references = {str(a.name()) for a in _all(item.references().toSeq())}
+        if references != columns_of(made):
+            raise _Refused(f"a condition reads parts of {', '.join(sorted(references))}")
+        return made
+
+    # ------------------------------------------------------------ stretches
+
+    def _stretches(self, groups: Groups) -> Iterator[Stretch]:
+        """The tasks. Raises where the files are in no order of time, so that each task would read most of them."""
+        if not len(groups.file):
+            return
+        wanted = self._wanted
+        one = wanted.reach is None and wanted.rows is None
+        most = 1 if one else max(self._n, -(-int(groups.n_bytes.sum()) // MOST_HELD))
+        for n in _halving(most):
+            made = list(_cut(groups, n, wanted.reach, wanted.rows))
+            read = sum(int(groups.n_rows[chosen].sum()) for chosen, _, _, _ in made)
+            if read <= MOST_READ * int(groups.n_rows.sum()):
+                break
+        if 2 * len(made) < min(most, len(groups.file)) and not one:
+            raise _Refused("the files are not in the order of time")
+        if max(int(groups.n_bytes[chosen].sum()) for chosen, _, _, _ in made) > MOST_HELD:
+            raise _Refused("a task would read too much at once")
+        for chosen, reads_from, begin, end in made:
+            pairs = zip(groups.file[chosen].tolist(), groups.group[chosen].tolist(), strict=True)
+            yield Stretch(tuple(pairs), begin, end, reads_from)
+
+
+def _halving(n: int) -> Iterator[int]:
+    while n > 1:
+        yield n
+        n //= 2
+    yield 1
+
+
+def _cut(
+    groups: Groups, n: int, reach: int | None, rows: int | None
+) -> Iterator[tuple[IntArray, int | None, int | None, int | None]]:
+    """About n stretches: (row groups, read from, begin, end)."""
+    by_first = np.argsort(groups.first, kind="stable")
+    before = np.cumsum(groups.n_rows[by_first]) - groups.n_rows[by_first]
+    total = int(groups.n_rows.sum())
+    starts = np.searchsorted(before, np.arange(1, n) * total / n)
+    bounds = np.unique(groups.first[by_first][starts[starts < len(before)]])
+    bounds = bounds[bounds > groups.first.min()]
+    edges: list[int | None] = [None, *bounds.tolist(), None]
+    for begin, end in pairwise(edges):
+        reads_from = begin
+        if begin is not None and reach is not None:
+            reads_from = begin - reach
+        elif begin is not None and rows:
+            reads_from = _rows_before(groups, begin, rows)
+        chosen = np.ones(len(groups.file), np.bool_)
+        if reads_from is not None:
+            chosen &= groups.last >= reads_from
+        if end is not None:
+            chosen &= groups.first < end
+        yield by_first[chosen[by_first]], reads_from, begin, end
+
+
+def _rows_before(groups: Groups, begin: int, rows: int) -> int | None:
+    """A time such that so many rows, or all, lie between it and `begin`."""
+    whole = np.flatnonzero(groups.last < begin)
+    latest = whole[np.argsort(groups.first[whole], kind="stable")[::-1]]
+    enough = np.searchsorted(np.cumsum(groups.n_rows[latest]), rows)
+    return int(groups.first[latest[: enough + 1]].min()) if enough < len(latest) else None
+
+
+# ---------------------------------------------------------------- what Catalyst says
+
+
+def _relation(node: Any, spark: SparkSession) -> Relation:
+    if node.nodeName() != "LogicalRelation" and not str(node.nodeName()).startswith("LogicalRelation"):
+        raise _Refused(f"its source is no plain Parquet relation, but {node.nodeName()}")
+    try:
+        relation = node.relation()
+        is_parquet = str(relation.fileFormat().getClass().getSimpleName()) == "ParquetFileFormat"
+    except Py4JError:
+        is_parquet = False
+    if not is_parquet:
+        raise _Refused("its source is no Parquet relation")
+    if not str(spark.sparkContext.master).startswith("local"):
+        raise _Refused("workers on other machines may not have the files")
+    options = {key.lower() for key in _keys(relation.options())}
+    if options - {"path", "serialization.format", "mergeschema"}:
+        raise _Refused(f"its source has the options {', '.join(sorted(options))}")
+    if str(spark.conf.get("spark.sql.files.ignoreMissingFiles")).lower() == "true":
+        raise _Refused("spark.sql.files.ignoreMissingFiles is set")
+    schema = StructType.fromJson(json.loads(str(node.schema().json())))
+    partitions = [
+        field.name for field in StructType.fromJson(json.loads(str(relation.partitionSchema().json()))).fields
+    ]
+    return Relation(tuple(_files(relation, partitions, spark)), {f.name: f.dataType for f in schema.fields},
+                    frozenset(partitions))  # fmt: skip
+
+
+def _files(relation: Any, partitions: Sequence[str], spark: SparkSession) -> Iterator[File]:
+    jvm: Any = spark._jvm
+    nothing = getattr(jvm.scala.collection.immutable, "Nil$").__getattr__("MODULE$")
+    for folder in _all(relation.location().listFiles(nothing, nothing)):
+        if partitions:
+            raise _Refused("it has partition columns")
+        for file in _all(folder.files()):
+            url = urlparse(str(file.getPath().toUri().toString()))
+            if url.scheme != "file":
+                raise _Refused(f"its files are reached by {url.scheme}:")
+            yield File(unquote(url.path), int(file.getLen()), int(file.getModificationTime()))
+
+
+def _keys(options: Any) -> list[str]:
+    return [str(key) for key in _all(options.keys().toSeq())]
+
+
+def _all(items: Any) -> list[Any]:
+    return [items.apply(i) for i in range(items.length())]
+
+
+# ---------------------------------------------------------------- footers
+
+
+def _groups(relation: Relation, time: str, kinds: Mapping[str, pa.DataType]) -> Groups:
+    """The row groups that have rows, with their times."""
+    wanted = tuple(sorted((name, kind) for name, kind in kinds.items() if name not in relation.partitions))
+    with ThreadPoolExecutor(8) as pool:
+        read = list(pool.map(lambda file: _footer(file, time, wanted), relation.files))
+    rows: list[tuple[int, ...]] = []
+    for number, found in enumerate(read):
+        if isinstance(found, Refusal):
+            raise _Refused(found.reason)
+        rows += [(number, *group) for group in found]
+    table = np.array(rows, np.int64).reshape(len(rows), 6)
+    return Groups(*(table[:, k] for k in range(6)))
+
+
+@lru_cache(maxsize=4096)
+def _footer(
+    file: File, time: str, wanted: tuple[tuple[str, pa.DataType], ...]
+) -> tuple[tuple[int, ...], ...] | Refusal:
+    """(row group, rows, first time, last time, bytes) of each row group that has rows; or why the file is refused."""
+    try:
+        with pq.ParquetFile(file.path) as opened:
+            metadata, schema = opened.metadata, opened.schema_arrow
+    except (OSError, pa.ArrowException):
+        return Refusal(f"the footer of {os.path.basename(file.path)} cannot be read")
+    if any(key in (metadata.metadata or {}) for key in _LEGACY):
+        return Refusal(f"{os.path.basename(file.path)} has dates of the old calendar")
+    for name, kind in wanted:
+        at = schema.get_all_field_indices(name)
+        if len(at) != 1 or not _fits(schema.field(at[0]).type, kind):
+            there = schema.field(at[0]).type if at else "not there"
+            return Refusal(f"{name} is {there} in {os.path.basename(file.path)}")
+    places = [k for k in range(metadata.num_columns) if metadata.schema.column(k).path == time]
+    unit = 1000 if getattr(schema.field(time).type, "unit", "us") == "ms" else 1
+    found = []
+    for k in range(metadata.num_row_groups):
+        group = metadata.row_group(k)
+        if not group.num_rows:
+            continue
+        column = group.column(places[0])
+        known = column.statistics
+        if known is None or not known.has_min_max or not known.has_null_count:
+            return Refusal(f"{os.path.basename(file.path)} has no statistics of {time}")
+        if known.null_count:
+            return Refusal(f"{time} is NULL somewhere")
+        size = sum(group.column(i).total_uncompressed_size for i in range(metadata.num_columns)
+                   if metadata.schema.column(i).path in dict(wanted))  # fmt: skip
+        found.append((k, group.num_rows, int(known.min_raw) * unit, int(known.max_raw) * unit, size))
+    return tuple(found)
+
+
+def _fits(there: pa.DataType, kind: pa.DataType) -> bool:
+    """Does Arrow read it as the values that Spark reads?"""
+    if pa.types.is_timestamp(there) and pa.types.is_timestamp(kind):
+        return there.unit in ("us", "ms") and (there.tz is None) == (kind.tz is None)
+    return bool(there.equals(kind))
