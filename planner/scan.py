@@ -159,11 +159,9 @@ class _Reader:
         type, text = _LITERALS.get(node.to.this), str(node.this.this)
         if type in WHOLE and re.fullmatch(r"\d+", text):
             return to.Constant(int(text)), type
-        if type in ("double", "float") and not node.this.is_string:
-            value = float(text)
-            if type == "float" and value != _as_float(value):
-                raise _Unknown(_shown(node))
-            return to.Constant(value), type
+        if type in ("double", "float") and re.fullmatch(r"-?[\d.]+(E-?\d+)?|NaN|-?Infinity", text):
+            value = float(text)  # Java writes as many digits as tell a number from its neighbours
+            return to.Constant(_as_float(value) if type == "float" else value), type
         if type == "decimal":
             precision, scale = (int(part.name) for part in node.to.expressions)
             return _unscaled(text, precision, scale, node)
@@ -195,6 +193,7 @@ def _comparable(type: str, other: str) -> bool:
 
 
 def _as_float(value: float) -> float:
+    """The nearest FLOAT."""
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 

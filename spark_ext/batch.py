@@ -81,8 +81,10 @@ MOST_SHOWN = 500  # characters of a query, in an error
 class Batch:
     """Builds the DataFrame of one plan."""
 
-    def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
-        self.query, self.catalog, self.count_only = plan.query, catalog, count_only
+    def __init__(
+        self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False, lasting: bool = False
+    ) -> None:
+        self.query, self.catalog, self.count_only, self.lasting = plan.query, catalog, count_only, lasting
         self.source = catalog.union_frame(self.query)
         self.spark = self.source.sparkSession
         self.plan = replace(plan, program=replace(plan.program, max_matches=most_matches(self.spark)))
@@ -108,13 +110,9 @@ class Batch:
 
     def frame(self) -> DataFrame:
         """The matches, as the engine gives them (or the counts of the tasks)."""
-        if scan.setting(self.spark) != "spark":
-            made = self.scan()
-            if isinstance(made, Scan):
-                return scan.frame(made, self.spark, self._schema(made.task))
-            if scan.setting(self.spark) == "parquet":
-                hint = f"SET {scan.SETTING} = auto reads through Spark what cannot be read otherwise."
-                raise SparkError("SCAN_REFUSED", reason=made.reason, hint=hint)
+        made = self.scan()
+        if isinstance(made, Scan):
+            return scan.frame(made, self.spark, self._schema(made.task))
         n = self._partitions()
         match self.plan.layout:
             case "keys":
@@ -139,7 +137,17 @@ class Batch:
         return self._matched(self._sorted(rows) if presorted else rows, presorted)
 
     def scan(self) -> Scan | Refusal:
-        """How the query reads its Parquet files by itself, or why it does not."""
+        """How the query reads its Parquet files by itself, or why it does not. Raises SparkError where it must."""
+        way = scan.setting(self.spark)
+        found = Refusal(f"{scan.SETTING} = spark") if way == "spark" else self._scan()
+        if way == "parquet" and isinstance(found, Refusal):
+            hint = f"SET {scan.SETTING} = auto reads through Spark what cannot be read otherwise."
+            raise SparkError("SCAN_REFUSED", reason=found.reason, hint=hint)
+        return found
+
+    def _scan(self) -> Scan | Refusal:
+        if self.lasting:
+            return Refusal("a view is planned once, and files may come later")
         if not hasattr(self.source, "_jdf"):
             return Refusal("Spark Connect does not show its plans")
         reach = scan.reach_of(self.plan)
@@ -635,12 +643,13 @@ def parallelism(spark: object) -> int:
     return int(context.sparkContext().defaultParallelism()) if context is not None else connect.parallelism(spark)
 
 
-def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch) -> DataFrame:
-    """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds."""
+def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch, lasting: bool = False) -> DataFrame:
+    """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds. `lasting`: it is to give
+    the rows of a later time, too."""
     query = plan.query
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
-        matches = kind(plan, catalog).frame()
+        matches = kind(plan, catalog, lasting=lasting).frame()
     matches = with_gathered(query.text, matches, query.gathered[: query.gathered_on_match], mapped)
     with explained(query.text, matches, query.on_match, condition=True, columns=columns):
         for condition in query.on_match:
@@ -703,3 +712,12 @@ def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
         counts = Batch(plan, catalog, count_only=True).frame()
     result(plan, catalog)  # a mistake in RETURN is a mistake, although nothing of it is computed
     return counts.selectExpr(f"coalesce(sum({COUNT_COLUMN}), 0L)")
+
+
+def told(plan: PhysicalPlan, catalog: SparkCatalog) -> list[str]:
+    """What EXPLAIN says of how the source is read."""
+    try:
+        made = Batch(plan, catalog).scan()
+    except PySparkException:  # the query will say so itself, at its place
+        return []
+    return [scan.shown(made)]

@@ -35,6 +35,7 @@ from runtime.program import WORD_BITS
 from runtime.scan.conditions import Test, columns_of
 from runtime.scan.task import File, Scan, Stretch
 from runtime.task import Task
+from spark_ext.errors import SparkError
 from spark_ext.worker import scanned
 
 SETTING = "cersql.scan"  # auto, parquet or spark
@@ -62,9 +63,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Relation:
-    """A Parquet relation: its files, what it calls its columns, and their Spark types."""
+    """A Parquet relation: its files, the folders that hold these alone, what it calls its columns, and their types."""
 
     files: tuple[File, ...]
+    folders: tuple[str, ...]
     types: Mapping[str, DataType]
     partitions: frozenset[str]
 
@@ -86,7 +88,18 @@ class _Refused(Exception):
 
 
 def setting(spark: SparkSession) -> str:
-    return str(spark.conf.get(SETTING, "auto") or "auto").lower()
+    written = str(spark.conf.get(SETTING, None) or "auto").lower()
+    if written not in ("auto", "parquet", "spark"):
+        raise SparkError("SETTING", name=SETTING, value=written, expected="auto, parquet or spark")
+    return written
+
+
+def shown(found: Scan | Refusal) -> str:
+    """A line of EXPLAIN."""
+    if isinstance(found, Refusal):
+        return f"scan: spark, since {found}"
+    n, groups = len(found.stretches), sum(len(stretch.groups) for stretch in found.stretches)
+    return f"scan: parquet, {groups} row groups of {len(found.files)} files in {n} tasks, with no shuffle"
 
 
 def reach_of(plan: PhysicalPlan) -> tuple[int | None, int | None] | None:
@@ -145,6 +158,7 @@ class _Planner:
         return Scan(
             task=replace(self._task, slices=None, position=None, symbol_bits=None, presorted=False),
             files=relation.files,
+            folders=relation.folders,
             stretches=tuple(self._stretches(groups)),
             columns=tuple((name, column, arrow[column]) for name, column in read.items()),
             time=time,
@@ -279,8 +293,10 @@ def _relation(node: Any, spark: SparkSession) -> Relation:
     partitions = [
         field.name for field in StructType.fromJson(json.loads(str(relation.partitionSchema().json()))).fields
     ]
-    return Relation(tuple(_files(relation, partitions, spark)), {f.name: f.dataType for f in schema.fields},
-                    frozenset(partitions))  # fmt: skip
+    files = tuple(_files(relation, partitions, spark))
+    roots = {unquote(urlparse(str(root.toUri().toString())).path) for root in _all(relation.location().rootPaths())}
+    folders = tuple(sorted(roots - {file.path for file in files}))
+    return Relation(files, folders, {f.name: f.dataType for f in schema.fields}, frozenset(partitions))
 
 
 def _files(relation: Any, partitions: Sequence[str], spark: SparkSession) -> Iterator[File]:

@@ -21,6 +21,19 @@ from runtime.scan.task import File, Scan
 OTHER_WAY = "SET cersql.scan = spark reads it through Spark."
 
 
+def check_folders(scan: Scan) -> None:
+    """Raises ExecutionError SCAN_FILE for a file that has come or gone since the query was planned."""
+    for folder in scan.folders:
+        known = {os.path.basename(file.path) for file in scan.files if os.path.dirname(file.path) == folder}
+        try:
+            with os.scandir(folder) as entries:
+                there = {entry.name for entry in entries if not entry.name.startswith(("_", ".")) and entry.is_file()}
+        except OSError as error:
+            raise _unreadable(folder, error.strerror or str(error)) from None
+        for name in sorted(there ^ known):
+            raise _unreadable(os.path.join(folder, name), "it has come or gone since the query was planned")
+
+
 class Files:
     """The files of a scan, opened when they are asked for."""
 
@@ -38,7 +51,7 @@ class Files:
             n = opened.metadata.row_group(group).num_rows
             table = opened.read_row_group(group, columns=wanted, use_threads=False) if wanted else None
         except (OSError, pa.ArrowException) as error:
-            raise _unreadable(of, str(error)) from None
+            raise _unreadable(of.path, str(error)) from None
         found: dict[str, pa.Array] = {name: _constant(constants[name], n) for name in names if name in constants}
         if table is not None:
             found |= {name: _one(table.column(name)) for name in wanted}
@@ -49,15 +62,18 @@ class Files:
 
     def _opened(self, number: int, file: File) -> pq.ParquetFile:
         if number not in self._open:
-            status = os.stat(file.path)
+            try:
+                status = os.stat(file.path)
+            except OSError as error:
+                raise _unreadable(file.path, error.strerror or str(error)) from None
             if status.st_size != file.size or status.st_mtime_ns // 1_000_000 != file.modified:
-                raise _unreadable(file, "it has changed since the query was planned")
+                raise _unreadable(file.path, "it has changed since the query was planned")
             self._open[number] = pq.ParquetFile(file.path, read_dictionary=list(self._scan.strings), memory_map=True)
         return self._open[number]
 
 
-def _unreadable(file: File, detail: str) -> ExecutionError:
-    return ExecutionError("SCAN_FILE", path=file.path, detail=detail.strip().rstrip("."), hint=OTHER_WAY)
+def _unreadable(path: str, detail: str) -> ExecutionError:
+    return ExecutionError("SCAN_FILE", path=path, detail=detail.strip().rstrip("."), hint=OTHER_WAY)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -12,12 +12,13 @@ from runtime.partition.order import as_clock
 from runtime.partition.partition import given, matched
 from runtime.partition.terms import term_codes
 from runtime.scan.conditions import Rows, columns_of
-from runtime.scan.reading import Files, LateRows, as_spark, bits
+from runtime.scan.reading import Files, LateRows, as_spark, bits, check_folders
 from runtime.scan.task import Scan, Stretch
 
 
 def run(scan: Scan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The matches of the stretches whose numbers arrive."""
+    check_folders(scan)
     for batch in batches:
         for number in batch.column(0).to_pylist():
             yield from given(scan.task, _stretch(scan, scan.stretches[number]))
