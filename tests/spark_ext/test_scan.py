@@ -268,10 +268,12 @@ def test_stretches_cut_nothing(session: SparkSession, tmp_path: Path, seed: int)
 def test_files_that_come_later(session: SparkSession, tmp_path: Path) -> None:
     """A view shows them; a result that was planned before them says so."""
     columns = "type STRING, ts TIMESTAMP, id BIGINT"
+    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")  # else INT96
     session.sql(f"CREATE TABLE growing ({columns}) USING parquet LOCATION '{tmp_path / 'growing'}'")
     try:
         session.sql("INSERT INTO growing SELECT type, ts, id FROM many")
         session.sql(f"CREATE TEMPORARY PATTERN VIEW growing_matches AS FROM growing {PLAIN}")
+        assert explained(session, f"FROM growing {PLAIN}").startswith("scan: parquet")
         before = session.table("growing_matches").count()
         planned = session.sql(f"FROM growing {PLAIN}")
         assert len(planned.collect()) == before > 0
@@ -282,3 +284,4 @@ def test_files_that_come_later(session: SparkSession, tmp_path: Path) -> None:
             planned.limit(10).collect()
     finally:
         session.sql("DROP TABLE growing")
+        session.conf.unset("spark.sql.parquet.outputTimestampType")
