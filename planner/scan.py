@@ -71,8 +71,9 @@ class _Reader:
         node = node.unnest()
         match node:
             case exp.And() | exp.Or():
-                parts = tuple(self.test(part) for part in node.flatten())
-                return to.And(parts) if isinstance(node, exp.And) else to.Or(parts)
+                joined = to.And if isinstance(node, exp.And) else to.Or
+                sides = [self.test(node.this), self.test(node.expression)]
+                return joined(tuple(part for side in sides for part in _parts(side, joined)))
             case exp.Not():
                 return to.Not(self.test(node.this))
             case exp.NEQ():
@@ -184,6 +185,11 @@ class _Reader:
         elif isinstance(value, to.Column) and type in (*WHOLE, "float", "double") and wanted == "double":
             return to.Widened(value, "float64"), wanted
         raise _Unknown(_shown(node))
+
+
+def _parts(test: to.Test, joined: type[to.And] | type[to.Or]) -> tuple[to.Test, ...]:
+    """The conditions that AND (or OR) joins in it."""
+    return test.parts if isinstance(test, to.And | to.Or) and type(test) is joined else (test,)
 
 
 def _comparable(type: str, other: str) -> bool:

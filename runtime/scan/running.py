@@ -11,9 +11,10 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.partition.order import as_clock
 from runtime.partition.partition import given, matched
 from runtime.partition.terms import term_codes
-from runtime.scan.conditions import Rows, columns_of
+from runtime.scan.conditions import columns_of
 from runtime.scan.reading import Files, LateRows, as_spark, bits, check_folders
 from runtime.scan.task import Scan, Stretch
+from runtime.scan.truth import Rows
 
 
 def run(scan: Scan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
