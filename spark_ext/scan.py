@@ -26,7 +26,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
-from planner import scan as conditions
 from planner.physical import PhysicalPlan, can_be_sliced
 from planner.refusal import Refusal
 from planner.sql import quote
@@ -198,7 +197,9 @@ class _Planner:
     def _condition(self, item: Any, types: Mapping[str, str], zone: str) -> Test:
         while item.nodeName() == "Alias":
             item = item.child()
-        made = conditions.condition(str(item.sql()), types, zone)
+        from planner.scan import condition  # sqlglot: a tenth of a second, which other queries need not wait for
+
+        made = condition(str(item.sql()), types, zone)
         if isinstance(made, Refusal):
             raise _Refused(made.reason)
         references = {str(a.name()) for a in _all(item.references().toSeq())}
