@@ -24,15 +24,17 @@ import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from planner.physical import PhysicalPlan, can_be_sliced
 from planner.refusal import Refusal
 from planner.sql import quote
 from runtime.arrays import IntArray
 from runtime.program import WORD_BITS
-from runtime.scan.conditions import Test, columns_of
+from runtime.scan.conditions import And, Test, columns_of
+from runtime.scan.reading import constant, digest
 from runtime.scan.task import File, Scan, Stretch
+from runtime.scan.truth import Rows
 from runtime.task import Task
 from spark_ext.errors import SparkError
 from spark_ext.worker import scanned
@@ -62,10 +64,11 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Relation:
-    """A Parquet relation: its files, the folders that hold these alone, what it calls its columns, and their types."""
+    """A Parquet relation: its files, the folders that hold these alone (with a digest), what it calls its columns, and
+    their types."""
 
     files: tuple[File, ...]
-    folders: tuple[str, ...]
+    folders: tuple[tuple[str, str], ...]
     types: Mapping[str, DataType]
     partitions: frozenset[str]
 
@@ -128,6 +131,16 @@ def frame(scan: Scan, spark: SparkSession, schema: StructType) -> DataFrame:
     return spark.range(0, n, 1, max(1, n)).mapInArrow(partial(scanned, scan), schema)
 
 
+def _with_rows(relation: Relation, filter_: Test | None) -> Iterator[File]:
+    """The files of which the partition columns do not say that no row passes the filter."""
+    parts = () if filter_ is None else filter_.parts if isinstance(filter_, And) else (filter_,)
+    own = [part for part in parts if columns_of(part) <= relation.partitions]
+    for file in relation.files:
+        row = Rows({name: constant(value, kind, 1) for name, value, kind in file.constants}, 1)
+        if all(row.truth(part).true[0] for part in own):
+            yield file
+
+
 class _Planner:
     def __init__(self, plan: PhysicalPlan, wanted: Wanted, task: Task, n: int) -> None:
         self._plan, self._wanted, self._task, self._n = plan, wanted, task, n
@@ -153,6 +166,7 @@ class _Planner:
             raise _Refused(f"the time {time} is of the type {types[time]}")
         arrow = {name: to_arrow_type(kind, timezone="UTC") for name, kind in relation.types.items()}
         used = {*read.values(), *(c for test in (*guards, *filter(None, [own])) for c in columns_of(test))}
+        relation = replace(relation, files=tuple(_with_rows(relation, own)))
         groups = _groups(relation, time, {name: arrow[name] for name in used})
         return Scan(
             task=replace(self._task, slices=None, position=None, symbol_bits=None, presorted=False),
@@ -291,26 +305,39 @@ def _relation(node: Any, spark: SparkSession) -> Relation:
     if str(spark.conf.get("spark.sql.files.ignoreMissingFiles")).lower() == "true":
         raise _Refused("spark.sql.files.ignoreMissingFiles is set")
     schema = StructType.fromJson(json.loads(str(node.schema().json())))
-    partitions = [
-        field.name for field in StructType.fromJson(json.loads(str(relation.partitionSchema().json()))).fields
-    ]
+    partitions = StructType.fromJson(json.loads(str(relation.partitionSchema().json()))).fields
     files = tuple(_files(relation, partitions, spark))
     roots = {unquote(urlparse(str(root.toUri().toString())).path) for root in _all(relation.location().rootPaths())}
-    folders = tuple(sorted(roots - {file.path for file in files}))
-    return Relation(files, folders, {f.name: f.dataType for f in schema.fields}, frozenset(partitions))
+    names = [file.path for file in files]
+    within = {root: [name for name in names if name.startswith(f"{root}/")] for root in roots - set(names)}
+    folders = tuple((root, digest(found)) for root, found in sorted(within.items()))
+    return Relation(files, folders, {f.name: f.dataType for f in schema.fields}, frozenset(f.name for f in partitions))
 
 
-def _files(relation: Any, partitions: Sequence[str], spark: SparkSession) -> Iterator[File]:
+def _files(relation: Any, partitions: Sequence[StructField], spark: SparkSession) -> Iterator[File]:
     jvm: Any = spark._jvm
     nothing = getattr(jvm.scala.collection.immutable, "Nil$").__getattr__("MODULE$")
     for folder in _all(relation.location().listFiles(nothing, nothing)):
-        if partitions:
-            raise _Refused("it has partition columns")
+        constants = tuple(_constant(folder.values(), i, field) for i, field in enumerate(partitions))
         for file in _all(folder.files()):
             url = urlparse(str(file.getPath().toUri().toString()))
             if url.scheme != "file":
                 raise _Refused(f"its files are reached by {url.scheme}:")
-            yield File(unquote(url.path), int(file.getLen()), int(file.getModificationTime()))
+            yield File(unquote(url.path), int(file.getLen()), int(file.getModificationTime()), constants)
+
+
+def _constant(values: Any, i: int, field: StructField) -> tuple[str, Any, pa.DataType]:
+    """The value of a partition column."""
+    kind, type = to_arrow_type(field.dataType, timezone="UTC"), field.dataType.simpleString()
+    if values.isNullAt(i):
+        return field.name, None, kind
+    if type == "string":
+        return field.name, str(values.getUTF8String(i).toString()), kind
+    if type == "bigint":
+        return field.name, int(values.getLong(i)), kind
+    if type in ("int", "date"):
+        return field.name, int(values.getInt(i)), kind
+    raise _Refused(f"the partition column {field.name} is of the type {type}")
 
 
 def _keys(options: Any) -> list[str]:

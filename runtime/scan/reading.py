@@ -6,8 +6,9 @@ RETURN reads.
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,27 @@ from runtime.scan.task import File, Scan
 OTHER_WAY = "SET cersql.scan = spark reads it through Spark."
 
 
+def digest(paths: Iterable[str]) -> str:
+    """The same for the same files."""
+    return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()
+
+
 def check_folders(scan: Scan) -> None:
-    """Raises ExecutionError SCAN_FILE for a file that has come or gone since the query was planned."""
-    for folder in scan.folders:
-        known = {os.path.basename(file.path) for file in scan.files if os.path.dirname(file.path) == folder}
-        try:
-            with os.scandir(folder) as entries:
-                there = {entry.name for entry in entries if not entry.name.startswith(("_", ".")) and entry.is_file()}
-        except OSError as error:
-            raise _unreadable(folder, error.strerror or str(error)) from None
-        for name in sorted(there ^ known):
-            raise _unreadable(os.path.join(folder, name), "it has come or gone since the query was planned")
+    """Raises ExecutionError SCAN_FILE where files have come or gone since the query was planned."""
+    for folder, known in scan.folders:
+        if digest(_data_files(folder)) != known:
+            raise _unreadable(folder, "files have come or gone in it since the query was planned")
+
+
+def _data_files(folder: str) -> Iterator[str]:
+    """What Spark reads in a folder: nothing that is called like _SUCCESS or .crc."""
+    for path, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        yield from (os.path.join(path, name) for name in names if not _is_hidden(name))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 class Files:
@@ -44,7 +55,7 @@ class Files:
     def group(self, file: int, group: int, names: Sequence[str]) -> dict[str, pa.Array]:
         """Some columns of a row group, by their names in the file. Raises ExecutionError SCAN_FILE."""
         of = self._scan.files[file]
-        constants = dict(of.constants)
+        constants = {name: (value, kind) for name, value, kind in of.constants}
         wanted = [name for name in names if name not in constants]
         try:
             opened = self._opened(file, of)
@@ -52,7 +63,7 @@ class Files:
             table = opened.read_row_group(group, columns=wanted, use_threads=False) if wanted else None
         except (OSError, pa.ArrowException) as error:
             raise _unreadable(of.path, str(error)) from None
-        found: dict[str, pa.Array] = {name: _constant(constants[name], n) for name in names if name in constants}
+        found: dict[str, pa.Array] = {name: constant(*constants[name], n) for name in names if name in constants}
         if table is not None:
             found |= {name: _one(table.column(name)) for name in wanted}
         return found
@@ -82,10 +93,14 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
     return column.unify_dictionaries().combine_chunks()
 
 
-def _constant(value: Any, n: int) -> pa.Array:
+def constant(value: Any, kind: pa.DataType, n: int) -> pa.Array:
+    """n times the same value."""
+    if value is None:
+        return pa.nulls(n, kind)
     if isinstance(value, str):
         return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([value], pa.string()))
-    return pa.repeat(pa.scalar(value), n) if value is not None else pa.nulls(n)
+    array = pa.array(np.full(n, value, np.int32 if pa.types.is_date32(kind) else kind.to_pandas_dtype()))
+    return array.view(kind)
 
 
 def as_spark(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -11,13 +11,13 @@ from runtime.task import Task
 
 @dataclass(frozen=True)
 class File:
-    """A file as it was when the query was planned. `modified`: milliseconds since the epoch. `constants`: the values of
-    its partition columns."""
+    """A file as it was when the query was planned. `modified`: milliseconds since the epoch. `constants`: its partition
+    columns, each (name, value, Arrow type); dates in days."""
 
     path: str
     size: int
     modified: int
-    constants: tuple[tuple[str, Any], ...] = ()
+    constants: tuple[tuple[str, Any, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,17 @@ class Stretch:
 class Scan:
     """A scan of Parquet files.
 
-    `task`: as for rows that come from Spark; its columns are called so here, too. `folders`: those that hold `files`
-    and no others. `columns`: (name there, name in the files, Arrow type as Spark sends it). `time`: the first column of
-    ORDER BY, in the files. `filter`: rows for which it is not TRUE are not there. `guards`: bit i of the symbol is the
-    i-th; `n_events`: how many of them speak of events; `drops`: rows that satisfy none of those are not looked at,
-    since nothing can see them. `strings`: columns in the files that are read as dictionaries.
+    `task`: as for rows that come from Spark; its columns are called so here, too. `folders`: where Spark found the
+    files, with a digest of all that it found there. `columns`: (name there, name in the files, Arrow type as Spark
+    sends it). `time`: the first column of ORDER BY, in the files. `filter`: rows for which it is not TRUE are not
+    there. `guards`: bit i of the symbol is the i-th; `n_events`: how many of them speak of events; `drops`: rows that
+    satisfy none of those are not looked at, since nothing can see them. `strings`: columns in the files that are read
+    as dictionaries.
     """
 
     task: Task
     files: tuple[File, ...]
-    folders: tuple[str, ...]
+    folders: tuple[tuple[str, str], ...]
     stretches: tuple[Stretch, ...]
     columns: tuple[tuple[str, str, Any], ...]
     time: str

@@ -67,6 +67,11 @@ def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     for k in range(5):
         part = whole.slice(k * 80, 80)
         pq.write_table(part, folder / "many" / f"{4 - k}.parquet", row_group_size=30, use_dictionary=k % 2 == 0)
+    for day in ("2024-03-01", "2024-03-02", "__HIVE_DEFAULT_PARTITION__"):
+        for n in (1, 20):
+            part = folder / "parts" / f"d={day}" / f"k={n}" / f"s=a{n}"
+            part.mkdir(parents=True)
+            pq.write_table(table(n, n=60).drop_columns(["k"]), part / "x.parquet")
     pq.write_table(table(3, sort=False), folder / "unordered.parquet", row_group_size=20)
     pq.write_table(table(4).slice(0, 0), folder / "empty.parquet")
     own = taught(spark)
@@ -182,6 +187,9 @@ SOURCES = [
     ("(SELECT * FROM many UNION ALL SELECT * FROM one) AS m", "scan: spark, since"),
     ("(SELECT * FROM many LIMIT 50) AS m", "scan: spark, since"),
     ("(SELECT * FROM many ORDER BY id) AS m", "scan: spark"),
+    ("(SELECT * FROM parts WHERE k = 1 AND s <> 'a20' AND d = DATE'2024-03-01') AS m", "of 1 files"),
+    ("(SELECT * FROM parts WHERE (d IS NULL OR k = 1) AND whole > 0) AS m", "of 4 files"),
+    ("parts", "of 6 files"),
     ("unordered", "scan: parquet"),  # as one task
     ("empty", "scan: parquet"),
 ]  # fmt: skip
@@ -237,6 +245,14 @@ def test_files_that_are_otherwise(session: SparkSession, tmp_path: Path, change:
     assert told in explained(session, f"FROM otherwise {PLAIN}")
 
 
+def test_partition_columns(session: SparkSession) -> None:
+    query = "PATTERN A a ; B b PARTITION BY k WITHIN 9 SECONDS ORDER BY ts, d, id RETURN k, a.d AS d, a.s AS s, b.*"
+    assert same(session, f"FROM parts {query}")
+    assert same(
+        session, "FROM parts PATTERN A a ; B b WHERE a.k = 1 AND b.s = 'a20' WITHIN 9 SECONDS ORDER BY ts RETURN *"
+    )
+
+
 def test_settings(session: SparkSession) -> None:
     assert rows(session, f"FROM many {PLAIN}", "auto")
     session.conf.set("cersql.scan", "spark")
@@ -280,7 +296,7 @@ def test_files_that_come_later(session: SparkSession, tmp_path: Path) -> None:
         session.sql("INSERT INTO growing SELECT type, ts + INTERVAL 1 DAY, id FROM many")
         assert session.table("growing_matches").count() == 2 * before
         assert len(session.sql(f"FROM growing {PLAIN}").collect()) == 2 * before
-        with pytest.raises(PySparkException, match=r"(?s)\[SCAN_FILE\].*it has come or gone since"):
+        with pytest.raises(PySparkException, match=r"(?s)\[SCAN_FILE\].*files have come or gone in it since"):
             planned.limit(10).collect()
     finally:
         session.sql("DROP TABLE growing")
