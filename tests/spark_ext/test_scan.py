@@ -131,7 +131,9 @@ def test_conditions_mean_what_spark_means(session: SparkSession, begin: int) -> 
     assert any(found)
 
 
-@pytest.mark.parametrize("sql", LEFT_TO_SPARK)
+@pytest.mark.parametrize(
+    "sql", [*LEFT_TO_SPARK[:2], *(pytest.param(sql, marks=pytest.mark.exhaustive) for sql in LEFT_TO_SPARK[2:])]
+)
 def test_what_is_left_to_spark(session: SparkSession, sql: str) -> None:
     text = f"FROM one PATTERN ANY x WHERE {sql} ORDER BY ts RETURN x.id"
     with pytest.raises(PySparkException, match="SCAN_REFUSED"):
@@ -163,7 +165,7 @@ QUERIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("source", ["one", "many"])
+@pytest.mark.parametrize("source", ["many", pytest.param("one", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("query", QUERIES)
 def test_rows(session: SparkSession, source: str, query: str) -> None:
     found = same(session, f"FROM {source} {query}")
