@@ -8,23 +8,17 @@ other become tasks, which read the row groups that touch them and, before them, 
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from planner.physical import PhysicalPlan, can_be_sliced
 from planner.refusal import Refusal
@@ -32,18 +26,19 @@ from planner.sql import quote
 from runtime.arrays import IntArray
 from runtime.program import WORD_BITS
 from runtime.scan.conditions import And, Test, columns_of
-from runtime.scan.reading import constant, digest
+from runtime.scan.pruning import Bounds, may_hold
+from runtime.scan.reading import constant
 from runtime.scan.task import File, Scan, Stretch
 from runtime.scan.truth import Rows
 from runtime.task import Task
 from spark_ext.errors import SparkError
+from spark_ext.parquet import Groups, Refused, Relation, all_of, groups_of, relation_of
 from spark_ext.worker import scanned
 
 SETTING = "cersql.scan"  # auto, parquet or spark
 MOST_READ = 1.5  # so often the rows are read at the most, for stretches overlap where files do
 MOST_HELD = 1 << 30  # bytes of a stretch, by the footers
 _CLOCKS = ("timestamp", "timestamp_ntz", "date", "tinyint", "smallint", "int", "bigint")
-_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
 @dataclass(frozen=True)
@@ -62,33 +57,6 @@ class Wanted:
     rows: int | None
 
 
-@dataclass(frozen=True)
-class Relation:
-    """A Parquet relation: its files, the folders that hold these alone (with a digest), what it calls its columns, and
-    their types."""
-
-    files: tuple[File, ...]
-    folders: tuple[tuple[str, str], ...]
-    types: Mapping[str, DataType]
-    partitions: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The row groups of some files: int64 arrays of equal length. Times are in the unit of the clock."""
-
-    file: IntArray
-    group: IntArray
-    n_rows: IntArray
-    first: IntArray
-    last: IntArray
-    n_bytes: IntArray
-
-
-class _Refused(Exception):
-    """With the reason, as EXPLAIN says it."""
-
-
 def setting(spark: SparkSession) -> str:
     written = str(spark.conf.get(SETTING, None) or "auto").lower()
     if written not in ("auto", "parquet", "spark"):
@@ -100,8 +68,8 @@ def shown(found: Scan | Refusal) -> str:
     """A line of EXPLAIN."""
     if isinstance(found, Refusal):
         return f"scan: spark, since {found}"
-    n, groups = len(found.stretches), sum(len(stretch.groups) for stretch in found.stretches)
-    return f"scan: parquet, {groups} row groups of {len(found.files)} files in {n} tasks, with no shuffle"
+    n, groups = len(found.stretches), {group for stretch in found.stretches for group in stretch.groups}
+    return f"scan: parquet, {len(groups)} row groups of {len(found.files)} files in {n} tasks, with no shuffle"
 
 
 def reach_of(plan: PhysicalPlan) -> tuple[int | None, int | None] | None:
@@ -121,7 +89,7 @@ def scan_of(plan: PhysicalPlan, wanted: Wanted, task: Task, n: int) -> Scan | Re
     """The scan of a query in at most about n tasks, or why its rows come through Spark."""
     try:
         return _Planner(plan, wanted, task, n).scan()
-    except _Refused as refused:
+    except Refused as refused:
         return Refusal(str(refused))
 
 
@@ -149,11 +117,11 @@ class _Planner:
     def scan(self) -> Scan:
         plan, wanted = self._plan, self._wanted
         if len(plan.guards) > WORD_BITS:
-            raise _Refused(f"more than {WORD_BITS} conditions")
+            raise Refused(f"more than {WORD_BITS} conditions")
         if len(plan.query.sources) > 1:
-            raise _Refused("there are several sources")
+            raise Refused("there are several sources")
         if plan.tabulated or plan.query.links:
-            raise _Refused("Spark joins rows for it")
+            raise Refused("Spark joins rows for it")
         items, filter_, relation = self._optimized()
         columns = list(wanted.columns)
         read = {name: self._attribute(item, name) for name, item in zip(columns, items, strict=False)}
@@ -163,11 +131,14 @@ class _Planner:
         own = None if filter_ is None else self._condition(filter_, types, zone)
         time = read[wanted.time]
         if types[time] not in _CLOCKS or time in relation.partitions:
-            raise _Refused(f"the time {time} is of the type {types[time]}")
+            raise Refused(f"the time {time} is of the type {types[time]}")
         arrow = {name: to_arrow_type(kind, timezone="UTC") for name, kind in relation.types.items()}
         used = {*read.values(), *(c for test in (*guards, *filter(None, [own])) for c in columns_of(test))}
         relation = replace(relation, files=tuple(_with_rows(relation, own)))
-        groups = _groups(relation, time, {name: arrow[name] for name in used})
+        groups = groups_of(relation, time, {name: arrow[name] for name in used})
+        groups = groups.of(lambda known: self._matters(known, guards, own))
+        if own is not None and wanted.rows is not None:  # how many rows a group has is not known before it is read
+            self._wanted = replace(wanted, reach=None, rows=None)
         return Scan(
             task=replace(self._task, slices=None, position=None, symbol_bits=None, presorted=False),
             files=relation.files,
@@ -190,21 +161,21 @@ class _Planner:
         node = wanted.source.selectExpr(*columns, *asked)._jdf.queryExecution().optimizedPlan()
         items, filter_ = [], None
         if node.nodeName() == "Project":
-            items = _all(node.projectList())
+            items = all_of(node.projectList())
             node = node.children().apply(0)
         if node.nodeName() == "Filter":
             filter_ = node.condition()
             node = node.children().apply(0)
         if not items:
-            raise _Refused("Catalyst plans it otherwise than by a projection")
-        return items, filter_, _relation(node, self._spark)
+            raise Refused("Catalyst plans it otherwise than by a projection")
+        return items, filter_, relation_of(node, self._spark)
 
     def _attribute(self, item: Any, name: str) -> str:
         """The column of the files that an item is."""
         while item.nodeName() == "Alias":
             item = item.child()
         if item.nodeName() != "AttributeReference":
-            raise _Refused(f"{name} is computed: {item.sql()[:80]}" if not name.startswith("__cersql") else
+            raise Refused(f"{name} is computed: {item.sql()[:80]}" if not name.startswith("__cersql") else
                            f"what is compared is computed: {item.sql()[:80]}")  # fmt: skip
         return str(item.name())
 
@@ -215,11 +186,17 @@ class _Planner:
 
         made = condition(str(item.sql()), types, zone)
         if isinstance(made, Refusal):
-            raise _Refused(made.reason)
-        references = {str(a.name()) for a in _all(item.references().toSeq())}
+            raise Refused(made.reason)
+        references = {str(a.name()) for a in all_of(item.references().toSeq())}
         if references != columns_of(made):
-            raise _Refused(f"a condition reads parts of {', '.join(sorted(references))}")
+            raise Refused(f"a condition reads parts of {', '.join(sorted(references))}")
         return made
+
+    def _matters(self, known: Mapping[str, Bounds], guards: Sequence[Test], own: Test | None) -> bool:
+        """Can a row group have rows that are looked at, by what its columns lie between?"""
+        if own is not None and not may_hold(own, known):
+            return False
+        return not self._plan.drops or any(may_hold(guard, known) for guard in guards[: self._plan.n_event_guards])
 
     # ------------------------------------------------------------ stretches
 
@@ -236,9 +213,9 @@ class _Planner:
             if read <= MOST_READ * int(groups.n_rows.sum()):
                 break
         if 2 * len(made) < min(most, len(groups.file)) and not one:
-            raise _Refused("the files are not in the order of time")
+            raise Refused("the files are not in the order of time")
         if max(int(groups.n_bytes[chosen].sum()) for chosen, _, _, _ in made) > MOST_HELD:
-            raise _Refused("a task would read too much at once")
+            raise Refused("a task would read too much at once")
         for chosen, reads_from, begin, end in made:
             pairs = zip(groups.file[chosen].tolist(), groups.group[chosen].tolist(), strict=True)
             yield Stretch(tuple(pairs), begin, end, reads_from)
@@ -282,127 +259,3 @@ def _rows_before(groups: Groups, begin: int, rows: int) -> int | None:
     latest = whole[np.argsort(groups.first[whole], kind="stable")[::-1]]
     enough = np.searchsorted(np.cumsum(groups.n_rows[latest]), rows)
     return int(groups.first[latest[: enough + 1]].min()) if enough < len(latest) else None
-
-
-# ---------------------------------------------------------------- what Catalyst says
-
-
-def _relation(node: Any, spark: SparkSession) -> Relation:
-    if node.nodeName() != "LogicalRelation" and not str(node.nodeName()).startswith("LogicalRelation"):
-        raise _Refused(f"its source is no plain Parquet relation, but {node.nodeName()}")
-    try:
-        relation = node.relation()
-        is_parquet = str(relation.fileFormat().getClass().getSimpleName()) == "ParquetFileFormat"
-    except Py4JError:
-        is_parquet = False
-    if not is_parquet:
-        raise _Refused("its source is no Parquet relation")
-    if not str(spark.sparkContext.master).startswith("local"):
-        raise _Refused("workers on other machines may not have the files")
-    options = {key.lower() for key in _keys(relation.options())}
-    if options - {"path", "serialization.format", "mergeschema"}:
-        raise _Refused(f"its source has the options {', '.join(sorted(options))}")
-    if str(spark.conf.get("spark.sql.files.ignoreMissingFiles")).lower() == "true":
-        raise _Refused("spark.sql.files.ignoreMissingFiles is set")
-    schema = StructType.fromJson(json.loads(str(node.schema().json())))
-    partitions = StructType.fromJson(json.loads(str(relation.partitionSchema().json()))).fields
-    files = tuple(_files(relation, partitions, spark))
-    roots = {unquote(urlparse(str(root.toUri().toString())).path) for root in _all(relation.location().rootPaths())}
-    names = [file.path for file in files]
-    within = {root: [name for name in names if name.startswith(f"{root}/")] for root in roots - set(names)}
-    folders = tuple((root, digest(found)) for root, found in sorted(within.items()))
-    return Relation(files, folders, {f.name: f.dataType for f in schema.fields}, frozenset(f.name for f in partitions))
-
-
-def _files(relation: Any, partitions: Sequence[StructField], spark: SparkSession) -> Iterator[File]:
-    jvm: Any = spark._jvm
-    nothing = getattr(jvm.scala.collection.immutable, "Nil$").__getattr__("MODULE$")
-    for folder in _all(relation.location().listFiles(nothing, nothing)):
-        constants = tuple(_constant(folder.values(), i, field) for i, field in enumerate(partitions))
-        for file in _all(folder.files()):
-            url = urlparse(str(file.getPath().toUri().toString()))
-            if url.scheme != "file":
-                raise _Refused(f"its files are reached by {url.scheme}:")
-            yield File(unquote(url.path), int(file.getLen()), int(file.getModificationTime()), constants)
-
-
-def _constant(values: Any, i: int, field: StructField) -> tuple[str, Any, pa.DataType]:
-    """The value of a partition column."""
-    kind, type = to_arrow_type(field.dataType, timezone="UTC"), field.dataType.simpleString()
-    if values.isNullAt(i):
-        return field.name, None, kind
-    if type == "string":
-        return field.name, str(values.getUTF8String(i).toString()), kind
-    if type == "bigint":
-        return field.name, int(values.getLong(i)), kind
-    if type in ("int", "date"):
-        return field.name, int(values.getInt(i)), kind
-    raise _Refused(f"the partition column {field.name} is of the type {type}")
-
-
-def _keys(options: Any) -> list[str]:
-    return [str(key) for key in _all(options.keys().toSeq())]
-
-
-def _all(items: Any) -> list[Any]:
-    return [items.apply(i) for i in range(items.length())]
-
-
-# ---------------------------------------------------------------- footers
-
-
-def _groups(relation: Relation, time: str, kinds: Mapping[str, pa.DataType]) -> Groups:
-    """The row groups that have rows, with their times."""
-    wanted = tuple(sorted((name, kind) for name, kind in kinds.items() if name not in relation.partitions))
-    with ThreadPoolExecutor(8) as pool:
-        read = list(pool.map(lambda file: _footer(file, time, wanted), relation.files))
-    rows: list[tuple[int, ...]] = []
-    for number, found in enumerate(read):
-        if isinstance(found, Refusal):
-            raise _Refused(found.reason)
-        rows += [(number, *group) for group in found]
-    table = np.array(rows, np.int64).reshape(len(rows), 6)
-    return Groups(*(table[:, k] for k in range(6)))
-
-
-@lru_cache(maxsize=4096)
-def _footer(
-    file: File, time: str, wanted: tuple[tuple[str, pa.DataType], ...]
-) -> tuple[tuple[int, ...], ...] | Refusal:
-    """(row group, rows, first time, last time, bytes) of each row group that has rows; or why the file is refused."""
-    try:
-        with pq.ParquetFile(file.path) as opened:
-            metadata, schema = opened.metadata, opened.schema_arrow
-    except (OSError, pa.ArrowException):
-        return Refusal(f"the footer of {os.path.basename(file.path)} cannot be read")
-    if any(key in (metadata.metadata or {}) for key in _LEGACY):
-        return Refusal(f"{os.path.basename(file.path)} has dates of the old calendar")
-    for name, kind in wanted:
-        at = schema.get_all_field_indices(name)
-        if len(at) != 1 or not _fits(schema.field(at[0]).type, kind):
-            there = schema.field(at[0]).type if at else "not there"
-            return Refusal(f"{name} is {there} in {os.path.basename(file.path)}")
-    places = [k for k in range(metadata.num_columns) if metadata.schema.column(k).path == time]
-    unit = 1000 if getattr(schema.field(time).type, "unit", "us") == "ms" else 1
-    found = []
-    for k in range(metadata.num_row_groups):
-        group = metadata.row_group(k)
-        if not group.num_rows:
-            continue
-        column = group.column(places[0])
-        known = column.statistics
-        if known is None or not known.has_min_max or not known.has_null_count:
-            return Refusal(f"{os.path.basename(file.path)} has no statistics of {time}")
-        if known.null_count:
-            return Refusal(f"{time} is NULL somewhere")
-        size = sum(group.column(i).total_uncompressed_size for i in range(metadata.num_columns)
-                   if metadata.schema.column(i).path in dict(wanted))  # fmt: skip
-        found.append((k, group.num_rows, int(known.min_raw) * unit, int(known.max_raw) * unit, size))
-    return tuple(found)
-
-
-def _fits(there: pa.DataType, kind: pa.DataType) -> bool:
-    """Does Arrow read it as the values that Spark reads?"""
-    if pa.types.is_timestamp(there) and pa.types.is_timestamp(kind):
-        return there.unit in ("us", "ms") and (there.tz is None) == (kind.tz is None)
-    return bool(there.equals(kind))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.scan import conditions as c
+from runtime.scan.pruning import Bounds, may_hold
 from runtime.scan.truth import Rows
 
 FLOATS = [None, 0.0, -0.0, 1.5, -2.0, math.nan, math.inf, -math.inf]
@@ -127,3 +128,28 @@ def test_each_row(test: c.Test, rows: list[dict[str, Any]]) -> None:
 def test_what_a_condition_reads() -> None:
     test = c.And((c.Not(c.Compare("=", c.Widened(c.Column("i"), "int64"), c.Column("l"))), c.Flag(c.Column("b"))))
     assert c.columns_of(test) == {"i", "l", "b"}
+
+
+@given(asked(2), rows)
+def test_what_is_pruned_holds_nowhere(test: c.Test, rows: list[dict[str, Any]]) -> None:
+    known = {}
+    for name in ("i", "l", "d", "f", "s", "e"):
+        values = [row[name] for row in rows]
+        some = [value for value in values if value is not None and value == value]
+        if some:
+            known[name] = Bounds(min(some), max(some), None in values, name in ("d", "f"))
+    if not may_hold(test, known):
+        assert not any(truth(test, row) for row in rows)
+
+
+def test_what_is_pruned() -> None:
+    known = {"i": Bounds(0, 3, False, False), "s": Bounds("a", "c", True, False), "d": Bounds(0.0, 1.0, False, True)}
+    i, s, d = c.Column("i"), c.Column("s"), c.Column("d")
+    nowhere = [
+        c.Compare("=", i, c.Constant(4)), c.Compare("<", i, c.Constant(0)), c.Compare(">", i, c.Constant(3)),
+        c.In(s, (c.Constant("A"), c.Constant("d"))), c.IsNull(i), c.Compare("<", d, c.Constant(0.0)),
+        c.And((c.Compare("=", i, c.Constant(4)), c.IsNull(s))), c.Or((c.IsNull(i), c.Compare("=", s, c.Constant("")))),
+    ]  # fmt: skip
+    somewhere = [c.Compare(">", d, c.Constant(2.0)), c.IsNull(s), c.Compare("=", c.Column("x"), c.Constant(1))]
+    assert not any(may_hold(test, known) for test in nowhere)
+    assert all(may_hold(test, known) for test in somewhere)

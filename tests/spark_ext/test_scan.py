@@ -255,6 +255,24 @@ def test_partition_columns(session: SparkSession) -> None:
     )
 
 
+def test_row_groups_that_cannot_matter(session: SparkSession, tmp_path: Path) -> None:
+    """By statistics: three of the four are left, of which one has what a match needs."""
+    start = datetime(2024, 3, 1, tzinfo=UTC)
+    times = pa.array([start + timedelta(seconds=s) for s in range(40)], pa.timestamp("us", "UTC"))
+    types = ["C"] * 10 + ["A", "B"] * 10 + ["B"] * 10
+    columns = {"ts": times, "type": types, "v": pa.array(range(40), pa.int32())}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=10)
+    session.read.parquet(str(tmp_path)).createOrReplaceTempView("pruned")
+    for clauses, groups in (("", 3), ("WHERE b.v < 15", 2), ("WHERE a.v > 19 AND b.v > 25", 2), ("WHERE a.v > 99", 3)):
+        text = f"FROM pruned PATTERN A a ; B b {clauses} WITHIN 5 SECONDS ORDER BY ts RETURN a.v AS i, b.v AS j"
+        assert f"scan: parquet, {groups} row groups" in explained(session, text)
+        assert bool(same(session, text)) == ("99" not in clauses)
+    text = "FROM pruned WHERE v % 2 = 0 OR v > 35 PATTERN B a : B b ORDER BY ts RETURN a.v AS i, b.v AS j"
+    assert rows(session, text, "auto") == rows(session, text, "spark")
+    text = "FROM pruned WHERE v < 12 OR v > 32 PATTERN B a : B b ORDER BY ts RETURN a.v AS i, b.v AS j"
+    assert same(session, text)[0] == (11, 33)
+
+
 def test_settings(session: SparkSession) -> None:
     assert rows(session, f"FROM many {PLAIN}", "auto")
     session.conf.set("cersql.scan", "spark")
