@@ -267,9 +267,9 @@ def test_row_groups_that_cannot_matter(session: SparkSession, tmp_path: Path) ->
         text = f"FROM pruned PATTERN A a ; B b {clauses} WITHIN 5 SECONDS ORDER BY ts RETURN a.v AS i, b.v AS j"
         assert f"scan: parquet, {groups} row groups" in explained(session, text)
         assert bool(same(session, text)) == ("99" not in clauses)
-    text = "FROM pruned WHERE v % 2 = 0 OR v > 35 PATTERN B a : B b ORDER BY ts RETURN a.v AS i, b.v AS j"
+    text = "FROM pruned WHERE v % 2 = 0 OR v > 35 PATTERN B x : B y ORDER BY ts RETURN x.v AS i, y.v AS j"
     assert rows(session, text, "auto") == rows(session, text, "spark")
-    text = "FROM pruned WHERE v < 12 OR v > 32 PATTERN B a : B b ORDER BY ts RETURN a.v AS i, b.v AS j"
+    text = "FROM pruned WHERE v < 12 OR v > 32 PATTERN B x : B y ORDER BY ts RETURN x.v AS i, y.v AS j"
     assert same(session, text)[0] == (11, 33)
 
 
