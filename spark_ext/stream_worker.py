@@ -69,7 +69,7 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class SparkStore:
-    """A bucket's state in Spark's, by number (runtime.stream.bucket.Store)."""
+    """A bucket's state in Spark's, by number (runtime.stream.state.Store)."""
 
     def __init__(self, values: Any) -> None:
         self._values = values

@@ -19,8 +19,9 @@ from planner.compile import lowered, visible_variables
 from planner.streaming import holding, program_of
 from runtime.partition import partition
 from runtime.program import Later
-from runtime.stream.bucket import HEAD, Bucket
+from runtime.stream.bucket import Bucket
 from runtime.stream.rereading import with_last_guard
+from runtime.stream.state import HEAD
 from runtime.stream.task import FOREVER, NEVER, Reach, StreamTask
 from runtime.task import OrderColumn, OutputVariable, Task
 

@@ -23,6 +23,7 @@ from runtime.partition.order import as_clock, group_ids, sorted_rows
 from runtime.partition.rows import IN_ORDER, RowBuilder
 from runtime.program import WORD_BITS, Program
 from runtime.selection.select import Match, last_dropped
+from runtime.stream.state import Left
 from runtime.stream.task import FOREVER, Reach, StreamTask
 
 
@@ -39,15 +40,6 @@ class Times(NamedTuple):
 
     watermark: int
     before: int
-
-
-class Left(NamedTuple):
-    """What is left: rows, in their order, and for each whether what began there can still change, and whether no match
-    can begin there any more."""
-
-    rows: pa.Table
-    open: AnyArray
-    spent: AnyArray
 
 
 def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBatch, None, Left]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from runtime.program import ReachKind
 from runtime.task import Task
@@ -34,6 +35,25 @@ class Reach:
         return time + self.size - 1 if self.strict else time + self.size
 
 
+class Stated(Protocol):
+    """What the rows in a state are, and what the state means; see StreamTask."""
+
+    @property
+    def slab(self) -> str: ...
+    @property
+    def time(self) -> str: ...
+    @property
+    def meaning(self) -> str: ...
+    @property
+    def described(self) -> str: ...
+    @property
+    def zone(self) -> str: ...
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def types(self) -> tuple[str, ...]: ...
+
+
 @dataclass(frozen=True)
 class StreamTask:
     """What a worker does with one bucket. Columns are named as in the batches that Spark sends.
@@ -61,6 +81,11 @@ class StreamTask:
     zone: str = ""
     columns: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+
+    @property
+    def time(self) -> str:
+        """The column of the time."""
+        return self.task.order[0].name
 
     @property
     def holds(self) -> Reach:
