@@ -105,7 +105,8 @@ def _reach(plan: PhysicalPlan) -> cel.Window | None:
     span = longest_path(plan.automaton)
     if span is not None:
         return cel.Window("events", max(1, span))
-    plain = query.strategy == "ALL" and query.consume == "NONE" and query.skip is None
+    # Pairs of events are made before it is known how far runs go.
+    plain = query.strategy == "ALL" and query.consume == "NONE" and query.skip is None and not plan.program.tables
     return cel.Window("runs", 0) if plain and not _waits(plan.automaton) else None
 
 
@@ -134,6 +135,9 @@ def _why_unbounded(plan: PhysicalPlan) -> tuple[str, str]:
     back = _looks_back(plan.query)
     if back is not None:
         return back, "Write the pattern without it."
+    if plan.program.tables and not _waits(plan.automaton):
+        pairs = f"any two rows can be asked about, since Spark computes {plan.tabulated[0].related} pair by pair"
+        return pairs, "Bound the pattern by WITHIN, for example WITHIN 1 HOUR."
     waiting = _waiting(plan.automaton) if is_flat(plan.query.formula) else None
     where = f"after {waiting}, it" if waiting else "it"
     return f"{where} can wait for ever for what comes next", "Bound the pattern by WITHIN, for example WITHIN 1 HOUR."

@@ -62,6 +62,7 @@ class StreamTask:
     longer match; rows are held for `windows` of them. `late`: a match is known only when its start has left `reach` (an
     absence after it, AFTER MATCH SKIP); `by_end`: when its end has. `whole`: all rows are held. `spent`: those that
     were consumed or skipped are held as well, and marked (the program's last guard says where a match can begin).
+    `until`: the column that says of a row that is a pair (Task.pairs) up to which time rows of its values are to come.
     `slot_us`: waiting rows are stored by stretches of so much time. `meaning`: names what the state means; another one
     cannot go on with it. `described`: the same, for people. `zone`: the session's time zone, if the conditions can
     depend on it. `columns`: of the rows that come, with their `types` as SQL, for messages.
@@ -75,6 +76,7 @@ class StreamTask:
     whole: bool = False
     spent: bool = False
     windows: int = 1
+    until: str | None = None
     slot_us: int = 1_000_000
     meaning: str = ""
     described: str = ""
