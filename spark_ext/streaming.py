@@ -65,7 +65,7 @@ logger = logging.getLogger("cersql")
 
 
 def is_stream(query: Query, catalog: SparkCatalog) -> bool:
-    return any(catalog.frame(source.relation).isStreaming for source in query.sources)
+    return any(catalog.is_stream(source.relation) for source in query.sources)
 
 
 class Streaming(Batch):
@@ -164,7 +164,7 @@ class Streaming(Batch):
 
     def _check(self, catalog: SparkCatalog) -> None:
         query = self.query
-        streams = [source.alias for source in query.sources if catalog.frame(source.relation).isStreaming]
+        streams = [source.alias for source in query.sources if catalog.is_stream(source.relation)]
         tables = [source.alias for source in query.sources if source.alias not in streams]
         if tables:
             hint = "Match over streams, or over tables; a table can be joined to a stream in a subquery."
@@ -188,7 +188,10 @@ class Streaming(Batch):
         """What a second pass cannot know in a micro-batch is what matches of earlier ones dropped."""
         if later is not None and later.drops:
             what = "AFTER MATCH SKIP" if later.skip is not None else f"CONSUME BY {later.consume}"
-            hint = "Run it over a table. The state knows what a match drops, before WHERE is asked of whole matches."
+            hint = (
+                "Run it over a table. A stream knows what a match drops before WHERE is asked of whole matches: beside "
+                "it conditions on one or two events can stand, aggregates and conditions on more events cannot."
+            )
             raise SparkError("STREAM_LATER", what=what, hint=hint)
 
     def _watermarked(self, catalog: SparkCatalog) -> int:
@@ -286,7 +289,12 @@ def told(plan: PhysicalPlan, catalog: SparkCatalog) -> list[str]:
     where = "one bucket, in one task, since there is neither PARTITION BY nor an equality of all events"
     if made.keys:
         where = f"keys are hashed to {made.buckets} buckets of {made.slabs} slabs"
-    return [f"stream: {where}", f"  rows wait for the watermark, then are held {span}", f"  given out when {known}"]
+    pairs = [
+        f"  pairs of {asked.related} meet in a stateful operator of their own, which reads and holds the rows once more"
+        for asked in plan.tabulated
+    ]
+    held_for = f"  rows wait for the watermark, then are held {span}"
+    return [f"stream: {where}", held_for, f"  given out when {known}", *pairs]
 
 
 @contextmanager

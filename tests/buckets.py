@@ -80,11 +80,15 @@ def stream_task(
         interleaved=program.rule == "any",
         status="status" if timeouts else None,
         names=program.variables,
+        pairs="pair" if program.tables else None,
     )
     reach = Reach("none") if held.reach is None else Reach(held.reach.kind, int(held.reach.size), held.reach.strict)
     if held.reach is not None and held.reach.kind == "events":
         reach = Reach("events", int(held.reach.size) - 1)
-    return StreamTask(task, "slab", reach, held.late, held.by_end, held.whole, held.spent, held.windows, slot_us=3)
+    return StreamTask(
+        task, "slab", reach, held.late, held.by_end, held.whole, held.spent, held.windows,
+        until="until" if program.tables else None, slot_us=3,
+    )  # fmt: skip
 
 
 def table_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:
