@@ -200,7 +200,9 @@ def _unnamed(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, tuple):
         return tuple(_unnamed(part, names) for part in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+        # What was `shown` to people names the variables, too.
+        names_of = (field.name for field in dataclasses.fields(value) if field.name not in ("shown", "pairs"))
+        fields = [(name, getattr(value, name)) for name in names_of]
         parts = (number(part) if field == "variable" else _unnamed(part, names) for field, part in fields)
         return value.__class__.__name__, *parts
     return value

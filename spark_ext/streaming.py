@@ -190,7 +190,7 @@ class Streaming(Batch):
             what = "AFTER MATCH SKIP" if later.skip is not None else f"CONSUME BY {later.consume}"
             hint = (
                 "Run it over a table. A stream knows what a match drops before WHERE is asked of whole matches: beside "
-                "it conditions on one or two events can stand, aggregates and conditions on more events cannot."
+                "it conditions on two events can stand, without WITH TIMEOUTS; aggregates, and those on more, cannot."
             )
             raise SparkError("STREAM_LATER", what=what, hint=hint)
 

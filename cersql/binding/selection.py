@@ -73,8 +73,11 @@ def wants_all(query: syntax.Query) -> bool:
 
 
 def drops(query: syntax.Query) -> bool:
-    """Can a match end what has begun? On a stream that is known where rows are held, before whole matches are asked."""
-    return query.skip is not None or _consumer(query.consume) != "NONE"
+    """Can a match end what has begun? On a stream that is known where rows are held, before whole matches are asked.
+
+    Not beside WITH TIMEOUTS: how far a start came is another thing where its runs know what holds.
+    """
+    return query.with_timeouts is None and (query.skip is not None or _consumer(query.consume) != "NONE")
 
 
 def must_take(query: syntax.Query) -> bool:

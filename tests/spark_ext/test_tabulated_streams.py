@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import cersql
 from planner.errors import PlanError
-from spark_ext import arrivals
+from spark_ext import arrivals, streams
 from spark_ext.errors import SparkError
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -73,7 +73,7 @@ QUERIES = {
     "skipped": f"PATTERN A a ; B+ b WHERE {NEAR} {END} AFTER MATCH SKIP PAST LAST ROW RETURN a.id AS a, b.id AS b",
     "skipped by a strategy": f"PATTERN A a ; B b WHERE {NEAR} {END} SEMANTICS LAST AFTER MATCH SKIP TO NEXT ROW "
     "RETURN a.id AS a, b.id AS b",
-    "a skip that times out": f"PATTERN A a ; B b WHERE {NEAR} PARTITION BY k {END} AFTER MATCH SKIP TO NEXT ROW "
+    "consumed, with timeouts": f"PATTERN A a ; B b WHERE {NEAR} PARTITION BY k {GREEDY} CONSUME BY PARTITION "
     "RETURN a.id AS a, match_status WITH TIMEOUTS",
 }  # fmt: skip
 QUICK = {"a UDF and a key", "consumed"}
@@ -130,10 +130,8 @@ def test_two_streams_and_a_restart(session: SparkSession, tmp_path: Path) -> Non
             files = sorted((tmp_path / f"all_{name}").glob("part-*.parquet"), key=lambda file: file.stat().st_mtime)
             for file in files[:1] if run == 0 else files:
                 file.rename(tmp_path / name / file.name)
-        running = (
-            cersql.sql(session, text.format("live")).writeStream.format("parquet")
-            .option("path", str(tmp_path / "out")).option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
-        )  # fmt: skip
+        writer = cersql.sql(session, text.format("live")).writeStream.format("parquet").trigger(availableNow=True)
+        running = writer.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "out"))
         running.awaitTermination()
         n_sources |= {len(progress.sources) for progress in running.recentProgress}
     found = session.read.parquet(str(tmp_path / "out")).collect()
@@ -153,6 +151,7 @@ def test_what_can_be_no_event_is_dropped_above_the_watermark(session: SparkSessi
         [i for i, line in enumerate(lines) if word in line] for word in ("EventTimeWatermark", "StreamingRelation")
     )
     assert len(marks) == len(reads) == 2
+    assert streams._reads(df) == 2
     assert not any("Filter" in line for at, end in zip(marks, reads, strict=True) for line in lines[at:end])
 
 
