@@ -90,9 +90,10 @@ class MeetingBucket(State):
         ids = group_ids([rows.column(name) for name in self._task.keys], rows.num_rows)
         keys = np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
         yield from self._pairs(rows, keys, np.arange(rows.num_rows) >= n_old)
-        kept = ~self._closed(keys, self.clocks(rows), watermark)
+        clocks = self.clocks(rows)
+        kept = ~self._closed(keys, clocks, watermark)
         none = np.zeros(int(kept.sum()), np.bool_)
-        self.put(Left(rows.filter(pa.array(kept)), none, none), touched)
+        self.put(Left(rows.filter(pa.array(kept)), none, none, clocks[kept]), touched)
 
     def next_due(self) -> int | None:
         """The least watermark at which a slab can be freed."""

@@ -87,7 +87,7 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     if task.spent:
         spent |= dropped.rows()
     kept = ~gone if task.whole or task.spent else ~gone & ~dropped.rows()
-    left = Left(rows.take(pa.array(order[kept])), ~closed[kept], spent[kept])
+    left = Left(rows.take(pa.array(order[kept])), ~closed[kept], spent[kept], stream.clocks[kept])
     return left if pairs is None else _with_pairs(task, left, by_row[order[kept]], all_rows, pairs, times.watermark)
 
 
@@ -106,6 +106,7 @@ def _with_pairs(
         pa.concat_tables([left.rows, rows.take(pa.array(kept))]),
         np.concatenate([left.open, none]),
         np.concatenate([left.spent, none]),
+        np.concatenate([left.until, as_clock(rows.column(task.until))[kept]]),
     )
 
 

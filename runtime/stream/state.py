@@ -44,7 +44,7 @@ class Chunk:
 
 @dataclass
 class Slab:
-    """Rows of some keys: how many, the least time from which something can still change, and the greatest time; and
+    """Rows of some keys: how many, the least time from which something can still change, the greatest (Left.until); and
     for each, as bits, whether no match can begin there (StreamTask.spent)."""
 
     n: int
@@ -72,12 +72,13 @@ class Head:
 
 
 class Left(NamedTuple):
-    """What is left of the rows of some slabs; for each whether what began there can still change, and whether no match
-    can begin there any more."""
+    """What is left of the rows of some slabs; for each whether what began there can still change, whether no match can
+    begin there any more, and of what time the last row is that it is there for (`until`)."""
 
     rows: pa.Table
     open: AnyArray
     spent: AnyArray
+    until: AnyArray
 
 
 class State:
@@ -131,13 +132,13 @@ class State:
         slabs = self.slabs_of(left.rows)
         order = np.argsort(slabs, kind="stable")
         numbers, begins = np.unique(slabs[order], return_index=True)
-        rows, open_, spent = left.rows.take(pa.array(order)), left.open[order], left.spent[order]
+        rows, open_, spent, until = (left.rows.take(pa.array(order)), *(part[order] for part in left[1:]))
         clocks = self.clocks(rows)
         for number, (begin, end) in zip(numbers.tolist(), pairwise([*begins.tolist(), len(order)]), strict=True):
-            own, own_open = clocks[begin:end], clocks[begin:end][open_[begin:end]]
+            own_open = clocks[begin:end][open_[begin:end]]
             least = int(own_open.min()) if len(own_open) else None
             bits = np.packbits(spent[begin:end]).tobytes() if spent.any() else b""
-            self.head.slabs[number] = Slab(end - begin, least, int(own.max()), bits)
+            self.head.slabs[number] = Slab(end - begin, least, int(until[begin:end].max()), bits)
             self._store.put(number + 1, blob(rows.slice(begin, end - begin)))
         for number in touched - set(numbers.tolist()):
             self.remove(number)

@@ -233,6 +233,27 @@ def test_pairs_of_equal_values_are_given_once_and_kept_as_long_as_their_rows() -
     assert list(MeetingBucket(meet, first).run([sides_of(table, rows, SEQUENCE)], 9)) == [], "all of them are late"
 
 
+@pytest.mark.parametrize("options", [PLAIN, Options(skip=Skip("PAST LAST ROW"))], ids=["plain", "late"])
+def test_a_pair_waits_for_the_last_rows_of_its_values(options: Options) -> None:
+    """Rows of the same values come at one time, to be read a long time apart: the pair is there for all of them."""
+    task = stream_task(SEQUENCE, TIME, options, keyed=False, allow=False)
+    meet, first, second = meeting_task(task, SEQUENCE), Memory(), Memory()
+    rows = [Row(kind, 1, ts, None) for ts in (0, 2, 20, 50) for kind in "AB"]
+    table, found = events_of(task, rows), Counter[str]()
+    for own, watermark in (([0, 1], NEVER), ([2, 3, 4, 5, 6, 7], NEVER), ([], 3), ([], 12), ([], 30), ([], FOREVER)):
+        events, bucket = table.take(pa.array(own, pa.int64())), Bucket(task, second)
+        meeting = MeetingBucket(meet, first)
+        sides = [sides_of(events, [rows[i] for i in own], SEQUENCE)] if own else []
+        met = list(meeting.run(sides, watermark))
+        meeting.save()
+        pairs_met = [pair_rows(table.schema, batch, task) for batch in met]
+        found += bag(bucket.run([events, *pairs_met] if own else [], watermark))
+        bucket.save()
+    assert found == batch_matches(task, table)
+    assert len(found) > 2
+    assert (set(first), set(second)) == ({HEAD}, {HEAD})
+
+
 def test_which_rows_meet() -> None:
     """Against loops; in pieces, too."""
     chance = np.random.default_rng(3)
