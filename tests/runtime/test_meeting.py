@@ -233,6 +233,20 @@ def test_pairs_of_equal_values_are_given_once_and_kept_as_long_as_their_rows() -
     assert list(MeetingBucket(meet, first).run([sides_of(table, rows, SEQUENCE)], 9)) == [], "all of them are late"
 
 
+def test_a_row_is_held_until_no_other_can_meet_it() -> None:
+    """Within five: one of time 10 still meets one of 15, which the watermark 14 lets come; none of 16."""
+    task = stream_task(SEQUENCE, TIME, PLAIN, keyed=False, allow=False)
+    meet, store = meeting_task(task, SEQUENCE), Memory()
+    rows = [Row("A", 1, 10, None), Row("A", 2, 15, None), Row("B", 3, 15, None), Row("B", 3, 16, None)]
+    table, met = events_of(task, rows), list[list[int]]()
+    for n, watermark in enumerate((NEVER, 14, 14, 15)):
+        meeting = MeetingBucket(meet, store)
+        batches = list(meeting.run([sides_of(table.slice(n, 1), rows[n : n + 1], SEQUENCE)], watermark))
+        meeting.save()
+        met.append([left for batch in batches for left in batch.column("left0").to_pylist()])
+    assert met == [[], [], [1, 2], [2]]
+
+
 @pytest.mark.parametrize("options", [PLAIN, Options(skip=Skip("PAST LAST ROW"))], ids=["plain", "late"])
 def test_a_pair_waits_for_the_last_rows_of_its_values(options: Options) -> None:
     """Rows of the same values come at one time, to be read a long time apart: the pair is there for all of them."""
