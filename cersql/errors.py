@@ -93,6 +93,7 @@ class BindError(CersqlError):
         "DESCENDING": Condition("42601", "ORDER BY gives the order in which events happened, which is ascending."),
         "NOT_ORDERABLE": Condition("42822", "{name} is {type}, and {clause} cannot compare its values."),
         "WINDOW_UNIT": Condition("42804", "{found} does not fit as a window here: {problem}."),
+        "NEXT_OF_TYPE": Condition("42601", "NEXT(…) in a pattern takes one event type."),
         "MAY_BE_EMPTY": Condition("42601", "This part may match nothing, and {construct} needs an event."),
         "ONLY_ABSENCE": Condition("42601", "Here nothing happens: a '!' stands in a sequence, beside what happens."),
         "ABSENCE_BESIDE_COLON": Condition("42601", "A '!' cannot stand next to ':', where nothing lies between."),

@@ -6,12 +6,16 @@ these do. For `A x ; !B ; A` there are
     type_mark("A")    every A, with an alias or without: what a condition on the bare name A speaks of
     placeholder(0)    stands for the first negated part while its formula is being made
     absent_mark(0)    a match of the first negated part, where its own events have no name
+    PASSED            the events that NEXT(R) passes over
 """
 
 from __future__ import annotations
 
 _HIDDEN = "@"
 _PLACEHOLDER = "@!"
+
+PASSED = "@:passed"
+"""The mark of the events that NEXT(R) passes over."""
 
 
 def type_mark(type: str) -> str:

@@ -49,6 +49,7 @@ from planner.query import (
     output_column,
     variable_column,
 )  # fmt: skip
+from planner.refusal import Refusal
 from planner.sql import is_collated, literal, quote
 from planner.tabulated import Asked
 from runtime.limits import MATCHES_SETTING, MEMORY_SETTING
@@ -56,10 +57,11 @@ from runtime.partition.partition import COUNT_COLUMN
 from runtime.partition.rows import EMPTY
 from runtime.partition.terms import has_own_codes
 from runtime.program import MOST_MATCHES, Later, symbol_words
+from runtime.scan.task import Scan
 from runtime.selection import rivals
 from runtime.task import Limits, OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
-from spark_ext import collations, connect
+from spark_ext import collations, connect, scan
 from spark_ext.errors import SparkError
 from spark_ext.gathering import with_gathered
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
@@ -81,8 +83,10 @@ MOST_SHOWN = 500  # characters of a query, in an error
 class Batch:
     """Builds the DataFrame of one plan."""
 
-    def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
-        self.query, self.catalog, self.count_only = plan.query, catalog, count_only
+    def __init__(
+        self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False, lasting: bool = False
+    ) -> None:
+        self.query, self.catalog, self.count_only, self.lasting = plan.query, catalog, count_only, lasting
         self.source = catalog.union_frame(self.query)
         self.spark = self.source.sparkSession
         self.plan = replace(plan, program=replace(plan.program, max_matches=most_matches(self.spark)))
@@ -108,6 +112,9 @@ class Batch:
 
     def frame(self) -> DataFrame:
         """The matches, as the engine gives them (or the counts of the tasks)."""
+        made = self.scan()
+        if isinstance(made, Scan):
+            return scan.frame(made, self.spark, self._schema(made.task))
         n = self._partitions()
         match self.plan.layout:
             case "keys":
@@ -130,6 +137,37 @@ class Batch:
         whole = self._interleaved or self._ranks_terms(rows) or looks
         presorted = self._spark_sorts(n) and not whole
         return self._matched(self._sorted(rows) if presorted else rows, presorted)
+
+    def scan(self) -> Scan | Refusal:
+        """How the query reads its Parquet files by itself, or why it does not. Raises SparkError where it must."""
+        way = scan.setting(self.spark)
+        found = Refusal(f"{scan.SETTING} = spark") if way == "spark" else self._scan()
+        if way == "parquet" and isinstance(found, Refusal):
+            hint = f"SET {scan.SETTING} = auto reads through Spark what cannot be read otherwise."
+            raise SparkError("SCAN_REFUSED", reason=found.reason, hint=hint)
+        return found
+
+    def _scan(self) -> Scan | Refusal:
+        if self.lasting:
+            return Refusal("a view is planned once, and files may come later")
+        if not hasattr(self.source, "_jdf"):
+            return Refusal("Spark Connect does not show its plans")
+        reach = scan.reach_of(self.plan)
+        if reach is None:
+            return Refusal("the rows of a key must meet, however far apart they are")
+        task, type = self._task(presorted=False), self.plan.type_column
+        if type is not None and not self.plan.type_in_symbol:  # the type itself stands where its rank would
+            ranks = (TYPE_COLUMN, self.symbols[0][0])
+            ties = (replace(tie, name=type) if tie.name in ranks else tie for tie in task.ties)
+            task = replace(task, ties=tuple(ties))
+        names = [column.name for column in (*task.order, *task.ties)]
+        names += [field for variable in task.variables for field in variable.fields]
+        names += [source for source, _ in task.key_outputs]
+        columns = {name: quote(name) for name in names if name in self.types}
+        columns |= {**self.key_sql, **dict(self.terms)}
+        columns |= {name: collations.key(self.spark, quote(column)) for column, name in self.sorts.items()}
+        own = scan.Wanted(self._with_keys(), columns, self.plan.guards, task.order[0].name, *reach)
+        return scan.scan_of(self.plan, own, task, self._partitions())
 
     def _shuffled(self, rows: DataFrame, n: int, *names: str) -> DataFrame:
         """In n tasks; in as many as adaptive execution finds enough, where the size was not known."""
@@ -366,8 +404,10 @@ class Batch:
 
     def _matched(self, rows: DataFrame, presorted: bool) -> DataFrame:
         task = self._task(presorted)
-        schema = StructType([StructField(COUNT_COLUMN, LongType())]) if self.count_only else self._match_schema(task)
-        return mapped(rows, partial(match_partition, task), schema)
+        return mapped(rows, partial(match_partition, task), self._schema(task))
+
+    def _schema(self, task: Task) -> StructType:
+        return StructType([StructField(COUNT_COLUMN, LongType())]) if self.count_only else self._match_schema(task)
 
     def _order(self) -> tuple[OrderColumn, ...]:
         return tuple(OrderColumn(self.sorts.get(o.column, o.column), o.nulls_last) for o in self.query.order_by)
@@ -613,12 +653,13 @@ def parallelism(spark: object) -> int:
     return int(context.sparkContext().defaultParallelism()) if context is not None else connect.parallelism(spark)
 
 
-def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch) -> DataFrame:
-    """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds."""
+def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch, lasting: bool = False) -> DataFrame:
+    """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds. `lasting`: it is to give
+    the rows of a later time, too."""
     query = plan.query
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
-        matches = kind(plan, catalog).frame()
+        matches = kind(plan, catalog, lasting=lasting).frame()
     matches = with_gathered(query.text, matches, query.gathered[: query.gathered_on_match], mapped)
     with explained(query.text, matches, query.on_match, condition=True, columns=columns):
         for condition in query.on_match:
@@ -681,3 +722,12 @@ def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
         counts = Batch(plan, catalog, count_only=True).frame()
     result(plan, catalog)  # a mistake in RETURN is a mistake, although nothing of it is computed
     return counts.selectExpr(f"coalesce(sum({COUNT_COLUMN}), 0L)")
+
+
+def told(plan: PhysicalPlan, catalog: SparkCatalog) -> list[str]:
+    """What EXPLAIN says of how the source is read."""
+    try:
+        made = Batch(plan, catalog).scan()
+    except PySparkException:  # the query will say so itself, at its place
+        return []
+    return [scan.shown(made)]

@@ -71,10 +71,12 @@ def is_stream(query: Query, catalog: SparkCatalog) -> bool:
 class Streaming(Batch):
     """Builds the streaming DataFrame of one plan."""
 
-    def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
+    def __init__(
+        self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False, lasting: bool = False
+    ) -> None:
         # Positions are numbered where the rows are, and there is one way to cut a stream: by key.
         layout = "keys" if plan.layout == "keys" else "single"
-        super().__init__(dataclasses.replace(plan, layout=layout, slice_size=None), catalog, count_only)
+        super().__init__(dataclasses.replace(plan, layout=layout, slice_size=None), catalog, count_only, lasting)
         self._check(catalog)
         self._delay_us = self._watermarked(catalog)
         self.holding = holding(plan, str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true")

@@ -7,8 +7,9 @@ nothing, whoever shows its result can ask for all rows.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -34,22 +35,42 @@ _CHEAP = frozenset(
 )
 
 
-def other_case(query: Query, catalog: SparkCatalog) -> Iterator[str]:
-    """A warning for each type that the first rows of its source have in another case only."""
+def unlike(query: Query, catalog: SparkCatalog) -> Iterator[str]:
+    """A warning for each type that the first rows of its source do not have, where these are all rows, or have
+    another that is written nearly so: `fial` beside `fail`, `SELL` beside `sell`."""
     rows = _peek_rows(catalog) if hasattr(catalog.spark, "_jsparkSession") else 0  # Connect cannot show its plans
     for i, source in enumerate(query.sources) if rows else ():
         named = _named(query, i)
         if source.type_column is None or not named:
             continue
-        values = _first_values(catalog.frame(source.relation), source.type_column, rows)
-        folded = {value.casefold(): value for value in values}
-        for name in named:
-            other = folded.get(name.casefold())
-            if name not in values and other is not None:
-                yield (
-                    f"No {source.type_column} in the first rows of {source.alias} is {literal(name)}, and there is "
-                    f"{literal(other)}: types are compared exactly, case included."
-                )
+        first = _first_rows(catalog.frame(source.relation), source.type_column, rows)
+        for name in named if first.values else ():
+            if name not in first.values:
+                yield from _not_there(name, first, source.type_column, source.alias)
+
+
+def _not_there(name: str, first: First, column: str, alias: str) -> Iterator[str]:
+    same = sorted(value for value in first.values if value.casefold() == name.casefold())
+    if same:
+        yield (
+            f"No {column} in the first rows of {alias} is {literal(name)}, and there is {literal(same[0])}: "
+            "types are compared exactly, case included."
+        )
+    elif first.are_all:
+        yield f"No row of {alias} has the {column} {literal(name)}. {_nearest(name, first.values)}"
+    else:
+        meant = _meant(name, first.values)
+        if meant is not None:
+            seen = f"the first {first.rows:,} rows of {alias}"
+            yield f"No {column} in {seen} is {literal(name)}, and there is {literal(meant)}."
+
+
+def _meant(name: str, values: Iterable[str]) -> str | None:
+    """The value that differs from a name as by a slip of the fingers; `sensor1` and `sensor2` are two names."""
+    digits = [c for c in name if c.isdigit()]
+    alike = {value.casefold(): value for value in values if [c for c in value if c.isdigit()] == digits}
+    near = difflib.get_close_matches(name.casefold(), alike, n=1, cutoff=0.75) if len(name) > 3 else ()
+    return alike[near[0]] if near else None
 
 
 def unseen(query: Query, catalog: SparkCatalog) -> list[str]:
@@ -108,15 +129,18 @@ def _no_such_value(query: Query, catalog: SparkCatalog, i: int, name: str) -> st
     values = catalog.frame(source.relation).selectExpr(f"CAST({quote(column)} AS STRING) AS v").where("v IS NOT NULL")
     counted = values.groupBy("v").count().orderBy("count", ascending=False).limit(MOST_VALUES).collect()
     there = {row["v"]: row["count"] for row in counted}
+    return f"No row of {source.alias} has the {column} {literal(name)}. {_nearest(name, there)}"
+
+
+def _nearest(name: str, there: Mapping[str, int]) -> str:
+    """The value that was meant, perhaps, and how many rows have it; else those that there are, by their numbers."""
     same = [value for value in there if value.casefold() == name.casefold()]
-    folded = {value.casefold(): value for value in reversed(there)}
+    folded = {value.casefold(): value for value in reversed([*there])}
     near = same or [folded[v] for v in difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)]
     if near:
-        hint = f"The nearest value is {literal(near[0])}, in {there[near[0]]:,} of them."
-    else:
-        shown = ", ".join(literal(value) for value in list(there)[:MOST_SHOWN])
-        hint = f"There are {shown or 'none but NULL'}{' …' if len(there) > MOST_SHOWN else ''}."
-    return f"No row of {source.alias} has the {column} {literal(name)}. {hint}"
+        return f"The nearest value is {literal(near[0])}, in {there[near[0]]:,} of them."
+    shown = ", ".join(literal(value) for value in list(there)[:MOST_SHOWN])
+    return f"There are {shown or 'none but NULL'}{' …' if len(there) > MOST_SHOWN else ''}."
 
 
 def _peek_rows(catalog: SparkCatalog) -> int:
@@ -126,22 +150,39 @@ def _peek_rows(catalog: SparkCatalog) -> int:
     return int(written)
 
 
-def _first_values(frame: DataFrame, column: str, rows: int) -> frozenset[str]:
-    """The values of a column in the first rows; none where to read them could cost more than a moment."""
+class First(NamedTuple):
+    """The values of a TYPE column in the first rows of a source, each with its number, the most frequent first; how
+    many rows these are, and are they all?"""
+
+    values: Mapping[str, int]
+    rows: int
+    are_all: bool
+
+
+def _first_rows(frame: DataFrame, column: str, rows: int) -> First:
+    """No rows where to read them could cost more than a moment."""
+    nothing = First({}, 0, False)
     if not hasattr(frame, "_jdf") or frame.isStreaming:
-        return frozenset()
+        return nothing
     try:
         with quiet_captures():
             first = frame.selectExpr(f"CAST({quote(column)} AS STRING) AS v").limit(rows)
             if not _is_cheap(first._jdf.queryExecution().optimizedPlan()):
-                return frozenset()
-            return frozenset(row["v"] for row in first.collect() if row["v"] is not None)
+                return nothing
+            found = [row["v"] for row in first.collect()]
     except (PySparkException, Py4JError):  # the query will say so itself; of a CTE nothing can be read from here
-        return frozenset()
+        return nothing
+    counted = Counter(value for value in found if value is not None)
+    return First(dict(counted.most_common()), len(found), len(found) < rows)
 
 
 def _is_cheap(plan: Any) -> bool:
-    if str(plan.nodeName()).split()[0] not in _CHEAP:
-        return False
+    """Do the first rows come at once? Behind a filter they do where there are few rows at all, by Spark's estimate."""
+    nodes = _nodes(plan)
+    return nodes <= _CHEAP or (nodes <= _CHEAP | {"Filter"} and estimate(plan) <= SMALL_BYTES)
+
+
+def _nodes(plan: Any) -> set[str]:
     children = plan.children()
-    return all(_is_cheap(children.apply(i)) for i in range(children.length()))
+    below = (_nodes(children.apply(i)) for i in range(children.length()))
+    return {str(plan.nodeName()).split()[0]}.union(*below)

@@ -11,6 +11,8 @@ from runtime.arrays import AnyArray
 from runtime.errors import InternalError
 from runtime.partition.partition import run
 from runtime.program import Later, Program
+from runtime.scan.running import run as run_scan
+from runtime.scan.task import Scan
 from runtime.selection.rivals import chosen
 from runtime.task import Limits, Task
 from spark_ext.guarding import guarded
@@ -35,6 +37,11 @@ def chosen_matches(
 ) -> Iterator[pa.RecordBatch]:
     """The matches that are given, of those of one partition that fulfil the conditions."""
     return guarded(limits, chosen(later, program, names, batches))
+
+
+def scanned(scan: Scan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The matches of stretches of Parquet files, whose numbers arrive."""
+    return guarded(scan.task.limits, run_scan(scan, batches))
 
 
 PLACE_COLUMN = "__cersql_place"

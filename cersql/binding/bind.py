@@ -9,8 +9,9 @@ from functools import cached_property
 
 from cersql.binding import advice, selection, source_rows
 from cersql.binding import sources as src
+from cersql.binding.about import needs_match
 from cersql.binding.booleans import OrOf
-from cersql.binding.conditions import Conditions, needs_match
+from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import walk
 from cersql.binding.formulas import MANY, occurrences
 from cersql.binding.ordering import Clauses
@@ -69,8 +70,9 @@ class _Binder:
 
     def bind(self) -> Query:
         query = self.query
-        translator = Translator(self.scope, self.conditions, self._window, lists=selection.wants_all(query))
         types = self._types()
+        lists = selection.wants_all(query)
+        translator = Translator(self.scope, self.conditions, dict(types), self._window, lists)
         formula = translator.query(query.pattern, self.rows.where)
         self._bind_unused_definitions()
         order, window = self._order, self._window(None)

@@ -1,85 +1,40 @@
-"""RETURN, HAVING and conditions on the whole match, as Spark SQL over the columns of a match.
-
-A match comes out of the engine as one row: the partition columns, its start and end, its size, and for each variable a
-struct (if it can hold one event only) or an array of structs. What the user wrote is put on top of that, so every
-function, type and overflow is Spark's own. Aggregates over a variable become array expressions
-(cersql/binding/aggregates.py).
-
-What Spark takes in no lambda (Python and SQL UDFs, subqueries) is computed on one row for each combination of events,
-and gathered into an array again (`Gathered`).
-"""
+"""RETURN, HAVING and conditions on the whole match: which columns the result has, and which matches stay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from cersql.binding.aggregates import REFUSED, TABLE, Aggregate, Parts
+from cersql.binding.about import free_variables
 from cersql.binding.booleans import OrOf
-from cersql.binding.conditions import Conditions, any_of, free_variables
-from cersql.binding.expressions import NEIGHBOURS, PICKS, Bare, Call, Node, Ref, Together, Word, read, rendered, walk
-from cersql.binding.scope import ExpressionTypes, Names, display, unknown_variable
+from cersql.binding.clause import any_of
+from cersql.binding.expressions import Bare, Call, Node, Ref, Word, read, rendered, walk
+from cersql.binding.match_values import TIMEOUTS, MatchValues
+from cersql.binding.scope import Names, display
 from cersql.errors import BindError
-from cersql.language.lexer import CLOSING, OPENING
-from cersql.language.source import SourceText
 from cersql.language.syntax import ReturnItem, Text
 from planner.query import (
-    END_COLUMN,
-    REACHED_COLUMN,
-    ROW_COLUMN,
-    SIZE_COLUMN,
-    START_COLUMN,
-    STATUS_COLUMN,
-    Column,
-    Gathered,
     Output,
     Variable,
-    gathered_column,
     key_column,
     output_column,
-    variable_column,
 )
 from planner.sql import Sql, quote
 from runtime.errors import Span
 from runtime.marks import is_hidden
 
-BOUNDS = {"match_start": START_COLUMN, "match_end": END_COLUMN}
-_BEFORE_THEY_COMPETE = "It can stand in WHERE, which is asked before matches compete, are consumed or skipped."
-TIMEOUTS = {"match_status": STATUS_COLUMN, "match_reached": REACHED_COLUMN}
 # Functions that make several rows of one; a window function is known by its OVER.
 GENERATORS = frozenset("EXPLODE EXPLODE_OUTER POSEXPLODE POSEXPLODE_OUTER INLINE INLINE_OUTER STACK JSON_TUPLE".split())
 
 
 @dataclass
-class Returns:
-    """Lowers the expressions on matches of one query; remembers which columns of which variable they read."""
+class Returns(MatchValues):
+    """Lowers the clauses of one query that speak of matches; remembers the names that RETURN gives."""
 
-    conditions: Conditions
-    variables: tuple[Variable, ...]
-    partition_by: tuple[str, ...]
-    types: ExpressionTypes
-    timeouts: bool = False
-    agreed: tuple[str, ...] = ()  # columns on which all events of a match agree
-    present: frozenset[str] = frozenset()  # the variables of which every match has an event
-    used: dict[str, set[str]] = field(default_factory=dict)
-    uses_size: bool = False
-    shadows: int = 0
-    gathered: list[Gathered] = field(default_factory=list)  # in the order in which they are computed
     named: dict[str, list[int]] = field(default_factory=dict)  # folded names that RETURN gives: the outputs
     result: list[Output] = field(default_factory=list)
     wanted: set[int] = field(default_factory=set)  # the outputs that HAVING reads
-
-    @property
-    def text(self) -> SourceText:
-        return self.conditions.text
-
-    @property
-    def of_match(self) -> dict[str, str]:
-        """The columns that every match has, whatever its variables."""
-        return {**BOUNDS, **TIMEOUTS} if self.timeouts else BOUNDS
-
-    # ------------------------------------------------------------ items
 
     def outputs(self, items: Sequence[ReturnItem]) -> list[Output]:
         """The columns of the result. WITH TIMEOUTS they always say how each row ended."""
@@ -243,21 +198,6 @@ class Returns:
             sql = Sql(((self._replace(one) or "", node.span.start, False),))
             yield Output(sql, column, column)
 
-    def _no_variable(self, call: Node) -> BindError:
-        name = call.function if isinstance(call, Call) else "This"
-        for node in walk([call]):
-            if isinstance(node, Bare) and self.conditions.constant_column(node) is None:
-                return unknown_variable(node.names[0], node.first, self.conditions.scope.known())
-        nested = next((node for node in walk([call]) if isinstance(node, Call) and node is not call), None)
-        if nested is not None:
-            return _inside_another(nested)
-        variable = next(iter(self.variables), None)
-        column = f"{variable.name}.{next(iter(variable.columns), 'x')}" if variable is not None else "x.a"
-        return BindError(
-            "NOT_SUPPORTED_YET", span=call.span, construct=f"{name} of no variable",
-            hint=f"Say of which events: {name}({column}), for example.",
-        )  # fmt: skip
-
     def _simple_name(self, node: Node | None) -> str | None:
         """The name of an item that is only a reference; None leaves it to Spark."""
         if isinstance(node, Ref) and node.condition is None:
@@ -284,405 +224,6 @@ class Returns:
 
         return rendered(self.text, nodes, plain, span).text
 
-    # ------------------------------------------------------------ lowering
-
-    def lower(self, nodes: Sequence[Node], span: Span | None) -> Sql:
-        """Any expression over the match."""
-        return rendered(self.text, nodes, self._replace, span)
-
-    def _replace(self, node: Node) -> str | None:
-        if isinstance(node, Ref):
-            return self._reference(node)
-        if isinstance(node, Call):
-            return self._call(node)
-        if isinstance(node, Bare):
-            return self._bare(node)
-        if isinstance(node, Together):
-            return self._together(node)
-        return None
-
-    def _together(self, node: Together) -> str:
-        """`[a, b]`, `x[a]` as a condition of Spark's: FALSE where two values differ, else NULL where one is NULL."""
-        if node.kind != "AGREE":
-            construct = f"{self.text[node.span.start : node.span.end]} in an expression on the match"
-            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct, hint=_BEFORE_THEY_COMPETE)
-        if node.of is not None:
-            variables = [v for v in self.variables if v.mark == node.of.variable]
-        else:  # a type's events are those of its aliases, unless a PROJECT kept the type alone
-            dropped = self.conditions.dropped
-            variables = [v for v in self.variables if not is_hidden(v.mark) or dropped]
-        held = []
-        for column in self.conditions.agreed_columns(node):
-            lists = []
-            for variable in variables:
-                own = self._field(variable, column, node.span)
-                lists.append(f"transform({self._list(variable)}, __e -> __e.{own})")
-            values = lists[0] if len(lists) == 1 else f"concat({', '.join(lists)})"
-            held.append(
-                f"get(transform(array({values}), __g -> CASE WHEN array_min(__g) < array_max(__g) THEN FALSE "
-                "WHEN exists(__g, __n -> __n IS NULL) THEN NULL ELSE TRUE END), 0)"
-            )
-        return f"({' AND '.join(held)})"
-
-    def _variable(self, ref: Ref) -> Variable:
-        for variable in self.variables:
-            if variable.mark == ref.variable:
-                return variable
-        raise AssertionError(f"{ref.variable} was checked")
-
-    def _column(self, variable: Variable) -> str:
-        return quote(variable_column(self.variables.index(variable)))
-
-    def _use(self, variable: Variable, column: str) -> None:
-        self.used.setdefault(variable.mark, set()).add(column)
-
-    def _field(self, variable: Variable, name: str, span: Span) -> str:
-        column = self.conditions.column(variable.mark, name, span)
-        self._use(variable, column)
-        return quote(column)
-
-    def _whole(self, variable: Variable) -> str:
-        """The variable's column with all its columns."""
-        for column in variable.columns:
-            self._use(variable, column)
-        return self._column(variable)
-
-    def _reference(self, ref: Ref) -> str:
-        variable = self._variable(ref)
-        if ref.condition is not None:
-            hint = f"A column is written {ref.written}.x; a condition on events stands in WHERE, or FILTER."
-            raise BindError("NOT_SUPPORTED_YET", span=ref.span, construct="x[condition] in RETURN", hint=hint)
-        if ref.column == "*":
-            hint = "It is an item of its own."
-            raise BindError("EVENT_NOT_VALUE", span=ref.span, name=f"{variable.name}.*", hint=hint)
-        event = self._whole(variable) if ref.column is None else self._column(variable)
-        self._mark_used(variable)
-        if isinstance(ref.index, int):
-            event = f"get({self._list(variable)}, {ref.index - 1})"
-        if ref.column is None:
-            return event
-        return f"{event}.{self._field(variable, ref.column, ref.column_span or ref.span)}"
-
-    def _mark_used(self, variable: Variable) -> None:
-        self.used.setdefault(variable.mark, set())
-
-    def _list(self, variable: Variable) -> str:
-        """The variable as an array of structs, empty where it is bound to nothing."""
-        self._mark_used(variable)
-        column = self._column(variable)
-        return f"filter(array({column}), __e -> __e IS NOT NULL)" if variable.single else column
-
-    def _bare(self, node: Bare) -> str | None:
-        case_sensitive = self.conditions.scope.case_sensitive
-        bound = Names(self.of_match, case_sensitive).get(node.names[0])
-        if len(node.names) == 1 and bound is not None:
-            return quote(self.of_match[bound])
-        column = self.conditions.constant_column(node)
-        if column is None:
-            if len(node.names) == 1 and node.names[0] in Names(TIMEOUTS, case_sensitive):
-                hint = "Write RETURN … WITH TIMEOUTS to see also what was begun and not finished."
-                raise BindError("NO_TIMEOUTS", span=node.span, name=node.names[0], hint=hint)
-            return None
-        if column not in self.partition_by:
-            key = self._agreed(column)
-        else:
-            key = quote(key_column(self.partition_by.index(column)))
-        return ".".join([key, *(quote(part) for part in node.names[1:])])
-
-    def _agreed(self, column: str) -> str:
-        """A column on which the match agrees: of an event that is always there, or of the first that is."""
-        owners = [v for v in self.variables if v.mark in self.present][:1] or list(self.variables)
-        values = []
-        for variable in owners:
-            self._use(variable, column)
-            event = self._column(variable) if variable.single else f"get({self._column(variable)}, 0)"
-            values.append(f"{event}.{quote(column)}")
-        return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
-
-    # ------------------------------------------------------------ calls
-
-    def _call(self, call: Call) -> str:
-        if call.function in NEIGHBOURS:
-            construct = f"{call.function} over the events of a match"
-            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=construct)
-        if call.function in REFUSED:
-            raise BindError("NOT_OF_A_MATCH", span=call.span, function=call.function, hint=REFUSED[call.function])
-        refs = [node for node in call.nodes if isinstance(node, Ref)]
-        plain = (
-            not (call.order or call.where or call.ignore_nulls or call.distinct) and len(_split(call.arguments)) == 1
-        )
-        if call.function in PICKS and len({ref.variable for ref in refs}) > 1:
-            raise BindError(
-                "NOT_SUPPORTED_YET", span=call.span, construct=f"{call.function} over several variables",
-                hint="Name one variable inside it.",
-            )  # fmt: skip
-        if call.function in PICKS and plain:
-            return self._pick(call)
-        if call.column is not None:
-            inner = rendered(self.text, call.arguments, lambda node: None).text
-            raise BindError(
-                "EVENT_NOT_VALUE", span=call.span, name=f"{call.function}({inner})",
-                hint=f"Write {call.function}({inner}.{call.column}).",
-            )  # fmt: skip
-        if not refs:
-            return self._of_no_variable(call)
-        if call.function == "COUNT" and plain and _is_event(call.arguments[0]):
-            ref = call.arguments[0]
-            assert isinstance(ref, Ref)
-            return f"CAST(size({self._list(self._variable(ref))}) AS BIGINT)"
-        return self._aggregate(call, TABLE[call.function])
-
-    def _of_no_variable(self, call: Call) -> str:
-        """COUNT(*) and COUNT(1) are the number of events of the match."""
-        words = [node.token for node in call.arguments if isinstance(node, Word)]
-        constant = len(call.nodes) == len(words) == 1 and (words[0].text == "*" or words[0].kind == "number")
-        if call.function == "COUNT" and constant and not call.distinct:
-            self.uses_size = True
-            return f"CAST({quote(SIZE_COLUMN)} AS BIGINT)"
-        raise self._no_variable(call)
-
-    def _pick(self, call: Call) -> str:
-        """FIRST(x.a), FIRST(x).a, FIRST(x), and any expression of one variable's columns in place of x.a."""
-        refs = [node for node in call.arguments if isinstance(node, Ref)]
-        if not refs:
-            raise self._no_variable(call)
-        variable = self._variable(refs[0])
-        at = "0" if call.function == "FIRST" else f"size({self._list(variable)}) - 1"
-        event = f"get({self._list(variable)}, {at})"
-        if len(call.arguments) == 1 and _is_event(call.arguments[0]):
-            if call.column is None:
-                self._whole(variable)
-                return event
-            return f"{event}.{self._field(variable, call.column, call.column_span or call.span)}"
-        values = self._values([variable], [call.arguments], lambda element: self._rendered(call.arguments, element))
-        at = "0" if call.function == "FIRST" else f"size({values}) - 1"
-        return f"get({values}, {at})"
-
-    def _aggregate(self, call: Call, aggregate: Aggregate) -> str:
-        """An aggregate over every combination of one event of each variable in it."""
-        values, options = _apart(call, aggregate)
-        result = "double" if call.function == "RANGE" else self._checked_type(call)
-        if len(values) < (aggregate.values or 1) or len(options) > aggregate.options or not all(values):
-            raise BindError("AGGREGATE_ARGUMENTS", span=call.span, function=call.function)
-        keys = () if _key_is_value(call, aggregate) else call.order
-        events = call.function == "COUNT" and [_is_event(nodes[0]) or _is_star(nodes) for nodes in values] == [True]
-        parts = Parts(
-            call.function, "", ("int",) if events else tuple(self._type(nodes) for nodes in values), result,
-            tuple(self._rendered(nodes, self._constant).text for nodes in options),
-            tuple(key.descending for key in call.order), tuple(key.last for key in call.order),
-            call.distinct, call.ignore_nulls,
-        )  # fmt: skip
-
-        def element(ref: Callable[[Node], str | None]) -> Sql:
-            one = Sql((("1", call.span.start, False),))
-            named = {f"v{k}": one if events else self._rendered(nodes, ref) for k, nodes in enumerate(values, 1)}
-            named |= {f"k{k}": self._rendered(key.nodes, ref) for k, key in enumerate(keys, 1)}
-            value = _struct(named) if parts.structs else named["v1"]
-            if not call.where:
-                return value
-            test = self._rendered(call.where, ref)
-            inner = value if parts.structs else _struct({"v": value})
-            return Sql((*test.wrapped("IF(", ", ").pieces, *inner.wrapped("", ", NULL)").pieces))
-
-        for node in call.nodes:
-            if not (events and node in call.arguments):
-                self._check_argument(node)
-        variables = list(dict.fromkeys(self._variable(node) for node in call.nodes if isinstance(node, Ref)))
-        read = [*([] if events else values), *(key.nodes for key in keys), call.where]
-        rows = self._values(variables, read, element)
-        if call.where:
-            rows = f"filter({rows}, __f -> __f IS NOT NULL)"
-            rows = rows if parts.structs else f"transform({rows}, __f -> __f.v)"
-        return aggregate.build(replace(parts, rows=rows))
-
-    def _check_argument(self, node: Node) -> None:
-        """What cannot stand inside an aggregate."""
-        if isinstance(node, Call):
-            raise _inside_another(node)
-        if isinstance(node, Ref) and node.index is not None:
-            shown = self.text[node.span.start : node.span.end]
-            construct = f"{shown}, one event, inside an aggregate"
-            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
-        if isinstance(node, Ref):
-            self.conditions.named_column(node)
-
-    def _rendered(self, nodes: Sequence[Node], replace: Callable[[Node], str | None]) -> Sql:
-        return rendered(self.text, nodes, replace)
-
-    def _constant(self, node: Node) -> str | None:
-        return self._bare(node) if isinstance(node, Bare) else None
-
-    # ------------------------------------------------------------ one value for every combination of events
-
-    def _values(
-        self, variables: Sequence[Variable], expressions: Sequence[Sequence[Node]],
-        value: Callable[[Callable[[Node], str | None]], Sql],
-    ) -> str:  # fmt: skip
-        """An array of `value`s, one for every combination of one event of each variable. `value` is given what an
-        event's columns are called, and `expressions` are what it is made of."""
-
-        def element(names: Mapping[str, str]) -> Sql:
-            def column(node: Node) -> str | None:
-                self._check_argument(node)
-                if not isinstance(node, Ref):
-                    return self._bare(node) if isinstance(node, Bare) else None
-                name, span = self.conditions.named_column(node)
-                return f"{names[node.variable]}.{self._field(self._variable(node), name, span)}"
-
-            return value(column)
-
-        if not self._in_lambda(expressions):
-            return self._gather(variables, element, expressions)
-        names = self._shadows(variables)
-        return self._combined(variables, names, element(names).text)
-
-    def _shadows(self, variables: Sequence[Variable]) -> dict[str, str]:
-        """A name for one event of each variable."""
-        names = {}
-        for variable in variables:
-            self.shadows += 1
-            names[variable.mark] = f"__e{self.shadows}"
-        return names
-
-    def _combined(self, variables: Sequence[Variable], names: Mapping[str, str], value: str) -> str:
-        """An array of the values of an expression over events that are called like this."""
-        for depth, variable in enumerate(reversed(variables)):
-            value = f"transform({self._list(variable)}, {names[variable.mark]} -> {value})"
-            if depth:
-                value = f"flatten({value})"
-        return value
-
-    def _gather(
-        self, variables: Sequence[Variable], value: Callable[[Mapping[str, str]], Sql],
-        expressions: Sequence[Sequence[Node]],
-    ) -> str:  # fmt: skip
-        """The same array, as a column that is computed row by row before."""
-        for nodes in expressions:
-            for node in _subqueries(nodes):
-                raise BindError(
-                    "NOT_SUPPORTED_YET", span=node.span, construct="IN (SELECT …) about each event of a match",
-                    hint="Compute it in the source: FROM (SELECT *, x IN (SELECT …) AS found FROM t) AS t.",
-                )  # fmt: skip
-        # The same names for the same variables: what is asked of the same combinations is computed together.
-        names = {variable.mark: f"__g{self.variables.index(variable)}" for variable in variables}
-        struct = ", ".join(f"'{name}', {name}" for name in names.values())
-        sql = value({mark: f"{ROW_COLUMN}.{name}" for mark, name in names.items()})
-        combinations = self._combined(variables, names, f"named_struct({struct})")
-        column = gathered_column(len(self.gathered))
-        self.gathered.append(Gathered(column, combinations, sql))
-        return quote(column)
-
-    # ------------------------------------------------------------ what Spark says
-
-    def _columns_read(self, nodes: Iterable[Node], name: str = "") -> tuple[Callable[[Node], str | None], list[Column]]:
-        """References as columns of one row (after `name`), and these columns."""
-        used: dict[str, Column] = {}
-        for node in nodes:
-            read: Column | None = None
-            if isinstance(node, Ref) and node.column not in (None, "*"):
-                read = self._row_column(node)
-            elif isinstance(node, Bare):
-                read = self._constant_column(node)
-            if read is not None:
-                used[read.name] = read
-
-        def column(node: Node) -> str | None:
-            if isinstance(node, Ref) and node.column not in (None, "*"):
-                return name + quote(self._row_column(node).name)
-            if isinstance(node, Bare):
-                constant = self._constant_column(node)
-                if self._is_of_match(node):
-                    return "NULL"
-                return None if constant is None else name + ".".join(map(quote, (constant.name, *node.names[1:])))
-            return "NULL" if isinstance(node, Call | Ref | Together) else None
-
-        return column, list(used.values())
-
-    def _row_column(self, ref: Ref) -> Column:
-        return self.conditions.row_column(ref.variable, *self.conditions.named_column(ref))
-
-    def _constant_column(self, node: Bare) -> Column | None:
-        name = None if self._is_of_match(node) else self.conditions.constant_column(node)
-        return None if name is None else self.conditions.constant_type(name)
-
-    def _is_of_match(self, node: Bare) -> bool:
-        return node.names[0] in Names(self.of_match, self.conditions.scope.case_sensitive)
-
-    def _checked_type(self, call: Call) -> str:
-        """Spark's type of the aggregate. Its objections to the call come at their places."""
-        column, columns = self._columns_read(call.nodes)
-        sql = rendered(self.text, call.nodes, column, call.span)
-        return self.types.aggregate_type(self.text, sql, columns)
-
-    def _type(self, nodes: Sequence[Node]) -> str:
-        """Spark's type of an aggregate's argument."""
-        column, columns = self._columns_read(nodes)
-        return self.types.type_of(rendered(self.text, nodes, column).text, columns)
-
-    def _in_lambda(self, expressions: Sequence[Sequence[Node]]) -> bool:
-        """Does Spark compute these in a lambda? It does all that calls no function."""
-        nodes = [node for expression in expressions for node in expression]
-        if not any(isinstance(node, Word) and node.token.text == "(" for node in nodes):
-            return True
-        column, columns = self._columns_read(nodes, "__e.")
-        return self.types.in_lambda([self._rendered(part, column).text for part in expressions if part], columns)
-
-
-def _split(nodes: Sequence[Node]) -> list[tuple[Node, ...]]:
-    """The arguments of a call: what stands between the commas outside all parentheses."""
-    parts: list[list[Node]] = [[]]
-    depth = 0
-    for node in nodes:
-        upper = node.upper if isinstance(node, Word) else ""
-        depth += (upper in OPENING) - (upper in CLOSING)
-        if depth == 0 and upper == ",":
-            parts.append([])
-        else:
-            parts[-1].append(node)
-    return [tuple(part) for part in parts] if nodes else []
-
-
-def _key_is_value(call: Call, aggregate: Aggregate) -> bool:
-    """Is it the key of WITHIN GROUP that is aggregated? PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY b.x)."""
-    return aggregate.of_key or (call.function == "MODE" and bool(call.order))
-
-
-def _apart(call: Call, aggregate: Aggregate) -> tuple[list[tuple[Node, ...]], list[tuple[Node, ...]]]:
-    """The arguments that are read from events, and the constant ones."""
-    arguments = _split(call.arguments)
-    if _key_is_value(call, aggregate):
-        return [key.nodes for key in call.order[:1]], arguments
-    if call.function == "PERCENTILE" and len(arguments) == 3:  # of what, the percentage, how often
-        return [arguments[0], arguments[2]], [arguments[1]]
-    n = len(arguments) if aggregate.values is None else aggregate.values
-    return arguments[:n], arguments[n:]
-
-
-def _struct(fields: Mapping[str, Sql]) -> Sql:
-    """named_struct(…) of SQL that keeps its places."""
-    pieces: list[tuple[str, int, bool]] = []
-    for k, (name, sql) in enumerate(fields.items()):
-        pieces += sql.wrapped(f"{', ' if k else 'named_struct('}'{name}', ", "").pieces
-    return Sql(tuple(pieces)).wrapped("", ")")
-
-
-def _is_event(node: Node) -> bool:
-    return isinstance(node, Ref) and node.column is None and node.index is None and node.condition is None
-
-
-def _is_star(nodes: Sequence[Node]) -> bool:
-    """The argument of COUNT(*)."""
-    return len(nodes) == 1 and isinstance(nodes[0], Word) and nodes[0].token.text == "*"
-
-
-def _subqueries(nodes: Sequence[Node]) -> Iterator[Word]:
-    """Where IN (SELECT …) or EXISTS (SELECT …) begins: Spark makes a join of it, which may move rows about."""
-    for k, node in enumerate(nodes[:-2]):
-        if isinstance(node, Word) and node.upper in ("IN", "EXISTS"):
-            after, first = nodes[k + 1 : k + 3]
-            if isinstance(after, Word) and after.token.text == "(" and isinstance(first, Word) and first.inert:
-                yield node
-
 
 def _refuse_several_rows(nodes: Sequence[Node]) -> None:
     """A match is one row: what makes several rows of one, or looks at several, stands in a query around it."""
@@ -699,7 +240,3 @@ def _refuse_several_rows(nodes: Sequence[Node]) -> None:
 def several_rows(span: Span, construct: str) -> BindError:
     hint = "Put a SELECT around it, which reads the matches: SELECT … FROM (PATTERN … RETURN …) AS m."
     return BindError("ONE_ROW", span=span, construct=construct, hint=hint)
-
-
-def _inside_another(call: Call) -> BindError:
-    return BindError("NOT_SUPPORTED_YET", span=call.span, construct="An aggregate inside another")

@@ -6,7 +6,7 @@ placeholder, an atom whose mark is its number, and takes its place in the formul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import combinations, product
@@ -14,8 +14,9 @@ from itertools import combinations, product
 from cersql.binding import absence, formulas, projection
 from cersql.binding.arithmetic import Related
 from cersql.binding.booleans import MAX_CLAUSES, OrOf
+from cersql.binding.clause import Agreement, Clause, Differ, Either, Literal
 from cersql.binding.comparisons import EACH, Compared
-from cersql.binding.conditions import Agreement, Clause, Conditions, Differ, Either, Literal
+from cersql.binding.conditions import Conditions
 from cersql.binding.formulas import MANY as MANY
 from cersql.binding.formulas import comes_last
 from cersql.binding.formulas import occurrences as occurrences
@@ -29,6 +30,7 @@ from planner.rewrite.keys import atoms
 from planner.sql import Sql, quote
 from runtime.errors import Span
 from runtime.marks import (
+    PASSED,
     absent_mark,
     hidden_last,
     is_hidden,
@@ -50,9 +52,12 @@ Windows = Callable[[syntax.Window | None], cel.Window | None]
 class Translator:
     """Translates one pattern. Remembers where predicates come from, and conditions left for the whole match."""
 
-    def __init__(self, scope: Scope, conditions: Conditions, windows: Windows, lists: bool = False) -> None:
-        """`lists`: every match is wanted, so that Spark can compute conditions on whole ones."""
-        self.scope, self.conditions, self.windows, self.lists = scope, conditions, windows, lists
+    def __init__(
+        self, scope: Scope, conditions: Conditions, types: Mapping[str, str], windows: Windows, lists: bool = False
+    ) -> None:
+        """`types`: what each type demands of a row; `lists`: every match is wanted, so that Spark can compute
+        conditions on whole ones."""
+        self.scope, self.conditions, self.types, self.windows, self.lists = scope, conditions, types, windows, lists
         self.origins: dict[str, Sql] = {}
         self.warnings: list[str] = []
         self.on_match: list[OrOf] = []
@@ -109,6 +114,8 @@ class Translator:
                     self.lifted.append((condition, event))  # Esper's patterns have no rounds in which it would differ
                     return formula
                 return self.filtered(formula, condition, whole, event)
+            case syntax.Function("NEXT", inner):
+                return self._next(inner)
             case syntax.Function(function, inner):
                 formula = self._full(inner, self.pattern(inner), f"{function}(…)")
                 return cel.Start(formula) if function == "START" else cel.Strategy(function, formula)
@@ -140,6 +147,24 @@ class Translator:
             return reduce(lambda inner, veto: cel.Unless(inner, self._veto(veto, construct)), others, formula)
         formulas = [self._full(item, self.pattern(item), construct) for item in part.items]
         return _joined(_NODES[part.operator], formulas)
+
+    def _next(self, part: syntax.Pattern) -> cel.Formula:
+        """NEXT(R): the first R from here on, ACEL's π_R((X⊕ : R) FILTER X[type ≠ R]) OR R (Appendix A.1).
+
+        The paper prints X+, whose gaps could hide an R; what it says of it, the first one, is X⊕.
+        """
+        found = own_alias(part) or (part, None)
+        if not isinstance(found[0], syntax.TypeRef) or (isinstance(part, syntax.Alias) and part.inner is not found[0]):
+            hint = "NEXT(R) and NEXT(R r) are the first R from here on. The strategy on whole patterns is NXT(p)."
+            raise BindError("NEXT_OF_TYPE", span=part.span, hint=hint)
+        event = self.pattern(part)
+        assert isinstance(event, cel.Event)
+        if event.type is None:
+            return event
+        passed: cel.Formula = cel.ContiguousIteration(cel.Event(None, frozenset({PASSED})))
+        other = cel.Predicate(f"({self.types[event.type]}) IS NOT TRUE")
+        skipping = cel.Filter(cel.Contiguous(passed, event), PASSED, other)
+        return cel.Or(cel.Project(skipping, event.marks), event)
 
     def _windowed(self, inner: syntax.Pattern, window: syntax.Window) -> cel.Formula:
         absence.check_windowed(inner, self.conditions.text[window.span.start : window.span.end])

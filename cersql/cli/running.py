@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -47,6 +47,7 @@ def run(arguments: Namespace) -> None:
     _check_syntax(statements[0])
     with session("cersql run", arguments) as (spark, progress, _), _target(path, format) as target:
         planned: list[Planned] = []  # and not yet looked at for types that no row has
+        told: set[str] = set()
         for number, statement in enumerate(statements, 1):
             step = f"statement {number} of {len(statements)}" if len(statements) > 1 else "running"
             progress.step(step)
@@ -57,6 +58,7 @@ def run(arguments: Namespace) -> None:
                 planned += found
                 for warning in dict.fromkeys(warnings):
                     put(progress.console, warning_report(statement, warning))
+                told.update(warnings)
                 if not result.columns or not statement.gives_rows:
                     continue
                 if isinstance(target, Path):
@@ -67,19 +69,24 @@ def run(arguments: Namespace) -> None:
                     # What is written to a terminal stands where the line of progress is.
                     ready = progress.hide if target.isatty() else lambda: None
                     count = (output.write_csv if format == "csv" else output.write_json)(result, target, ready)
-                _tell_unseen(planned, count, statement, progress)
+                _tell_unseen(planned, count, told, statement, progress)
                 planned = []
 
 
-def _tell_unseen(planned: Sequence[Planned], count: int, statement: Statement, progress: Progress) -> None:
-    """Say which types of the patterns no row has: a typo, another case. Asked if there are no matches, or few rows."""
-    told: list[str] = []
+def _tell_unseen(
+    planned: Sequence[Planned], count: int, told: Set[str], statement: Statement, progress: Progress
+) -> None:
+    """Say which types of the patterns no row has: a typo, another case. Asked if there are no matches, or few rows;
+    not what is told already."""
+    found: list[str] = []
     for query in planned:
         progress.step("looking at the types of the rows")
         with contextlib.suppress(Exception):  # the query itself went well
-            told += query.unseen(if_small=count > 0)
+            found += query.unseen(if_small=count > 0)
     progress.hide()
-    for warning in dict.fromkeys(told):
+    for warning in dict.fromkeys(found):
+        if warning in told:
+            continue
         put(progress.console, warning_report(statement, warning))
 
 

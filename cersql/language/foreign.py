@@ -66,15 +66,6 @@ def every(token: Token, following: Sequence[Token]) -> ParseError | None:
     return _error(token, token.text, hint)
 
 
-def next_of(name: Token, inside: Sequence[Token]) -> ParseError:
-    """`NEXT(R)` in a pattern is ACEL's first R from here on, or was to be the strategy NXT: the error says both."""
-    hint = "Did you mean NXT(…)?"
-    if len(inside) == 1:
-        r = inside[0].text
-        hint = f"The first {r} from here on is !{r} and then {r}: SEQ(…, !{r}, {r}). The strategy is NXT(p)."
-    return ParseError("UNKNOWN_OPERATOR", span=name.span, name=name.text, hint=hint)
-
-
 def juxtaposition(token: Token) -> ParseError:
     """A name stands where an operator is needed, `A B C`, `(A B)+ C`: the error."""
     hint = "One immediately after the other is A : B : C, with anything between A -> B -> C or SEQ(A, B, C)."

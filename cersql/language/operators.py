@@ -78,6 +78,7 @@ OPERATORS = (
     Operator("NXT", "call", "FUNCTION"),
     Operator("LAST", "call", "FUNCTION"),
     Operator("MAX", "call", "FUNCTION"),
+    Operator("NEXT", "call", "FUNCTION"),
     Operator("PROJECT", "call", "PROJECT", heading=Heading("TARGETS", ":", "PROJECT(x, y : pattern)")),
     Operator(
         "AGG", "call", "AGG", offered=False,

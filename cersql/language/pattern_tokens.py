@@ -16,7 +16,7 @@ from cersql.errors import ParseError
 from cersql.language.clause_bodies import name_of, text_of
 from cersql.language.clause_table import ONE_WORD
 from cersql.language.clauses import check_misspelt, key_at, letters_apart, reserved, words_at
-from cersql.language.foreign import every, foreign, next_of
+from cersql.language.foreign import every, foreign
 from cersql.language.lexer import CLOSING, OPENING, Token, shown
 from cersql.language.operators import CALLS, ENDS_FILTER, INFIX, RESERVED, SIGNS, Heading
 from cersql.language.syntax import Name, Text, Window
@@ -146,8 +146,6 @@ class PatternLexer:
     def _call(self, opening: Token) -> ParseError:
         """`name(` is a misspelt operator, or a condition in parentheses as Esper writes it: the error for that."""
         name = self.toks[self.at - 1]
-        if name.upper == "NEXT" and self.found[-1].kind == "TYPE":
-            return next_of(name, self._inside_call())
         if name.upper == "PERMUTE":
             error = foreign(name, None, opening)
             assert error is not None
@@ -158,11 +156,6 @@ class PatternLexer:
             return ParseError("UNKNOWN_OPERATOR", span=name.span, name=name.text, hint=f"Did you mean {near[0]}(…)?")
         hint = f"A condition on an event: {name.text} FILTER condition; parts one after the other: SEQ(…) or '->'."
         return self.unexpected(opening, _AFTER, hint)
-
-    def _inside_call(self) -> Sequence[Token]:
-        """What stands in the parentheses that open here."""
-        self.at += 1
-        return self._slice(self._stretch(lambda i: False))
 
     def _quantifier(self, token: Token, colon: Token | None) -> None:
         if token.text == "{":

@@ -113,7 +113,7 @@ class PartBy(Pattern):
 
 @dataclass(frozen=True)
 class Function(Pattern):
-    """START, STRICT, NXT, LAST, MAX (`function`, upper case) around a pattern."""
+    """START, STRICT, NXT, LAST, MAX, NEXT (`function`, upper case) around a pattern."""
 
     function: str
     inner: Pattern

@@ -168,10 +168,10 @@ class _Command:
         places: list[tuple[Span, str]] = []
         for query in found.queries:
             planned = self.plan(query, self._ctes(query, places))
-            fewer, note = refined(planned, reading_of(self.sql, query), self.sql, values)
+            fewer, note = refined(planned, reading_of(self.sql, query), self.sql, values, found.lasting)
             if explained is not None:
                 explained.append(f"{planned.explain()}\n{note}")
-            df = planned.frame() if fewer is None else fewer
+            df = planned.frame(found.lasting) if fewer is None else fewer
             view = views.private_view(self.spark, df, lasting=found.lasting)
             places.append((query, _in_place(f"SELECT * FROM {view}", self.sql[query.start : query.end])))
         return fill(self.sql, places).text
@@ -224,7 +224,7 @@ class _Command:
 
     def create_view(self, found: CreateView) -> DataFrame:
         planned = self.plan(found.query)
-        df = planned.frame()
+        df = planned.frame(lasting=True)
         facts = (*columns_of(df.schema), *describe(self.sql[found.query.start : found.query.end], planned.compiled))
         with patterns.changing:
             views.create_view(df, found.name.value, replace=found.replace, is_global=found.is_global)

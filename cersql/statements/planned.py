@@ -94,28 +94,30 @@ class Planned:
     catalog: SparkCatalog
 
     def explain(self, stage: str | None = None) -> str:
-        """As Compiled.explain; of a stream also what is held, for how long, and where."""
-        from spark_ext.streaming import is_stream, told
+        """As Compiled.explain; also how the source is read, and of a stream what is held, for how long, and where."""
+        from spark_ext import batch, streaming
 
         text = self.compiled.explain(stage)
-        if stage not in (None, "physical") or not is_stream(self.compiled.query, self.catalog):
+        if stage not in (None, "physical"):
             return text
-        return "\n".join([text, *told(self.compiled.plan, self.catalog)])
+        kind = streaming if streaming.is_stream(self.compiled.query, self.catalog) else batch
+        return "\n".join([text, *kind.told(self.compiled.plan, self.catalog)])
 
-    def frame(self) -> DataFrame:
-        return self._result(self.catalog)
+    def frame(self, lasting: bool = False) -> DataFrame:
+        """The rows. `lasting`: also those of a later time, when the source may have others."""
+        return self._result(self.catalog, lasting)
 
-    def refined(self, condition: str) -> DataFrame:
+    def refined(self, condition: str, lasting: bool = False) -> DataFrame:
         """The same over the rows of the sources that fulfil a condition, as SQL on their columns."""
-        return self._result(self.catalog.filtered(condition))
+        return self._result(self.catalog.filtered(condition), lasting)
 
-    def _result(self, catalog: SparkCatalog) -> DataFrame:
+    def _result(self, catalog: SparkCatalog, lasting: bool) -> DataFrame:
         from spark_ext.batch import result
         from spark_ext.streaming import Streaming, is_stream
 
         plan, tree = self.compiled.plan, self.compiled.syntax
         if not is_stream(plan.query, catalog):
-            return result(plan, catalog)
+            return result(plan, catalog, lasting=lasting)
         try:
             return result(plan, catalog, Streaming)
         except CersqlError as error:
@@ -207,12 +209,12 @@ def plan_tree(
 ) -> Planned:
     """Bind and plan a query."""
     from spark_ext.schema import SparkCatalog
-    from spark_ext.types_seen import other_case
+    from spark_ext.types_seen import unlike
 
     catalog = SparkCatalog(spark, given)
     columns = None if given is None else catalog.given_columns()
     bound = bind(tree, catalog, columns, order_by or spark.conf.get(ORDER_SETTING, None))
-    bound = replace(bound, warnings=(*bound.warnings, *dict.fromkeys(other_case(bound, catalog))))
+    bound = replace(bound, warnings=(*bound.warnings, *dict.fromkeys(unlike(bound, catalog))))
     for warning in bound.warnings:
         logger.warning("%s", warning)
     found = Planned(Compiled(tree, bound, planned(tree, bound)), catalog)

@@ -74,7 +74,7 @@ def refine(spark: SparkSession, sql: str, arguments: Values) -> str | DataFrame 
 
 
 def refined(
-    planned: Planned, reading: Reading | None, sql: str, values: Mapping[int, tuple[str, int]]
+    planned: Planned, reading: Reading | None, sql: str, values: Mapping[int, tuple[str, int]], lasting: bool = False
 ) -> tuple[DataFrame | None, str]:
     """The query over the keys that are asked for, or None if that is all of them; and what EXPLAIN says about it."""
     found = [] if reading is None or planned.obstacle else conditions(reading, sql, planned.keys, values)
@@ -83,7 +83,7 @@ def refined(
         written = " AND ".join(term for term, _ in found)
         try:
             with quiet_captures():
-                df = planned.refined(" AND ".join(f"({moved})" for _, moved in found))
+                df = planned.refined(" AND ".join(f"({moved})" for _, moved in found), lasting)
             return df, f"before the pattern: {written}"
         except SPARK_EXCEPTIONS:
             why = "Spark does not take it there"  # nor in the WHERE, and there it says why

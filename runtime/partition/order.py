@@ -6,7 +6,7 @@ always the first ORDER BY column decides, so the others are only looked at where
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,19 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.task import OrderColumn
 
 
-def combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+class Whole(Protocol):
+    """A column that is not there yet."""
+
+    def combine_chunks(self) -> pa.Array: ...
+
+
+def combined(column: pa.ChunkedArray | pa.Array | Whole) -> pa.Array:
     """One contiguous array."""
-    if isinstance(column, pa.ChunkedArray):
-        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return column
+    if isinstance(column, pa.Array):
+        return column
+    if isinstance(column, pa.ChunkedArray) and column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks()
 
 
 def as_clock(column: pa.ChunkedArray | pa.Array) -> AnyArray:

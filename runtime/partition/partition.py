@@ -7,7 +7,7 @@ stream, holding only the rows that a live run can still mention.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -31,7 +31,11 @@ STREAM_ROWS = 1 << 16  # a stream is fed in pieces of about this many rows
 
 def run(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The matches of one partition, or with `count_only` one row that says how many they are."""
-    rows = _stream(task, batches) if task.presorted else _whole(task, batches)
+    yield from given(task, _stream(task, batches) if task.presorted else _whole(task, batches))
+
+
+def given(task: Task, rows: Iterator[pa.RecordBatch | int]) -> Iterator[pa.RecordBatch]:
+    """The matches that have been found, within the limits of the task, or one row with their number."""
     if task.count_only:
         total = sum(batch.num_rows if isinstance(batch, pa.RecordBatch) else batch for batch in rows)
         yield pa.RecordBatch.from_arrays([pa.array([total], pa.int64())], [COUNT_COLUMN])
@@ -82,6 +86,24 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     if not held:
         return
     rows, symbols, program, _ = read(task, pa.Table.from_batches(held))
+    size = None if task.slices is None else task.slices.size
+
+    def mutes(_: IntArray, clocks: AnyArray, keys: IntArray | None) -> AnyArray | None:
+        return None if size is None else clocks // size != keys
+
+    yield from matched(task, program, rows, symbols, mutes, compacted)
+
+
+def matched(
+    task: Task,
+    program: Program,
+    rows: pa.Table,
+    symbols: AnyArray,
+    mutes: Callable[[IntArray, AnyArray, IntArray | None], AnyArray | None],
+    kept: Callable[[Task, pa.Table], pa.Table],
+) -> Iterator[pa.RecordBatch | int]:
+    """The matches of rows that are held, or their number. `mutes`: which matches others report, by the rows in
+    their order, and their clocks (or positions) and keys; `kept`: what matches take their columns from."""
     keys: IntArray | None = None
     if task.slices is not None:
         keys = as_clock(rows.column(task.slices.column))
@@ -95,9 +117,7 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     keys = None if keys is None else keys[order]
     positions: IntArray | None = None if task.position is None else first[order]
     clocks = clocks_of(task, rows)[order]
-    mute: AnyArray | None = None
-    if task.slices is not None:
-        mute = (clocks if positions is None else positions) // task.slices.size != keys
+    mute = mutes(order, clocks if positions is None else positions, keys)
     symbols = symbols[order]
     engine = engine_for(program)
     if task.count_only:
@@ -108,7 +128,7 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     if task.later is not None:
         all_in_order = sorted_rows(rows, None, first, rest) if task.later.consume == "ANY" else None
         places = places_of(task.later, order, clocks, keys, positions, all_in_order)
-    rows = compacted(task, rows)
+    rows = kept(task, rows)
     for matches in chain(engine.feed(symbols, clocks, positions, keys, order, mute), engine.flush()):
         yield builder.batch(matches, rows, places=places)
 

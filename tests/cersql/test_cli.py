@@ -332,6 +332,9 @@ def test_the_other_case_is_warned_of_before_the_run(
     for command in (["check"], ["explain", "--stage", "cel"]):
         assert cli.main([*command, *query]) == 0
         assert said in capsys.readouterr().out
+    query[1] = query[1].replace("SELL", "sel")
+    assert cli.main(["explain", "--stage", "cel", *query]) == 0
+    assert "No row of t has the type 'sel'. The nearest value is 'sell', in 2 of them." in capsys.readouterr().out
     shared.conf.set("cersql.peekRows", "0")
     assert cli.main(["explain", "--stage", "cel", *query]) == 0
     assert said not in capsys.readouterr().out

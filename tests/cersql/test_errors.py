@@ -141,6 +141,7 @@ BIND = [
     ("FROM t PATTERN A a PARTITION BY ‸m" + END, "NOT_ORDERABLE", "and PARTITION BY cannot compare", ""),
     ("FROM t PATTERN A a WITHIN ‸500" + END, "WINDOW_UNIT", "ts is timestamp, which needs a duration", "500 SECONDS"),
     ("FROM t PATTERN A ALL ‸B?" + END, "MAY_BE_EMPTY", "each side of ALL needs an event", "A+ instead of A*"),
+    ("FROM t PATTERN A ; NEXT(‸B ; C)" + END, "NEXT_OF_TYPE", "takes one event type", "NEXT(R r)"),
     ("FROM t PATTERN ‸!A" + END, "ONLY_ABSENCE", "Here nothing happens", "SEQ(A, !B, C)"),
     ("FROM t PATTERN A : ‸!B" + END, "ABSENCE_BESIDE_COLON", "next to ':'", "A -> !B -> C"),
     ("FROM t PATTERN (A ; ‸!B) OR C WITHIN 5 EVENTS" + END, "ABSENCE_AT_EDGE", "at the end of a sequence", "SEQ(A"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,3 +102,29 @@ def test_statements_in_other_clothes(parsers: tuple[Any, Any, Any], data: st.Dat
         return
     plain, hooked, _ = (outcome(parser, sql) for parser in parsers)
     assert hooked == plain, sql
+
+
+@pytest.mark.parametrize(
+    ("source", "type", "told"),
+    [
+        ("range(5)", "fial", "No row of s has the type 'fial'. The nearest value is 'fail', in 3 of them."),
+        (
+            "range(5) WHERE id > 0",
+            "fial",
+            "No row of s has the type 'fial'. The nearest value is 'fail', in 2 of them.",
+        ),
+        ("range(5)", "other", "No row of s has the type 'other'. There are 'fail', 'user2'."),
+        ("range(5)", "fail", None),
+        ("range(5000)", "fial", "No type in the first 1,000 rows of s is 'fial', and there is 'fail'."),
+        ("range(5000)", "user3", None),  # rows further on may have it
+        ("range(5000)", "other", None),
+        ("range(0)", "fail", None),
+    ],
+)
+def test_types_that_the_first_rows_do_not_have(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture, source: str, type: str, told: str | None
+) -> None:
+    rows = f"(SELECT id AS ts, IF(id % 2 = 0, 'fail', 'user2') AS type FROM {source})"
+    with caplog.at_level(logging.WARNING):
+        taught(spark).sql(f"FROM {rows} AS s PATTERN {type} a ORDER BY ts RETURN a.ts")
+    assert [record.message for record in caplog.records if "type" in record.message] == ([told] if told else [])

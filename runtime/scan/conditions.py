@@ -1,0 +1,105 @@
+"""Conditions on rows, as a tree: what is asked of columns that lie in Arrow arrays.
+
+    price > 80.5 AND type IN ('A', 'B')    And((Compare(">", Column("price"), Constant(80.5)), In(Column("type"), …)))
+
+Only what means in numpy exactly what it means in Spark is here; the planner (planner.scan) refuses the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Operator = Literal["=", "<", "<=", ">", ">=", "<=>"]
+Matcher = Literal["starts", "ends", "contains"]
+
+
+class Test:
+    """A condition on a row."""
+
+
+class Value:
+    """What conditions compare: a column, a constant, or a number that is converted without loss."""
+
+
+@dataclass(frozen=True)
+class Column(Value):
+    name: str
+
+
+@dataclass(frozen=True)
+class Constant(Value):
+    """A bool, int (also days, microseconds, unscaled decimals), float or str; None: NULL."""
+
+    value: bool | int | float | str | None
+
+
+@dataclass(frozen=True)
+class Widened(Value):
+    """A number as a wider one: every INT as a BIGINT, a FLOAT as a DOUBLE (`to`: the name of a numpy type)."""
+
+    inner: Value
+    to: Literal["int64", "float64"]
+
+
+@dataclass(frozen=True)
+class Compare(Test):
+    """Two values of one type."""
+
+    op: Operator
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True)
+class Flag(Test):
+    """A BOOLEAN column or constant as a condition."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class In(Test):
+    """Is it one of several constants, none of which is NULL?"""
+
+    value: Value
+    among: tuple[Constant, ...]
+
+
+@dataclass(frozen=True)
+class Matches(Test):
+    """Does a string start or end with a constant, or contain it?"""
+
+    how: Matcher
+    value: Value
+    text: str
+
+
+@dataclass(frozen=True)
+class IsNull(Test):
+    value: Value
+
+
+@dataclass(frozen=True)
+class Not(Test):
+    inner: Test
+
+
+@dataclass(frozen=True)
+class And(Test):
+    parts: tuple[Test, ...]
+
+
+@dataclass(frozen=True)
+class Or(Test):
+    parts: tuple[Test, ...]
+
+
+def columns_of(test: Test | Value) -> frozenset[str]:
+    """The columns that a condition reads."""
+    if isinstance(test, Column):
+        return frozenset({test.name})
+    parts: list[Any] = []
+    for part in vars(test).values():
+        parts += part if isinstance(part, tuple) else [part]
+    return frozenset[str]().union(*(columns_of(part) for part in parts if isinstance(part, Test | Value)))

@@ -1,0 +1,211 @@
+"""What Catalyst and footers say of Parquet files: the files of a relation, and what lies in their row groups."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType, StructField, StructType
+
+from planner.refusal import Refusal
+from runtime.arrays import IntArray
+from runtime.scan.pruning import Bounds
+from runtime.scan.reading import digest
+from runtime.scan.task import File
+
+_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+
+
+class Refused(Exception):
+    """With the reason, as EXPLAIN says it."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A Parquet relation: its files, the folders that hold these alone (with a digest), what it calls its columns, and
+    their types."""
+
+    files: tuple[File, ...]
+    folders: tuple[tuple[str, str], ...]
+    types: Mapping[str, DataType]
+    partitions: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The row groups of some files: int64 arrays of equal length. Times are in the unit of the clock."""
+
+    file: IntArray
+    group: IntArray
+    n_rows: IntArray
+    first: IntArray
+    last: IntArray
+    n_bytes: IntArray
+    bounds: tuple[Mapping[str, Bounds], ...]
+
+    @staticmethod
+    def made(rows: Sequence[tuple[int, ...]], bounds: Sequence[Mapping[str, Bounds]]) -> Groups:
+        """From a tuple for each, in the order of the fields."""
+        file, group, n_rows, first, last, n_bytes = np.array(rows, np.int64).reshape(len(rows), 6).T
+        return Groups(file, group, n_rows, first, last, n_bytes, tuple(bounds))
+
+    def of(self, kept: Callable[[Mapping[str, Bounds]], bool]) -> Groups:
+        """Those whose columns lie between such values."""
+        arrays = (self.file, self.group, self.n_rows, self.first, self.last, self.n_bytes)
+        chosen = [k for k, known in enumerate(self.bounds) if kept(known)]
+        rows = [tuple(int(array[k]) for array in arrays) for k in chosen]
+        return Groups.made(rows, [self.bounds[k] for k in chosen])
+
+
+# ---------------------------------------------------------------- what Catalyst says
+
+
+def relation_of(node: Any, spark: SparkSession) -> Relation:
+    if node.nodeName() != "LogicalRelation" and not str(node.nodeName()).startswith("LogicalRelation"):
+        raise Refused(f"its source is no plain Parquet relation, but {node.nodeName()}")
+    try:
+        relation = node.relation()
+        is_parquet = str(relation.fileFormat().getClass().getSimpleName()) == "ParquetFileFormat"
+    except Py4JError:
+        is_parquet = False
+    if not is_parquet:
+        raise Refused("its source is no Parquet relation")
+    if not str(spark.sparkContext.master).startswith("local"):
+        raise Refused("workers on other machines may not have the files")
+    options = {key.lower() for key in _keys(relation.options())}
+    if options - {"path", "serialization.format", "mergeschema"}:
+        raise Refused(f"its source has the options {', '.join(sorted(options))}")
+    if str(spark.conf.get("spark.sql.files.ignoreMissingFiles")).lower() == "true":
+        raise Refused("spark.sql.files.ignoreMissingFiles is set")
+    schema = StructType.fromJson(json.loads(str(node.schema().json())))
+    partitions = StructType.fromJson(json.loads(str(relation.partitionSchema().json()))).fields
+    files = tuple(_files(relation, partitions, spark))
+    roots = {unquote(urlparse(str(root.toUri().toString())).path) for root in all_of(relation.location().rootPaths())}
+    names = [file.path for file in files]
+    within = {root: [name for name in names if name.startswith(f"{root}/")] for root in roots - set(names)}
+    folders = tuple((root, digest(found)) for root, found in sorted(within.items()))
+    return Relation(files, folders, {f.name: f.dataType for f in schema.fields}, frozenset(f.name for f in partitions))
+
+
+def _files(relation: Any, partitions: Sequence[StructField], spark: SparkSession) -> Iterator[File]:
+    jvm: Any = spark._jvm
+    nothing = getattr(jvm.scala.collection.immutable, "Nil$").__getattr__("MODULE$")
+    for folder in all_of(relation.location().listFiles(nothing, nothing)):
+        constants = tuple(_constant(folder.values(), i, field) for i, field in enumerate(partitions))
+        for file in all_of(folder.files()):
+            url = urlparse(str(file.getPath().toUri().toString()))
+            if url.scheme != "file":
+                raise Refused(f"its files are reached by {url.scheme}:")
+            yield File(unquote(url.path), int(file.getLen()), int(file.getModificationTime()), constants)
+
+
+def _constant(values: Any, i: int, field: StructField) -> tuple[str, Any, pa.DataType]:
+    """The value of a partition column."""
+    kind, type = to_arrow_type(field.dataType, timezone="UTC"), field.dataType.simpleString()
+    if values.isNullAt(i):
+        return field.name, None, kind
+    if type == "string":
+        return field.name, str(values.getUTF8String(i).toString()), kind
+    if type == "bigint":
+        return field.name, int(values.getLong(i)), kind
+    if type in ("int", "date"):
+        return field.name, int(values.getInt(i)), kind
+    raise Refused(f"the partition column {field.name} is of the type {type}")
+
+
+def _keys(options: Any) -> list[str]:
+    return [str(key) for key in all_of(options.keys().toSeq())]
+
+
+def all_of(items: Any) -> list[Any]:
+    return [items.apply(i) for i in range(items.length())]
+
+
+# ---------------------------------------------------------------- footers
+
+
+def groups_of(relation: Relation, time: str, kinds: Mapping[str, pa.DataType]) -> Groups:
+    """The row groups that have rows, with their times."""
+    wanted = tuple(sorted((name, kind) for name, kind in kinds.items() if name not in relation.partitions))
+    with ThreadPoolExecutor(8) as pool:
+        read = list(pool.map(lambda file: _footer(file, time, wanted), relation.files))
+    rows: list[tuple[int, ...]] = []
+    bounds: list[Mapping[str, Bounds]] = []
+    for number, found in enumerate(read):
+        if isinstance(found, Refusal):
+            raise Refused(found.reason)
+        rows += [(number, *group) for group, _ in found]
+        bounds += [known for _, known in found]
+    return Groups.made(rows, bounds)
+
+
+Footer = tuple[tuple[tuple[int, ...], Mapping[str, Bounds]], ...]
+"""(row group, rows, first time, last time, bytes) of each row group that has rows, and what its columns lie between."""
+
+
+@lru_cache(maxsize=4096)
+def _footer(file: File, time: str, wanted: tuple[tuple[str, pa.DataType], ...]) -> Footer | Refusal:
+    """What the footer says, or why the file is refused."""
+    name_of = os.path.basename(file.path)
+    try:
+        with pq.ParquetFile(file.path) as opened:
+            metadata, schema = opened.metadata, opened.schema_arrow
+    except (OSError, pa.ArrowException):
+        return Refusal(f"the footer of {name_of} cannot be read")
+    if any(key in (metadata.metadata or {}) for key in _LEGACY):
+        return Refusal(f"{name_of} has dates of the old calendar")
+    for name, kind in wanted:
+        at = schema.get_all_field_indices(name)
+        if len(at) != 1 or not _fits(schema.field(at[0]).type, kind):
+            return Refusal(f"{name} is {schema.field(at[0]).type if at else 'not there'} in {name_of}")
+    places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
+    found = []
+    for k in range(metadata.num_row_groups):
+        group = metadata.row_group(k)
+        columns = {name: group.column(places[name]) for name, _ in wanted if name in places}  # others are nested
+        known = columns[time].statistics
+        if not group.num_rows:
+            continue
+        if known is None or not known.has_min_max or not known.has_null_count:
+            return Refusal(f"{name_of} has no statistics of {time}")
+        if known.null_count:
+            return Refusal(f"{time} is NULL somewhere")
+        size = sum(column.total_uncompressed_size for column in columns.values())
+        bounds = {name: made for name, column in columns.items()
+                  if (made := _bounds(column.statistics, schema.field(name).type)) is not None}  # fmt: skip
+        found.append(((k, group.num_rows, bounds[time].least, bounds[time].greatest, size), bounds))
+    return tuple(found)
+
+
+def _bounds(known: Any, kind: pa.DataType) -> Bounds | None:
+    """A column's statistics in the form of constants: whole numbers, microseconds, days, floats, strings."""
+    if known is None or not known.has_min_max:
+        return None
+    has_null = not known.has_null_count or known.null_count > 0
+    if pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
+        unit = 1000 if pa.types.is_timestamp(kind) and kind.unit == "ms" else 1
+        return Bounds(int(known.min_raw) * unit, int(known.max_raw) * unit, has_null, False)
+    if pa.types.is_floating(kind):
+        return Bounds(float(known.min), float(known.max), has_null, True)
+    if pa.types.is_string(kind) and isinstance(known.min, str):
+        return Bounds(known.min, known.max, has_null, False)
+    return None
+
+
+def _fits(there: pa.DataType, kind: pa.DataType) -> bool:
+    """Does Arrow read it as the values that Spark reads?"""
+    if pa.types.is_timestamp(there) and pa.types.is_timestamp(kind):
+        return there.unit in ("us", "ms") and (there.tz is None) == (kind.tz is None)
+    return bool(there.equals(kind))

@@ -1,0 +1,261 @@
+"""Whether a query can read its Parquet files by itself, and how: no row goes through the JVM, nothing is shuffled.
+
+Catalyst says what the source is: its optimized plan of the columns and conditions that the engine needs is a projection
+of a Parquet relation, perhaps through a filter, or the query is refused and reads through Spark. What conditions mean
+is read from that plan (planner.scan). Footers say which row groups hold which times; stretches of time that follow each
+other become tasks, which read the row groups that touch them and, before them, what a match can reach back to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StructType
+
+from planner.physical import PhysicalPlan, can_be_sliced
+from planner.refusal import Refusal
+from planner.sql import quote
+from runtime.arrays import IntArray
+from runtime.program import WORD_BITS
+from runtime.scan.conditions import And, Test, columns_of
+from runtime.scan.pruning import Bounds, may_hold
+from runtime.scan.reading import constant
+from runtime.scan.task import File, Scan, Stretch
+from runtime.scan.truth import Rows
+from runtime.task import Task
+from spark_ext.errors import SparkError
+from spark_ext.parquet import Groups, Refused, Relation, all_of, groups_of, relation_of
+from spark_ext.worker import scanned
+
+SETTING = "cersql.scan"  # auto, parquet or spark
+MOST_READ = 1.5  # so often the rows are read at the most, for stretches overlap where files do
+MOST_HELD = 1 << 30  # bytes of a stretch, by the footers
+_CLOCKS = ("timestamp", "timestamp_ntz", "date", "tinyint", "smallint", "int", "bigint")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a query reads of its source: columns (name: SQL), conditions (SQL), and where tasks may be cut.
+
+    `reach`: how far before a stretch a match that ends in it can begin, in the unit of the clock (`rows`: in rows);
+    None: nothing may be cut.
+    """
+
+    source: DataFrame
+    columns: Mapping[str, str]
+    guards: Sequence[str]
+    time: str
+    reach: int | None
+    rows: int | None
+
+
+def setting(spark: SparkSession) -> str:
+    written = str(spark.conf.get(SETTING, None) or "auto").lower()
+    if written not in ("auto", "parquet", "spark"):
+        raise SparkError("SETTING", name=SETTING, value=written, expected="auto, parquet or spark")
+    return written
+
+
+def shown(found: Scan | Refusal) -> str:
+    """A line of EXPLAIN."""
+    if isinstance(found, Refusal):
+        return f"scan: spark, since {found}"
+    n, groups = len(found.stretches), {group for stretch in found.stretches for group in stretch.groups}
+    return f"scan: parquet, {len(groups)} row groups of {len(found.files)} files in {n} tasks, with no shuffle"
+
+
+def reach_of(plan: PhysicalPlan) -> tuple[int | None, int | None] | None:
+    """How far a match reaches back: (time, rows); (None, None): one task must read all; None: not by stretches."""
+    query, window = plan.query, plan.query.window
+    sliced = plan.later is None and can_be_sliced(query)
+    if plan.layout == "slices" or (plan.layout == "keys" and sliced):
+        if window is None or window.kind != "time" or not isinstance(window.size, int) or window.size >= 1 << 61:
+            return None
+        return int(window.size), None
+    if plan.layout == "ranges" and plan.span is not None:
+        return None, plan.span - 1
+    return None if plan.layout == "keys" else (None, None)
+
+
+def scan_of(plan: PhysicalPlan, wanted: Wanted, task: Task, n: int) -> Scan | Refusal:
+    """The scan of a query in at most about n tasks, or why its rows come through Spark."""
+    try:
+        return _Planner(plan, wanted, task, n).scan()
+    except Refused as refused:
+        return Refusal(str(refused))
+
+
+def frame(scan: Scan, spark: SparkSession, schema: StructType) -> DataFrame:
+    """The matches (or counts) of a scan."""
+    n = len(scan.stretches)
+    return spark.range(0, n, 1, max(1, n)).mapInArrow(partial(scanned, scan), schema)
+
+
+def _with_rows(relation: Relation, filter_: Test | None) -> Iterator[File]:
+    """The files of which the partition columns do not say that no row passes the filter."""
+    parts = () if filter_ is None else filter_.parts if isinstance(filter_, And) else (filter_,)
+    own = [part for part in parts if columns_of(part) <= relation.partitions]
+    for file in relation.files:
+        row = Rows({name: constant(value, kind, 1) for name, value, kind in file.constants}, 1)
+        if all(row.truth(part).true[0] for part in own):
+            yield file
+
+
+class _Planner:
+    def __init__(self, plan: PhysicalPlan, wanted: Wanted, task: Task, n: int) -> None:
+        self._plan, self._wanted, self._task, self._n = plan, wanted, task, n
+        self._spark = wanted.source.sparkSession
+
+    def scan(self) -> Scan:
+        plan, wanted = self._plan, self._wanted
+        if len(plan.guards) > WORD_BITS:
+            raise Refused(f"more than {WORD_BITS} conditions")
+        if len(plan.query.sources) > 1:
+            raise Refused("there are several sources")
+        if plan.tabulated or plan.query.links:
+            raise Refused("Spark joins rows for it")
+        items, filter_, relation = self._optimized()
+        columns = list(wanted.columns)
+        read = {name: self._attribute(item, name) for name, item in zip(columns, items, strict=False)}
+        types = {name: kind.simpleString() for name, kind in relation.types.items()}
+        zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
+        guards = [self._condition(item, types, zone) for item in items[len(columns) :]]
+        own = None if filter_ is None else self._condition(filter_, types, zone)
+        time = read[wanted.time]
+        if types[time] not in _CLOCKS or time in relation.partitions:
+            raise Refused(f"the time {time} is of the type {types[time]}")
+        arrow = {name: to_arrow_type(kind, timezone="UTC") for name, kind in relation.types.items()}
+        used = {*read.values(), *(c for test in (*guards, *filter(None, [own])) for c in columns_of(test))}
+        relation = replace(relation, files=tuple(_with_rows(relation, own)))
+        groups = groups_of(relation, time, {name: arrow[name] for name in used})
+        groups = groups.of(lambda known: self._matters(known, guards, own))
+        if own is not None and wanted.rows is not None:  # how many rows a group has is not known before it is read
+            self._wanted = replace(wanted, reach=None, rows=None)
+        return Scan(
+            task=replace(self._task, slices=None, position=None, symbol_bits=None, presorted=False),
+            files=relation.files,
+            folders=relation.folders,
+            stretches=tuple(self._stretches(groups)),
+            columns=tuple((name, column, arrow[column]) for name, column in read.items()),
+            time=time,
+            filter=own,
+            guards=tuple(guards),
+            n_events=plan.n_event_guards,
+            drops=plan.drops,
+            strings=tuple(sorted(c for c in used - relation.partitions if pa.types.is_string(arrow[c]))),
+        )
+
+    def _optimized(self) -> tuple[list[Any], Any | None, Relation]:
+        """The items of the projection, the filter below it, and the relation."""
+        wanted = self._wanted
+        columns = [f"{sql} AS {quote(name)}" for name, sql in wanted.columns.items()]
+        asked = [f"({sql}) AS __cersql_guard{i}" for i, sql in enumerate(wanted.guards)]
+        node = wanted.source.selectExpr(*columns, *asked)._jdf.queryExecution().optimizedPlan()
+        items, filter_ = [], None
+        if node.nodeName() == "Project":
+            items = all_of(node.projectList())
+            node = node.children().apply(0)
+        if node.nodeName() == "Filter":
+            filter_ = node.condition()
+            node = node.children().apply(0)
+        if not items:
+            raise Refused("Catalyst plans it otherwise than by a projection")
+        return items, filter_, relation_of(node, self._spark)
+
+    def _attribute(self, item: Any, name: str) -> str:
+        """The column of the files that an item is."""
+        while item.nodeName() == "Alias":
+            item = item.child()
+        if item.nodeName() != "AttributeReference":
+            raise Refused(f"{name} is computed: {item.sql()[:80]}" if not name.startswith("__cersql") else
+                           f"what is compared is computed: {item.sql()[:80]}")  # fmt: skip
+        return str(item.name())
+
+    def _condition(self, item: Any, types: Mapping[str, str], zone: str) -> Test:
+        while item.nodeName() == "Alias":
+            item = item.child()
+        from planner.scan import condition  # sqlglot: a tenth of a second, which other queries need not wait for
+
+        made = condition(str(item.sql()), types, zone)
+        if isinstance(made, Refusal):
+            raise Refused(made.reason)
+        references = {str(a.name()) for a in all_of(item.references().toSeq())}
+        if references != columns_of(made):
+            raise Refused(f"a condition reads parts of {', '.join(sorted(references))}")
+        return made
+
+    def _matters(self, known: Mapping[str, Bounds], guards: Sequence[Test], own: Test | None) -> bool:
+        """Can a row group have rows that are looked at, by what its columns lie between?"""
+        if own is not None and not may_hold(own, known):
+            return False
+        return not self._plan.drops or any(may_hold(guard, known) for guard in guards[: self._plan.n_event_guards])
+
+    # ------------------------------------------------------------ stretches
+
+    def _stretches(self, groups: Groups) -> Iterator[Stretch]:
+        """The tasks. Raises where the files are in no order of time, so that each task would read most of them."""
+        if not len(groups.file):
+            return
+        wanted = self._wanted
+        one = wanted.reach is None and wanted.rows is None
+        most = 1 if one else max(self._n, -(-int(groups.n_bytes.sum()) // MOST_HELD))
+        for n in _halving(most):
+            made = list(_cut(groups, n, wanted.reach, wanted.rows))
+            read = sum(int(groups.n_rows[chosen].sum()) for chosen, _, _, _ in made)
+            if read <= MOST_READ * int(groups.n_rows.sum()):
+                break
+        if 2 * len(made) < min(most, len(groups.file)) and not one:
+            raise Refused("the files are not in the order of time")
+        if max(int(groups.n_bytes[chosen].sum()) for chosen, _, _, _ in made) > MOST_HELD:
+            raise Refused("a task would read too much at once")
+        for chosen, reads_from, begin, end in made:
+            pairs = zip(groups.file[chosen].tolist(), groups.group[chosen].tolist(), strict=True)
+            yield Stretch(tuple(pairs), begin, end, reads_from)
+
+
+def _halving(n: int) -> Iterator[int]:
+    while n > 1:
+        yield n
+        n //= 2
+    yield 1
+
+
+def _cut(
+    groups: Groups, n: int, reach: int | None, rows: int | None
+) -> Iterator[tuple[IntArray, int | None, int | None, int | None]]:
+    """About n stretches: (row groups, read from, begin, end)."""
+    by_first = np.argsort(groups.first, kind="stable")
+    before = np.cumsum(groups.n_rows[by_first]) - groups.n_rows[by_first]
+    total = int(groups.n_rows.sum())
+    starts = np.searchsorted(before, np.arange(1, n) * total / n)
+    bounds = np.unique(groups.first[by_first][starts[starts < len(before)]])
+    bounds = bounds[bounds > groups.first.min()]
+    edges: list[int | None] = [None, *bounds.tolist(), None]
+    for begin, end in pairwise(edges):
+        reads_from = begin
+        if begin is not None and reach is not None:
+            reads_from = begin - reach
+        elif begin is not None and rows:
+            reads_from = _rows_before(groups, begin, rows)
+        chosen = np.ones(len(groups.file), np.bool_)
+        if reads_from is not None:
+            chosen &= groups.last >= reads_from
+        if end is not None:
+            chosen &= groups.first < end
+        yield by_first[chosen[by_first]], reads_from, begin, end
+
+
+def _rows_before(groups: Groups, begin: int, rows: int) -> int | None:
+    """A time such that so many rows, or all, lie between it and `begin`."""
+    whole = np.flatnonzero(groups.last < begin)
+    latest = whole[np.argsort(groups.first[whole], kind="stable")[::-1]]
+    enough = np.searchsorted(np.cumsum(groups.n_rows[latest]), rows)
+    return int(groups.first[latest[: enough + 1]].min()) if enough < len(latest) else None
