@@ -8,9 +8,10 @@ A first stateful operator holds the rows that a new one can still meet, and give
 Both have the watermark of the source. A union reads one source for both of its sides: a micro-batch has the same rows
 on both.
 
-Roads not taken: a join of the stream with itself. Spark reads the source twice for it, each side with offsets of its
-own, so that a row could be ahead of its pairs; and its watermark lies a window behind the source's, which would delay
-each match by that much. One operator that also passes the rows on: a UDF after it is called for them, too, with NULLs.
+Roads not taken: a join of the stream with itself. The watermark that it hands on lies a window behind the source's
+(tried on Spark 4.3), so that each match would come so much later, and a row that the join drops as late would still be
+in time for the engine; nor can it bound pairs by a number of events, or ask equal values once. One operator that also
+passes the rows on: a UDF after it is called for them, too, with NULLs.
 """
 
 from __future__ import annotations
