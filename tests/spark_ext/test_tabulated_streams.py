@@ -103,7 +103,8 @@ def test_random_rows_and_clauses(session: SparkSession, seed: int) -> None:
 def test_values_of_many_types(session: SparkSession) -> None:
     rows = sparks.local(session, words(2), SCHEMA).selectExpr(
         "id", "type", "ts", "CAST(ts AS TIMESTAMP_NTZ) AS at", "array(s, k) AS tags", "map('x', s) AS m",
-        "id + 0.5D AS d", "CAST(id AS DECIMAL(20, 3)) AS n", "named_struct('s', s, 'at', ts) AS o", "encode(s, 'UTF-8') AS raw",
+        "id + 0.5D AS d", "CAST(id AS DECIMAL(20, 3)) AS n", "named_struct('s', s, 'at', ts) AS o",
+        "encode(s, 'UTF-8') AS raw",
     )  # fmt: skip
     text = (
         "arrays_overlap(a.tags, b.tags) AND a.m.x <> coalesce(b.m.x, '') AND hypot(a.d, b.d) > 9 AND "
