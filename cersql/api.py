@@ -62,6 +62,10 @@ class SchemaCatalog:
         type = next((c.type for c in columns if sql.text == quote(c.name)), "")
         return Computed(Column(name.replace("`", ""), type), True)
 
+    def is_stream(self, relation: str | None) -> bool:
+        """A schema says nothing of it."""
+        return False
+
     def type_of(self, expression: str, columns: Sequence[Column]) -> str:
         """A column's own type, or a literal's; without Spark, anything else counts as a double."""
         expression = expression.strip()

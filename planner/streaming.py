@@ -105,7 +105,8 @@ def _reach(plan: PhysicalPlan) -> cel.Window | None:
     span = longest_path(plan.automaton)
     if span is not None:
         return cel.Window("events", max(1, span))
-    plain = query.strategy == "ALL" and query.consume == "NONE" and query.skip is None
+    # Pairs of events are made before it is known how far runs go.
+    plain = query.strategy == "ALL" and query.consume == "NONE" and query.skip is None and not plan.program.tables
     return cel.Window("runs", 0) if plain and not _waits(plan.automaton) else None
 
 
@@ -134,6 +135,9 @@ def _why_unbounded(plan: PhysicalPlan) -> tuple[str, str]:
     back = _looks_back(plan.query)
     if back is not None:
         return back, "Write the pattern without it."
+    if plan.program.tables and not _waits(plan.automaton):
+        pairs = f"any two rows can be asked about, since Spark computes {plan.tabulated[0].related} pair by pair"
+        return pairs, "Bound the pattern by WITHIN, for example WITHIN 1 HOUR."
     waiting = _waiting(plan.automaton) if is_flat(plan.query.formula) else None
     where = f"after {waiting}, it" if waiting else "it"
     return f"{where} can wait for ever for what comes next", "Bound the pattern by WITHIN, for example WITHIN 1 HOUR."
@@ -196,7 +200,9 @@ def _unnamed(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, tuple):
         return tuple(_unnamed(part, names) for part in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+        # What was `shown` to people names the variables, too.
+        names_of = (field.name for field in dataclasses.fields(value) if field.name not in ("shown", "pairs"))
+        fields = [(name, getattr(value, name)) for name in names_of]
         parts = (number(part) if field == "variable" else _unnamed(part, names) for field, part in fields)
         return value.__class__.__name__, *parts
     return value

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -50,6 +51,7 @@ from planner.query import (
 )  # fmt: skip
 from planner.refusal import Refusal
 from planner.sql import is_collated, literal, quote
+from planner.tabulated import Asked
 from runtime.limits import MATCHES_SETTING, MEMORY_SETTING
 from runtime.partition.partition import COUNT_COLUMN
 from runtime.partition.rows import EMPTY
@@ -219,20 +221,27 @@ class Batch:
 
         pairs = []
         for asked in self.plan.tabulated:
-            related, made = asked.related, asked.related.tabulated
-            assert made is not None
-            columns = made.left, made.right
-            sides = [
-                Side(self._can_be(term.variable), sql, term.sql)
-                for term, sql in zip(related.terms, columns, strict=True)
-            ]
-            places = [
-                self.plan.terms.index((term.sql, type)) for term, type in zip(related.terms, related.types, strict=True)
-            ]
-            left, right = (self.terms[place][0] for place in places)
-            with explained(self.query.text, self.source, [sql for _, sql in self.query.origins], condition=True):
-                pairs.append(analyzed(pair_rows(of, asked, (sides[0], sides[1]), (left, right), meeting)))
+            sides, terms = self._sides(asked)
+            with self._objecting():
+                pairs.append(analyzed(pair_rows(of, asked, sides, terms, meeting)))
         return with_pairs(rows, pairs)
+
+    def _sides(self, asked: Asked) -> tuple[tuple[Side, Side], tuple[str, str]]:
+        """The two events of a condition, and the columns of the terms that are their codes."""
+        related, made = asked.related, asked.related.tabulated
+        assert made is not None
+        left, right = (
+            Side(self._can_be(term.variable), sql, term.sql)
+            for term, sql in zip(related.terms, (made.left, made.right), strict=True)
+        )
+        places = [
+            self.plan.terms.index((term.sql, type)) for term, type in zip(related.terms, related.types, strict=True)
+        ]
+        return (left, right), (self.terms[places[0]][0], self.terms[places[1]][0])
+
+    def _objecting(self) -> AbstractContextManager[None]:
+        """Around what is asked of pairs: an objection of Spark's gets its place in the query."""
+        return explained(self.query.text, self.source, [sql for _, sql in self.query.origins], condition=True)
 
     def _can_be(self, variable: str) -> str:
         """Which rows can be events of a variable; any, where that could be others the next time."""
@@ -245,12 +254,13 @@ class Batch:
 
     def _check_steady(self) -> None:
         """Pairs are made in a look of their own at the source, which must find the same rows."""
-        if not hasattr(self.source, "_jdf"):  # Connect cannot say
-            return
-        plan = self.source.selectExpr("*")._jdf.queryExecution().withCachedData()  # with what is cached by now
-        if not plan.deterministic():
+        if hasattr(self.source, "_jdf") and not self._is_steady():  # Connect cannot say
             hint = "Cache it, or write it to a table, before matching."
             raise SparkError("UNSTEADY_SOURCE", shown=self.plan.tabulated[0].related, hint=hint)
+
+    def _is_steady(self) -> bool:
+        """Is the source the same each time it is read, with what is cached by now?"""
+        return bool(self.source.selectExpr("*")._jdf.queryExecution().withCachedData().deterministic())
 
     def _with_keys(self) -> DataFrame:
         """The source without rows that have NULL for a key of the planner's; a NULL time is still found."""

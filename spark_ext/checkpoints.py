@@ -16,7 +16,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from runtime.stream.bucket import stream_changed, stream_zone
+from runtime.stream.changes import stream_changed, stream_zone
 from spark_ext.connect import is_connect
 from spark_ext.errors import SparkError
 

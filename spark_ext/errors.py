@@ -39,9 +39,6 @@ class SparkError(CersqlError):
             "0A000",
             "On a stream {what} cannot choose among matches of which WHERE asks as a whole.",
         ),
-        "STREAM_TABULATED": Condition(
-            "0A000", "On a stream runs cannot know whether {shown} holds, which Spark computes pair by pair."
-        ),
         "UNSTEADY_SOURCE": Condition(
             "0A000", "{shown} needs a second look at the source, which gives other values each time it is read."
         ),

@@ -61,6 +61,9 @@ class SparkCatalog:
                 return None
             raise
 
+    def is_stream(self, relation: str | None) -> bool:
+        return self.frame(relation).isStreaming
+
     def tables(self) -> list[str]:
         return sorted(
             table.name for table in self._spark.catalog.listTables() if not table.name.startswith("__cersql_")

@@ -18,17 +18,21 @@ from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessorHandle,
     TimerValues,
 )
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from runtime.partition.order import as_clock
 from runtime.stream.task import NEVER, StreamTask
+from runtime.task import Limits
 from spark_ext.guarding import guarded
 
 if TYPE_CHECKING:
     from runtime.stream.bucket import Bucket
+    from runtime.stream.meeting import MeetingBucket, MeetingTask
 
 BUCKET, ROWS = "bucket", "rows"
 MATCHES, N_MATCHES, N_LATE = "matches", "n_matches", "n_late"  # what the operator gives: a pack, and what to count
 PACK_ROWS = 1 << 17
+PACKED = StructType([StructField(BUCKET, IntegerType()), StructField(ROWS, BinaryType())])
 _PACKED = pa.schema([(BUCKET, pa.int32()), (ROWS, pa.binary())])
 
 
@@ -69,7 +73,7 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class SparkStore:
-    """A bucket's state in Spark's, by number (runtime.stream.bucket.Store)."""
+    """A bucket's state in Spark's, by number (runtime.stream.state.Store)."""
 
     def __init__(self, values: Any) -> None:
         self._values = values
@@ -89,11 +93,11 @@ def _row(blob: bytes | None, n_matches: int, n_late: int) -> pd.DataFrame:
     return pd.DataFrame({MATCHES: [blob], N_MATCHES: [n_matches], N_LATE: [n_late]})
 
 
-class MatchBucket(StatefulProcessor):
-    """The stateful operator: a group is a bucket."""
+class _Operator(StatefulProcessor):
+    """A stateful operator: a group is a bucket, its rows are packs."""
 
-    def __init__(self, task: StreamTask) -> None:
-        self._task = task
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -103,41 +107,68 @@ class MatchBucket(StatefulProcessor):
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
         tables = (pa.ipc.open_stream(blob).read_all() for frame in rows for blob in frame[ROWS])
-        return self._guarded(self._run(tables, timerValues))
+        return guarded(self._limits, self._run(tables, _watermark(timerValues)))
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[pd.DataFrame]:
-        return self._guarded(self._run((), timerValues))
+        return guarded(self._limits, self._run((), _watermark(timerValues)))
 
     def close(self) -> None:
         pass
 
-    def _guarded(self, made: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        return guarded(self._task.task.limits, made)
+    def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
+        raise NotImplementedError
 
-    def _run(self, tables: Iterable[pa.Table], timers: TimerValues) -> Iterator[pd.DataFrame]:
+    def _saved(self, bucket: Bucket | MeetingBucket) -> None:
+        """Save the state, and set one timer, for the least watermark at which there is something to do."""
+        due = bucket.next_due()
+        at = None if due is None else -(-due // 1000)
+        if at != bucket.head.timer:
+            if bucket.head.timer is not None:
+                self._handle.deleteTimer(bucket.head.timer)
+            if at is not None:
+                self._handle.registerTimer(at)
+            bucket.head.timer = at
+        bucket.save()
+
+
+def _watermark(timers: TimerValues) -> int:
+    """In microseconds; Spark's is 0 before there is one."""
+    watermark = timers.getCurrentWatermarkInMs()
+    return NEVER if watermark <= 0 else watermark * 1000
+
+
+class MatchBucket(_Operator):
+    """The operator that finds matches."""
+
+    def __init__(self, task: StreamTask) -> None:
+        super().__init__(task.task.limits)
+        self._task = task
+
+    def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
         from runtime.stream.bucket import Bucket
 
-        watermark = timers.getCurrentWatermarkInMs()
         bucket = Bucket(self._task, SparkStore(self._values))
         late = bucket.head.late
-        # Spark's watermark is 0 before there is one.
-        for batch in bucket.run(tables, NEVER if watermark <= 0 else watermark * 1000):
+        for batch in bucket.run(tables, watermark):
             yield _row(as_bytes(batch), batch.num_rows, 0)
-        self._set_timer(bucket)
-        bucket.save()
+        self._saved(bucket)
         if bucket.head.late > late:
             yield _row(None, 0, bucket.head.late - late)
 
-    def _set_timer(self, bucket: Bucket) -> None:
-        """One timer, for the least watermark at which there is something to do."""
-        due = bucket.next_due()
-        at = None if due is None else -(-due // 1000)
-        if at == bucket.head.timer:
-            return
-        if bucket.head.timer is not None:
-            self._handle.deleteTimer(bucket.head.timer)
-        if at is not None:
-            self._handle.registerTimer(at)
-        bucket.head.timer = at
+
+class PairBucket(_Operator):
+    """The operator in which the two events of a condition meet."""
+
+    def __init__(self, task: MeetingTask) -> None:
+        super().__init__(task.limits)
+        self._task = task
+
+    def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
+        from runtime.stream.meeting import MeetingBucket
+
+        bucket = MeetingBucket(self._task, SparkStore(self._values))
+        for batch in bucket.run(tables, watermark):
+            yield pd.DataFrame({ROWS: [as_bytes(batch)]})
+        self._saved(bucket)

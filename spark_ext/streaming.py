@@ -26,23 +26,28 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
-from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from planner.physical import PhysicalPlan
 from planner.query import Link, Query, Window
 from planner.sql import quote
 from planner.streaming import ALLOW_SETTING, Holding, holding, meaning, program_of
+from planner.tabulated import Asked
 from runtime.errors import CersqlError
 from runtime.program import Later
+from runtime.stream.meeting import MeetingTask
 from runtime.stream.task import Reach, StreamTask
-from spark_ext.batch import Batch, mapped, parallelism, shown_text
+from spark_ext.batch import Batch, limits_of, mapped, parallelism, shown_text
 from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
+from spark_ext.meeting import UNTIL_COLUMN, meeting_pairs, sent
 from spark_ext.schema import SparkCatalog, filters_rows
-from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, ROWS, MatchBucket, pack, unpack
+from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, PACKED, MatchBucket, pack, unpack
+from spark_ext.tabulating import with_pairs
 
 SLAB_COLUMN = "__cersql_slab"
 BUCKETS_SETTING, SLABS_SETTING = "cersql.stream.buckets", "cersql.stream.slabs"
@@ -56,22 +61,22 @@ METRICS_NAME = "cersql_"  # how the name of our metrics begins
 METRICS = ((N_MATCHES, "matches"), (N_LATE, "late"))
 DELAY = "spark.watermarkDelayMs"  # what withWatermark writes into a column's metadata
 
-_PACKED = StructType([StructField(BUCKET, IntegerType()), StructField(ROWS, BinaryType())])
-
 logger = logging.getLogger("cersql")
 
 
 def is_stream(query: Query, catalog: SparkCatalog) -> bool:
-    return any(catalog.frame(source.relation).isStreaming for source in query.sources)
+    return any(catalog.is_stream(source.relation) for source in query.sources)
 
 
 class Streaming(Batch):
     """Builds the streaming DataFrame of one plan."""
 
-    def __init__(self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> None:
+    def __init__(
+        self, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False, lasting: bool = False
+    ) -> None:
         # Positions are numbered where the rows are, and there is one way to cut a stream: by key.
         layout = "keys" if plan.layout == "keys" else "single"
-        super().__init__(dataclasses.replace(plan, layout=layout, slice_size=None), catalog, count_only)
+        super().__init__(dataclasses.replace(plan, layout=layout, slice_size=None), catalog, count_only, lasting)
         self._check(catalog)
         self._delay_us = self._watermarked(catalog)
         self.holding = holding(plan, str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true")
@@ -82,10 +87,10 @@ class Streaming(Batch):
         """The matches, as the engine gives them."""
         _choose_store(self.spark)
         self._warn_of_empty_tasks()
-        rows = self._rows(f"{self._slab_sql()} AS {SLAB_COLUMN}")
+        rows = self._with_meetings(self._rows(f"{self._slab_sql()} AS {SLAB_COLUMN}"))
         task = self.stream_task(rows.schema)
         standing = Standing(task.meaning, task.described, task.zone)
-        packed = mapped(rows, partial(pack, SLAB_COLUMN, self.slabs), _PACKED)
+        packed = mapped(rows, partial(pack, SLAB_COLUMN, self.slabs), PACKED)
         matched = packed.groupBy(BUCKET).transformWithStateInPandas(
             MatchBucket(task), f"{MATCHES} BINARY, {N_MATCHES} BIGINT, {N_LATE} BIGINT", "Append", "EventTime"
         )
@@ -97,29 +102,71 @@ class Streaming(Batch):
     def stream_task(self, rows: StructType) -> StreamTask:
         program = program_of(self.plan, self.holding)
         task = dataclasses.replace(self._task(presorted=False), program=program)
-        told = self._told()
         return StreamTask(
             task=task,
-            slab=SLAB_COLUMN,
             reach=_reach(self.holding),
             late=self.holding.late,
             by_end=self.holding.by_end,
             whole=self.holding.whole,
             spent=self.holding.spent,
             windows=self.holding.windows,
+            until=UNTIL_COLUMN if self.plan.tabulated else None,
             slot_us=max(1_000, self._delay_us // 8) or 1_000_000,
-            meaning=hashlib.sha256(repr(told).encode()).hexdigest(),
-            described=self._described(),
-            zone=str(self.spark.conf.get(ZONE_SETTING)) if self._sees_zone() else "",
-            columns=tuple(field.name for field in rows.fields),
-            types=tuple(field.dataType.simpleString().upper() for field in rows.fields),
+            **self._stated(rows),
         )
+
+    def _stated(self, rows: StructType) -> dict[str, Any]:
+        """What the tasks of all stateful operators say of their state (runtime.stream.task.Stated)."""
+        return {
+            "slab": SLAB_COLUMN,
+            "meaning": hashlib.sha256(repr(self._told()).encode()).hexdigest(),
+            "described": self._described(),
+            "zone": str(self.spark.conf.get(ZONE_SETTING)) if self._sees_zone() else "",
+            "columns": tuple(field.name for field in rows.fields),
+            "types": tuple(field.dataType.simpleString().upper() for field in rows.fields),
+        }
+
+    # ------------------------------------------------------------ pairs of events
+
+    def _with_meetings(self, rows: DataFrame) -> DataFrame:
+        """The rows, with the pairs of which Spark finds a condition TRUE."""
+        if not self.plan.tabulated:
+            return rows
+        self._check_steady()
+        kind = self.types[self.query.order_by[0].column].simpleString()
+        rows = rows.selectExpr("*", f"CAST(NULL AS {kind}) AS {UNTIL_COLUMN}")
+        return with_pairs(rows, [self._met(asked) for asked in self.plan.tabulated])
+
+    def _met(self, asked: Asked) -> DataFrame:
+        """The pairs of one condition."""
+        related, made = asked.related, asked.related.tabulated
+        assert made is not None
+        assert related.relation.table is not None
+        sides, terms = self._sides(asked)
+        told, time = sent(made, sides), self.query.order_by[0].column
+        # It names the time, in a year that no row has: else Catalyst would ask it below the watermark.
+        one_of_both = f"({sides[0].condition}) OR ({sides[1].condition}) OR year({quote(time)}) = 1000000"
+        keys = [f"{sql} AS {name}" for name, sql in self.key_sql.items()]
+        source, _ = self._kept()
+        rows = source.where(one_of_both).where(f"{quote(time)} IS NOT NULL")
+        rows = rows.selectExpr(f"{self._slab_sql()} AS {SLAB_COLUMN}", quote(time), *keys, *told.items)
+        task = MeetingTask(
+            time=time, until=UNTIL_COLUMN, keys=tuple(self.keys), left=told.left, right=told.right,
+            ordered=asked.ordered, reach=_reach(self.holding), limits=limits_of(self.spark, self.query),
+            **self._stated(rows.schema),
+        )  # fmt: skip
+        with self._objecting():
+            return meeting_pairs(rows, task, self.slabs, related.relation.table, made.sql, terms)
+
+    def _is_steady(self) -> bool:
+        """The source is read once, but what is computed of its rows is computed twice."""
+        return bool(self.source.selectExpr("*")._jdf.queryExecution().analyzed().deterministic())
 
     # ------------------------------------------------------------ what a stream cannot do
 
     def _check(self, catalog: SparkCatalog) -> None:
         query = self.query
-        streams = [source.alias for source in query.sources if catalog.frame(source.relation).isStreaming]
+        streams = [source.alias for source in query.sources if catalog.is_stream(source.relation)]
         tables = [source.alias for source in query.sources if source.alias not in streams]
         if tables:
             hint = "Match over streams, or over tables; a table can be joined to a stream in a subquery."
@@ -135,12 +182,6 @@ class Streaming(Batch):
             hint = "Order by a TIMESTAMP column that has a watermark."
             raise SparkError("STREAM_ORDER", column=column, type=kind, hint=hint)
         self._check_later(self.plan.later)
-        if self.plan.tabulated:
-            hint = (
-                "Run it over a table, or ask it in a WHERE around the whole pattern, of events that are no neighbours, "
-                "without SKIP TILL NEXT MATCH; there Spark computes it on matches."
-            )
-            raise SparkError("STREAM_TABULATED", shown=self.plan.tabulated[0].related, hint=hint)
         if query.limit is not None:
             hint = "Leave LIMIT out, and limit what reads the result."
             raise SparkError("STREAM_LIMIT", limit=query.limit, hint=hint)
@@ -149,7 +190,10 @@ class Streaming(Batch):
         """What a second pass cannot know in a micro-batch is what matches of earlier ones dropped."""
         if later is not None and later.drops:
             what = "AFTER MATCH SKIP" if later.skip is not None else f"CONSUME BY {later.consume}"
-            hint = "Run it over a table. The state knows what a match drops, before WHERE is asked of whole matches."
+            hint = (
+                "Run it over a table. A stream knows what a match drops before WHERE is asked of whole matches: beside "
+                "it conditions on two events can stand, without WITH TIMEOUTS; aggregates, and those on more, cannot."
+            )
             raise SparkError("STREAM_LATER", what=what, hint=hint)
 
     def _watermarked(self, catalog: SparkCatalog) -> int:
@@ -247,7 +291,12 @@ def told(plan: PhysicalPlan, catalog: SparkCatalog) -> list[str]:
     where = "one bucket, in one task, since there is neither PARTITION BY nor an equality of all events"
     if made.keys:
         where = f"keys are hashed to {made.buckets} buckets of {made.slabs} slabs"
-    return [f"stream: {where}", f"  rows wait for the watermark, then are held {span}", f"  given out when {known}"]
+    pairs = [
+        f"  pairs of {asked.related} meet in a stateful operator of their own, which reads and holds the rows once more"
+        for asked in plan.tabulated
+    ]
+    held_for = f"  rows wait for the watermark, then are held {span}"
+    return [f"stream: {where}", held_for, f"  given out when {known}", *pairs]
 
 
 @contextmanager

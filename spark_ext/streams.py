@@ -30,6 +30,7 @@ class Stream:
     checkpoint: str
     query: StreamingQuery
     spark: SparkSession
+    reads: int = 1  # how often each row is read: once more for each condition whose events meet before
     batch: int = -1
     events: int = 0
     matches: int = 0
@@ -43,7 +44,7 @@ class Stream:
             if progress.batchId <= self.batch:
                 return
             self.batch = progress.batchId
-            self.events += progress.numInputRows
+            self.events += progress.numInputRows // self.reads
             for name, counted in (progress.observedMetrics or {}).items():
                 if name.startswith(METRICS_NAME):
                     self.matches += counted["matches"]
@@ -126,9 +127,18 @@ def start(df: DataFrame, name: str, table: str, checkpoint: str | None, trigger:
         old = _streams.get(name.casefold())
         if old is not None:
             _forget(old)
-        stream = _streams[name.casefold()] = Stream(name, table, path, query, spark)
+        stream = _streams[name.casefold()] = Stream(name, table, path, query, spark, _reads(df))
         stream.listener = _Listener(stream)
         spark.streams.addListener(stream.listener)
+
+
+def _reads(df: DataFrame) -> int:
+    """How often a stream reads what it reads; Spark counts the rows each time."""
+    if not hasattr(df, "_jdf"):
+        return 1
+    leaves = df._jdf.queryExecution().analyzed().collectLeaves()
+    sources = [leaf.toString() for leaf in map(leaves.apply, range(leaves.size())) if leaf.isStreaming()]
+    return max(1, len(sources) // max(1, len(set(sources))))
 
 
 def stop(name: str) -> bool:

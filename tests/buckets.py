@@ -19,8 +19,9 @@ from planner.compile import lowered, visible_variables
 from planner.streaming import holding, program_of
 from runtime.partition import partition
 from runtime.program import Later
-from runtime.stream.bucket import HEAD, Bucket
+from runtime.stream.bucket import Bucket
 from runtime.stream.rereading import with_last_guard
+from runtime.stream.state import HEAD
 from runtime.stream.task import FOREVER, NEVER, Reach, StreamTask
 from runtime.task import OrderColumn, OutputVariable, Task
 
@@ -79,11 +80,15 @@ def stream_task(
         interleaved=program.rule == "any",
         status="status" if timeouts else None,
         names=program.variables,
+        pairs="pair" if program.tables else None,
     )
     reach = Reach("none") if held.reach is None else Reach(held.reach.kind, int(held.reach.size), held.reach.strict)
     if held.reach is not None and held.reach.kind == "events":
         reach = Reach("events", int(held.reach.size) - 1)
-    return StreamTask(task, "slab", reach, held.late, held.by_end, held.whole, held.spent, held.windows, slot_us=3)
+    return StreamTask(
+        task, "slab", reach, held.late, held.by_end, held.whole, held.spent, held.windows,
+        until="until" if program.tables else None, slot_us=3,
+    )  # fmt: skip
 
 
 def table_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:

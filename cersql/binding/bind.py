@@ -64,7 +64,8 @@ class _Binder:
         self.rows = source_rows.sorted_out(query, self.scope, keys, by)
         self.conditions = Conditions(query.text, self.scope, self.stream, self._sources_of, keys, by)
         self.conditions.types = catalog
-        self.conditions.decides = selection.must_take(query)
+        streams = any(catalog.is_stream(source.relation) for source in self.sources.items)
+        self.conditions.decides = selection.must_take(query) or (streams and selection.drops(query))
         self.types = Types(query, self.sources, catalog, self.conditions)
 
     def bind(self) -> Query:

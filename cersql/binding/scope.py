@@ -45,6 +45,10 @@ class Catalog(Protocol):
 
     def tables(self) -> Sequence[str]: ...
 
+    def is_stream(self, relation: str | None) -> bool:
+        """Is a source (None: the DataFrame that was handed in) one that has no end?"""
+        ...
+
     def common(self, columns: Sequence[Column], name: str) -> Column | None:
         """UNION's column, under a name, of columns of several relations; None if it has no type for them."""
         ...

@@ -72,6 +72,14 @@ def wants_all(query: syntax.Query) -> bool:
     return not chosen and _strategy(query.semantics) == "ALL"
 
 
+def drops(query: syntax.Query) -> bool:
+    """Can a match end what has begun? On a stream that is known where rows are held, before whole matches are asked.
+
+    Not beside WITH TIMEOUTS: how far a start came is another thing where its runs know what holds.
+    """
+    return query.with_timeouts is None and (query.skip is not None or _consumer(query.consume) != "NONE")
+
+
 def must_take(query: syntax.Query) -> bool:
     """Must a run take what it can? Then conditions are decided event by event."""
     return _strategy(query.semantics) == "NEXT_MATCH"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from runtime.engine import Engine, engine_for
 from runtime.limits import Listed
 from runtime.partition.order import as_clock, as_symbols, codes, combined, group_ids, has_clock, sorted_rows
 from runtime.partition.rows import IN_ORDER, RowBuilder
-from runtime.partition.tables import tables_of, with_tables
+from runtime.partition.tables import PairRows, tables_of, with_tables
 from runtime.partition.terms import term_codes
 from runtime.program import Later, Program
 from runtime.selection.rivals import Places, reaches, reaches_in_all
@@ -85,7 +85,7 @@ def _whole(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     held = [batch for batch in batches if batch.num_rows]
     if not held:
         return
-    rows, symbols, program = _read(task, pa.Table.from_batches(held))
+    rows, symbols, program, _ = read(task, pa.Table.from_batches(held))
     size = None if task.slices is None else task.slices.size
 
     def mutes(_: IntArray, clocks: AnyArray, keys: IntArray | None) -> AnyArray | None:
@@ -133,16 +133,27 @@ def matched(
         yield builder.batch(matches, rows, places=places)
 
 
-def _read(task: Task, rows: pa.Table) -> tuple[pa.Table, AnyArray, Program]:
-    """The rows of events, their symbols, and the program with what Spark has tabulated for it."""
+class Read(NamedTuple):
+    """The rows of events with their symbols, the program with what Spark has tabulated for it, and the rows of pairs
+    that this was made of."""
+
+    events: pa.Table
+    symbols: AnyArray
+    program: Program
+    pairs: PairRows | None = None
+
+
+def read(task: Task, rows: pa.Table) -> Read:
+    """Tell the rows of events and those of pairs apart."""
     symbols = symbols_of(task, rows)
     if task.pairs is None:
-        return rows, symbols, task.program
+        return Read(rows, symbols, task.program)
     numbers = combined(rows.column(task.pairs))
     is_pair = np.asarray(numbers.is_valid())
     codes = symbols[is_pair][:, symbols.shape[1] - len(task.terms) :]
-    tables = tables_of(task.program, as_clock(numbers)[is_pair], codes)
-    return rows.filter(numbers.is_null()), symbols[~is_pair], with_tables(task.program, tables)
+    pairs = PairRows(is_pair, as_clock(numbers)[is_pair], codes)
+    program = with_tables(task.program, tables_of(task.program, pairs.numbers, codes))
+    return Read(rows.filter(numbers.is_null()), symbols[~is_pair], program, pairs)
 
 
 def places_of(

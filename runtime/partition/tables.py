@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.arrays import AnyArray, IntArray
 from runtime.program import NULL_CODE, Program
 from runtime.relations import Pairs, Relation
+
+
+class PairRows(NamedTuple):
+    """Which of some rows are pairs (bool[n]), and of these the condition's number and the codes of all terms."""
+
+    among: AnyArray
+    numbers: IntArray
+    codes: IntArray
 
 
 def tables_of(program: Program, numbers: IntArray, codes: AnyArray) -> dict[int, Pairs]:

@@ -21,8 +21,11 @@ from runtime.limits import Listed
 from runtime.partition import partition
 from runtime.partition.order import as_clock, group_ids, sorted_rows
 from runtime.partition.rows import IN_ORDER, RowBuilder
+from runtime.partition.tables import PairRows
 from runtime.program import WORD_BITS, Program
 from runtime.selection.select import Match, last_dropped
+from runtime.stream.kept_pairs import Coded, needed
+from runtime.stream.state import Left
 from runtime.stream.task import FOREVER, Reach, StreamTask
 
 
@@ -41,34 +44,29 @@ class Times(NamedTuple):
     before: int
 
 
-class Left(NamedTuple):
-    """What is left: rows, in their order, and for each whether what began there can still change, and whether no match
-    can begin there any more."""
-
-    rows: pa.Table
-    open: AnyArray
-    spent: AnyArray
-
-
 def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBatch, None, Left]:
     """Yield the matches that the watermark makes known; return the rows that later ones can need."""
-    own, rows = task.task, held.rows
-    stream = _ordered(task, held)
+    own, all_rows = task.task, held.rows
+    events, by_row, program, pairs = partition.read(own, all_rows)
+    if pairs is not None:
+        old = ~pairs.among[: held.n_old]
+        held = Held(events, int(old.sum()), held.spent[old])
+    rows, stream = held.rows, _ordered(task, held)
     order = stream.order
     spent = np.concatenate([held.spent, np.zeros(rows.num_rows - held.n_old, np.bool_)])[order]
-    symbols = partition.symbols_of(own, rows)[order]
+    symbols = by_row[order]
     if task.spent:
         may_begin = ~(spent | _closed_before(task.reach, stream, times.before))
-        symbols = with_last_guard(own.program, symbols, may_begin)
+        symbols = with_last_guard(program, symbols, may_begin)
     engine_clocks = partition.clocks_of(own, rows)[order]
     # What the engine is told to keep quiet about must have no effect either.
-    drops = own.program.consume or own.program.skip is not None
+    drops = program.consume or program.skip is not None
     mute = None if task.waits or drops or not held.n_old else stream.old
-    engine = engine_for(own.program)
+    engine = engine_for(program)
     fed = engine.feed(symbols, engine_clocks, None, stream.keys, order, mute)
     closed = _closed(task.reach, stream, times.watermark)
     if task.reach.kind == "runs":
-        closed |= _dead(task, stream, symbols)
+        closed |= _dead(program, stream, symbols)
     closing = np.zeros(len(order), np.bool_)
     closing[order] = closed & ~_closed_before(task.reach, stream, times.before)
     dropped = _Dropped(task, stream)
@@ -76,7 +74,7 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     places = IN_ORDER
     if own.later is not None:
         places = partition.places_of(own.later, order, engine_clocks, stream.keys, None)
-    listed = Listed(own.program.max_matches)
+    listed = Listed(program.max_matches)
     for matches in chain(fed, engine.flush()):
         listed.add(matches.n)
         known = _known(task, matches, held.n_old, closing)
@@ -89,7 +87,27 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     if task.spent:
         spent |= dropped.rows()
     kept = ~gone if task.whole or task.spent else ~gone & ~dropped.rows()
-    return Left(rows.take(pa.array(order[kept])), ~closed[kept], spent[kept])
+    left = Left(rows.take(pa.array(order[kept])), ~closed[kept], spent[kept], stream.clocks[kept])
+    return left if pairs is None else _with_pairs(task, left, by_row[order[kept]], all_rows, pairs, times.watermark)
+
+
+def _with_pairs(
+    task: StreamTask, left: Left, symbols: AnyArray, rows: pa.Table, pairs: PairRows, watermark: int
+) -> Left:
+    """What is left, with the pairs among the rows that what is left needs. `symbols`: of what is left."""
+    assert task.until is not None
+    slabs, found = as_clock(rows.column(task.slab)), np.flatnonzero(pairs.among)
+    held = Coded(as_clock(left.rows.column(task.slab)), symbols[:, symbols.shape[1] - len(task.task.terms) :])
+    until = as_clock(rows.column(task.until))[found]
+    own = Coded(slabs[found], pairs.codes)
+    kept = found[needed(task.task.program.tables, pairs.numbers, own, until, held, watermark)]
+    none = np.zeros(len(kept), np.bool_)
+    return Left(
+        pa.concat_tables([left.rows, rows.take(pa.array(kept))]),
+        np.concatenate([left.open, none]),
+        np.concatenate([left.spent, none]),
+        np.concatenate([left.until, as_clock(rows.column(task.until))[kept]]),
+    )
 
 
 def with_last_guard(program: Program, symbols: AnyArray, holds: AnyArray) -> AnyArray:
@@ -141,14 +159,14 @@ def _closed(reach: Reach, stream: _Stream, watermark: int) -> AnyArray:
     assert_never(reach.kind)
 
 
-def _dead(task: StreamTask, stream: _Stream, symbols: AnyArray) -> AnyArray:
+def _dead(program: Program, stream: _Stream, symbols: AnyArray) -> AnyArray:
     """bool[n]: which rows come before all that live runs of their key mention. One engine for each key."""
     n = len(stream.order)
     keys = np.zeros(n, np.int64) if stream.keys is None else stream.keys
     borders = [*np.flatnonzero(np.diff(keys, prepend=-1)).tolist(), n]
     dead = np.zeros(n, np.bool_)
     for begin, end in pairwise(borders):
-        engine, part = engine_for(task.task.program), slice(begin, end)
+        engine, part = engine_for(program), slice(begin, end)
         quiet = np.ones(end - begin, np.bool_)
         places = np.arange(begin, end, dtype=np.int64)
         for _ in engine.feed(symbols[part], np.zeros(end - begin, np.int64), None, None, places, quiet):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from runtime.program import ReachKind
 from runtime.task import Task
@@ -34,6 +35,25 @@ class Reach:
         return time + self.size - 1 if self.strict else time + self.size
 
 
+class Stated(Protocol):
+    """What the rows in a state are, and what the state means; see StreamTask."""
+
+    @property
+    def slab(self) -> str: ...
+    @property
+    def time(self) -> str: ...
+    @property
+    def meaning(self) -> str: ...
+    @property
+    def described(self) -> str: ...
+    @property
+    def zone(self) -> str: ...
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def types(self) -> tuple[str, ...]: ...
+
+
 @dataclass(frozen=True)
 class StreamTask:
     """What a worker does with one bucket. Columns are named as in the batches that Spark sends.
@@ -42,6 +62,7 @@ class StreamTask:
     longer match; rows are held for `windows` of them. `late`: a match is known only when its start has left `reach` (an
     absence after it, AFTER MATCH SKIP); `by_end`: when its end has. `whole`: all rows are held. `spent`: those that
     were consumed or skipped are held as well, and marked (the program's last guard says where a match can begin).
+    `until`: the column that says of a row that is a pair (Task.pairs) up to which time rows of its values are to come.
     `slot_us`: waiting rows are stored by stretches of so much time. `meaning`: names what the state means; another one
     cannot go on with it. `described`: the same, for people. `zone`: the session's time zone, if the conditions can
     depend on it. `columns`: of the rows that come, with their `types` as SQL, for messages.
@@ -55,12 +76,18 @@ class StreamTask:
     whole: bool = False
     spent: bool = False
     windows: int = 1
+    until: str | None = None
     slot_us: int = 1_000_000
     meaning: str = ""
     described: str = ""
     zone: str = ""
     columns: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+
+    @property
+    def time(self) -> str:
+        """The column of the time."""
+        return self.task.order[0].name
 
     @property
     def holds(self) -> Reach:

@@ -275,10 +275,11 @@ KILLED = """
 
 
 @pytest.mark.slow
-def test_kill_minus_nine(session: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["", "WHERE bit_count(a.id + b.id) > 3 CONSUME BY PARTITION"], ids=["rows", "pairs"])
+def test_kill_minus_nine(session: SparkSession, tmp_path: Path, where: str) -> None:
     """Killed in the middle of a batch, and started again: nothing lost, nothing twice."""
     source(session, tmp_path / "rows", files=2)
-    pattern = f"{PATTERN} RETURN k, a.id AS a, b.id AS b"
+    pattern = f"{PATTERN} {where} RETURN k, a.id AS a, b.id AS b"
     script = tmp_path / "run.py"
     script.write_text(textwrap.dedent(KILLED))
     for after, said in ((1, "in a batch"), (0, "ended")):

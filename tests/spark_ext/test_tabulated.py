@@ -316,16 +316,6 @@ def test_what_cannot_be_tabulated(spark: SparkSession, condition: str) -> None:
         assert "speaks of two events" in str(raised.value)
 
 
-def test_a_stream_says_where_it_can_stand(spark: SparkSession) -> None:
-    frame = local(spark, ROWS, SCHEMA)
-    text = f"PATTERN A a ; B b WHERE levenshtein(a.s, b.s) <= 1 {END} {{}} WITHIN 5 MINUTES {RETURNS}"
-    with pytest.raises(SparkError) as raised:
-        cersql.replay(spark, frame, text.format("SEMANTICS SKIP TILL NEXT MATCH"))
-    assert raised.value.condition == "STREAM_TABULATED"
-    assert "WHERE around the whole pattern" in str(raised.value)
-    assert cersql.replay(spark, frame, text.format("")).same
-
-
 def test_a_source_that_gives_other_values_each_time(spark: SparkSession) -> None:
     frame = local(spark, ROWS, SCHEMA).selectExpr("*", "rand() AS r")
     text = f"PATTERN ((A a ; B b) FILTER pow(a.r, b.r) > 0.5) AS m {END} {RETURNS}"

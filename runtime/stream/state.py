@@ -1,0 +1,216 @@
+"""The state of one bucket: rows of its keys as blobs, and an index of them.
+
+Rows lie in *slabs* of keys, so that only slabs with rows or due times are read and written.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.arrays import AnyArray
+from runtime.errors import ExecutionError, InternalError
+from runtime.partition.order import as_clock
+from runtime.stream.changes import other_columns, readable, stream_changed, stream_zone, typed
+from runtime.stream.task import NEVER, Stated
+
+STATE_FORMAT = 1
+HEAD = 0  # the key of the index; slabs are 1, 2, … and chunks -1, -2, …
+
+
+class Store(Protocol):
+    """Where a bucket's state lies: blobs by number."""
+
+    def get(self, number: int) -> bytes | None: ...
+
+    def put(self, number: int, blob: bytes) -> None: ...
+
+    def remove(self, number: int) -> None: ...
+
+
+@dataclass
+class Chunk:
+    """Rows that wait: from `least` on."""
+
+    least: int
+    n: int
+
+
+@dataclass
+class Slab:
+    """Rows of some keys: how many, the least time from which something can still change, the greatest (Left.until); and
+    for each, as bits, whether no match can begin there (StreamTask.spent)."""
+
+    n: int
+    least: int | None
+    greatest: int
+    spent: bytes = b""
+
+
+@dataclass
+class Head:
+    """The index of a bucket's state. `late`: rows that came too late. `timer`: when to wake up (see next_due). `zone`:
+    StreamTask's, of the session that began it."""
+
+    format: int
+    meaning: str
+    described: str
+    schema: bytes | None = None
+    watermark: int = NEVER
+    late: int = 0
+    next_chunk: int = 1
+    timer: int | None = None
+    zone: str | None = None  # also of a state that was written when there was no such field
+    chunks: dict[int, Chunk] = field(default_factory=dict)
+    slabs: dict[int, Slab] = field(default_factory=dict)
+
+
+class Left(NamedTuple):
+    """What is left of the rows of some slabs; for each whether what began there can still change, whether no match can
+    begin there any more, and of what time the last row is that it is there for (`until`)."""
+
+    rows: pa.Table
+    open: AnyArray
+    spent: AnyArray
+    until: AnyArray
+
+
+class State:
+    """The rows of one bucket. Nothing that is done to it is there the next time, unless it is saved."""
+
+    def __init__(self, of: Stated, store: Store) -> None:
+        self._of, self._store = of, store
+        self._schema: pa.Schema | None = None
+        self.head = self._read_head()
+
+    def save(self) -> None:
+        """Write the index; until then nothing of a run is in the state."""
+        if self._schema is not None:
+            self.head.schema = self._schema.serialize().to_pybytes()
+        self._store.put(HEAD, pickle.dumps(self.head))
+
+    @property
+    def empty(self) -> bool:
+        return not self.head.chunks and not self.head.slabs
+
+    def in_time(self, tables: Iterable[pa.Table], watermark: int) -> tuple[pa.Table | None, int]:
+        """The rows that have come, in the schema of the state, and how many too late: at or before the watermark."""
+        late = 0
+        arrived = []
+        for table in tables:
+            if self._schema is None:
+                self._schema = self._checked(table.schema)
+            clocks = self.clocks(table)
+            in_time = clocks > watermark
+            late += int(len(clocks) - in_time.sum())
+            kept = table if in_time.all() else table.filter(pa.array(in_time))
+            arrived.append(kept.cast(self._schema))
+        return pa.concat_tables(arrived) if arrived else None, late
+
+    def clocks(self, table: pa.Table) -> AnyArray:
+        """The times of rows, in microseconds."""
+        return as_clock(table.column(self._of.time))
+
+    # ------------------------------------------------------------ slabs
+
+    def slabs_of(self, rows: pa.Table) -> AnyArray:
+        """In which slab each row lies."""
+        return as_clock(rows.column(self._of.slab))
+
+    def slab(self, number: int) -> pa.Table:
+        """The rows of a slab."""
+        return self._rows(number + 1)
+
+    def put(self, left: Left, touched: set[int]) -> None:
+        """Store what is left of the slabs that were read."""
+        slabs = self.slabs_of(left.rows)
+        order = np.argsort(slabs, kind="stable")
+        numbers, begins = np.unique(slabs[order], return_index=True)
+        rows, open_, spent, until = (left.rows.take(pa.array(order)), *(part[order] for part in left[1:]))
+        clocks = self.clocks(rows)
+        for number, (begin, end) in zip(numbers.tolist(), pairwise([*begins.tolist(), len(order)]), strict=True):
+            own_open = clocks[begin:end][open_[begin:end]]
+            least = int(own_open.min()) if len(own_open) else None
+            bits = np.packbits(spent[begin:end]).tobytes() if spent.any() else b""
+            self.head.slabs[number] = Slab(end - begin, least, int(until[begin:end].max()), bits)
+            self._store.put(number + 1, blob(rows.slice(begin, end - begin)))
+        for number in touched - set(numbers.tolist()):
+            self.remove(number)
+
+    def remove(self, number: int) -> None:
+        """Forget a slab, if it is there."""
+        if self.head.slabs.pop(number, None) is not None:
+            self._store.remove(number + 1)
+
+    # ------------------------------------------------------------ blobs
+
+    def _read_head(self) -> Head:
+        of, stored = self._of, self._store.get(HEAD)
+        if stored is None:
+            return Head(STATE_FORMAT, of.meaning, of.described, zone=of.zone)
+        with readable():
+            head: Head = pickle.loads(stored)
+        if head.format != STATE_FORMAT:
+            hint = "Go on with the release that began it, or begin anew with another checkpoint."
+            raise ExecutionError("STREAM_VERSION", found=head.format, expected=STATE_FORMAT, hint=hint)
+        if head.meaning != of.meaning:
+            raise stream_changed(head.described, of.described)
+        if head.zone is None:
+            head.zone = of.zone
+        if head.zone != of.zone:
+            raise stream_zone(head.zone, of.zone)
+        return head
+
+    def _stored_schema(self) -> pa.Schema | None:
+        if self.head.schema is None:
+            return None
+        stored = pa.ipc.read_schema(pa.py_buffer(self.head.schema))
+        if not self.empty and not set(self._of.columns) <= set(stored.names):
+            raise other_columns(typed(stored), list(zip(self._of.columns, self._of.types, strict=False)))
+        return stored
+
+    def _checked(self, schema: pa.Schema) -> pa.Schema:
+        """The schema of new rows, which the rows in the state take: they may have more columns, of the same types."""
+        schema = schema.remove_metadata()
+        stored = self._stored_schema()
+        if stored is None or self.empty or stored == schema:
+            return schema
+        types = dict(zip(stored.names, stored.types, strict=True))
+        if not all(name in types and _alike(types[name], schema.field(name).type) for name in schema.names):
+            raise other_columns(typed(stored), typed(schema))
+        self._schema = stored
+        for number in [*(-chunk for chunk in self.head.chunks), *(slab + 1 for slab in self.head.slabs)]:
+            self._store.put(number, blob(self._rows(number).select(schema.names).cast(schema)))
+        return schema
+
+    def _rows(self, number: int) -> pa.Table:
+        stored = self._store.get(number)
+        if self._schema is None:
+            self._schema = self._stored_schema()
+        if stored is None or self._schema is None:
+            raise InternalError("INTERNAL", detail=f"the state of a stream has lost its part {number}")
+        with readable():
+            return pa.Table.from_batches([pa.ipc.read_record_batch(_decompressed(stored), self._schema)])
+
+
+def _alike(a: pa.DataType, b: pa.DataType) -> bool:
+    zones = pa.types.is_timestamp(a) and pa.types.is_timestamp(b)
+    return bool(a == b or (zones and a.unit == b.unit and (a.tz is None) == (b.tz is None)))
+
+
+def blob(rows: pa.Table) -> bytes:
+    """The rows without their schema, which the index holds: the length of an Arrow message, and the message in LZ4."""
+    (batch,) = rows.combine_chunks().to_batches()
+    message = batch.serialize()
+    packed: bytes = pa.compress(message, "lz4", asbytes=True)
+    return message.size.to_bytes(8, "little") + packed
+
+
+def _decompressed(blob: bytes) -> pa.Buffer:
+    return pa.decompress(blob[8:], int.from_bytes(blob[:8], "little"), "lz4")
