@@ -98,6 +98,13 @@ class Store:
         if capacity > len(self.roots.node):
             self.roots = tecs.Roots._make(grown(column, capacity) for column in self.roots)
 
+    def add_root(self, node: int, key: int, begin: int, end: int) -> None:
+        """A root of what is known late: time has passed, and the window is looked at where its latest start was."""
+        row = node, self.arena.start[node], key, begin, end
+        for column, value in zip(self.roots, row, strict=True):
+            column[self.n_roots] = value
+        self.n_roots += 1
+
     def compact(self, now: Any | None = None) -> int:
         """Drop every node that no holder reaches inside the window, at `now` or the last event. Returns the least row
         that is still mentioned. O(nodes)."""

@@ -24,10 +24,9 @@ from runtime.compact_set.store import Store
 from runtime.errors import ExecutionError
 from runtime.program import NULL_CODE, Program, Window
 from runtime.steppers import moves
-from runtime.steppers.cea import LIST_LENGTH
 from runtime.steppers.rows_known import Asked, KnownRows, Row, States
 from runtime.steppers.stepper import Feed, Stepper
-from runtime.steppers.table import filled
+from runtime.steppers.union_lists import LIST_LENGTH, filled, merged_node, prune
 
 Clock = int | float
 
@@ -302,11 +301,8 @@ class GeneralStepper(Stepper):
         while store.nodes + len(ended) * LIST_LENGTH > len(store.arena.row):
             store.grow()
         for run in ended:
-            node = moves.merged_node(store.arena, self._lists, self._side, run.slot)
-            row = node, store.arena.start[node], self._key, run.begin, self._position
-            for column, value in zip(store.roots, row, strict=True):
-                column[store.n_roots] = value
-            store.n_roots += 1
+            node = merged_node(store.arena, self._lists, self._side, run.slot)
+            store.add_root(node, self._key, run.begin, self._position)
 
     def _ends(self, value: Value) -> bool:
         return self._machine.at_end(value) is not None
@@ -317,7 +313,7 @@ class GeneralStepper(Stepper):
         """See Holder.prune."""
         store, lists = self.store, self._lists
         for slot in self._held:
-            moves.prune_slot(store.arena, lists, self._side, slot, now, store.bounds)
+            prune(store.arena, lists, self._side, slot, now, store.bounds)
 
     @property
     def _side(self) -> int:
