@@ -38,4 +38,4 @@ STARTS = 1 << 8  # records, as above
 PLACES = 1 << 12  # power of two
 SLOTS = 1 << 3
 MANY_MOVES = 1 << 8  # that wait to be done
-FEW_CLOCKS = 1 << 12  # of registers that are kept without asking whether they are used
+FEW_CLOCKS = 1 << 12  # that are kept without asking whether they are used

@@ -1,7 +1,7 @@
 """Determinizes a composed program where the data leads: what determinize.py does for plain automata.
 
-A state is a set of values and, for each of their registers, which windows have closed (a set of bits). Registers are
-numbered by age. A move says from where the registers of its target come: an old number, or FRESH for the event read.
+A state is a set of values and, for each of their clocks, which windows have closed (a set of bits). Clocks are
+numbered by age. A move says from where the clocks of its target come: an old number, or FRESH for the event read.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runtime.automata.determinize import DEAD, Numbers, Row, StateTable, Subsets, Target
-from runtime.automata.machine import NOW, REPORT, OutOfSteps, Reg, Steps, Symbol, Value
+from runtime.automata.machine import NOW, REPORT, Clock, OutOfSteps, Steps, Symbol, Value
 from runtime.automata.machines import machine_of, too_many_steps
-from runtime.automata.values import registers, renamed, undominated
+from runtime.automata.values import clocks_of, renamed, undominated
 from runtime.program import Program
 
-FRESH = -1
+FRESH = -1  # the source of a clock that is set by the event being read
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Composed:
         self._target(self._machine.initial(), ())
 
     def _target(self, values: Iterable[Value], closed: tuple[int, ...]) -> Target:
-        """The state of these values, their registers numbered anew."""
+        """The state of these values, their clocks numbered anew."""
         kept = undominated(values)
         if not kept:
             return NOWHERE
-        used = sorted(registers(kept))
-        names = {register: Reg(i) for i, register in enumerate(used)}
-        if any(register != name for register, name in names.items()):
+        used = sorted(clocks_of(kept))
+        names = {clock: Clock(i) for i, clock in enumerate(used)}
+        if any(clock != name for clock, name in names.items()):
             kept = renamed(kept, names)
-        sources = tuple(FRESH if register == NOW else register.number for register in used)
+        sources = tuple(FRESH if clock == NOW else clock.number for clock in used)
         return Target(self._numbers.of(State(kept, tuple(0 if s == FRESH else closed[s] for s in sources))), sources)
 
     def expired(self, state: int, closed: tuple[int, ...]) -> int:
@@ -67,9 +67,9 @@ class Composed:
         return any(self._machine.at_end(value) is not None for value in self.members[state].values)
 
     def begin(self, state: int) -> int:
-        """The number of the register of a run's first event, or -1."""
+        """The number of the clock of a run's first event, or -1."""
         found = [self._machine.begin(value) for value in self.members[state].values]
-        return max((register.number for register in found if register is not None), default=-1)
+        return max((clock.number for clock in found if clock is not None), default=-1)
 
     def row(self, state: int, symbol: tuple[int, ...], /) -> Row:
         """The moves of a state on a symbol (one int per word), in the order of their labels."""

@@ -20,7 +20,9 @@ from runtime.arrays import AnyArray
 from runtime.compact_set.tecs import BOTTOM, extend, inside
 from runtime.jit import inlined, kernel
 from runtime.steppers.clocks import age, begin_of, has_clocks, hash_of_clocks, note_oldest, nothing_closes, set_clocks
-from runtime.steppers.entries import (
+from runtime.steppers.events import Event
+from runtime.steppers.leading import TAIL, forget_leading
+from runtime.steppers.live import (
     FIRST,
     KEY,
     LAST_POSITION,
@@ -33,10 +35,8 @@ from runtime.steppers.entries import (
     WANTED_STATE,
     begin_stream,
 )
-from runtime.steppers.events import Event
-from runtime.steppers.leading import TAIL, forget_leading
 from runtime.steppers.skipped import drop_skipped
-from runtime.steppers.union_lists import LIST_LENGTH, copy_list, merge, prune, put
+from runtime.steppers.union_lists import LIST_LENGTH, begin_list, copy_list, insert, merge, prune
 
 # Results of step_kernel.
 DONE, NEEDS_ROW, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_STATE, CONSUMED, NEEDS_RECORDS = range(8)
@@ -70,8 +70,8 @@ class Options(NamedTuple):
     skips: bool
 
 
-class Move(NamedTuple):
-    """Entry k of the old side goes over an edge."""
+class Origin(NamedTuple):
+    """Where an entry of the new side comes from: entry k of the old one, over an edge."""
 
     side: Any
     k: Any
@@ -79,36 +79,35 @@ class Move(NamedTuple):
 
 
 @inlined
-def find_or_add(entries, clocks, move, event, state, n_new):
+def find_or_add(live, clocks, origin, event, state, n_new):
     """The entry of a state, and of the clocks of a move, on the new side; n_new itself means that it was not there."""
-    serial = entries.counts[SERIAL]
-    new = 1 - move.side
+    serial = live.counts[SERIAL]
+    new = 1 - origin.side
     place = np.int64(state)
     if clocks is not None:
-        place = hash_of_clocks(clocks, move, event, state) & (len(entries.slot) - 1)
-    while entries.stamp[place] == serial:
-        k = np.int64(entries.slot[place])
+        place = hash_of_clocks(clocks, origin, event, state) & (len(live.slot) - 1)
+    while live.stamp[place] == serial:
+        k = np.int64(live.slot[place])
         if clocks is None:
             return k
-        if entries.state[new, k] == state and has_clocks(clocks, move, event, state, k):
+        if live.state[new, k] == state and has_clocks(clocks, origin, event, state, k):
             return k
-        place = (place + 1) & (len(entries.slot) - 1)
-    entries.stamp[place] = serial
-    entries.slot[place] = n_new
-    entries.state[new, n_new] = state
-    entries.length[new, n_new] = 0
+        place = (place + 1) & (len(live.slot) - 1)
+    live.stamp[place] = serial
+    live.slot[place] = n_new
+    live.state[new, n_new] = state
     if clocks is not None:
-        set_clocks(clocks, move, event, state, n_new)
+        set_clocks(clocks, origin, event, state, n_new)
     return n_new
 
 
 @inlined
-def lacks(arena, table, entries, roots, klass):
+def lacks(arena, table, live, roots, klass):
     """What is missing before an event of this class can be read: a row, nodes, roots, entries, or (DONE) nothing."""
-    counts = entries.counts
-    moves, nodes = np.int64(0), np.int64(0)
+    counts = live.counts
+    side, moves, nodes = counts[SIDE], np.int64(0), np.int64(0)
     for k in range(counts[FIRST], counts[N_LIVE]):
-        state = entries.state[counts[SIDE], k]
+        state = live.state[side, k]
         row = table.row_of[state, klass]
         if row < 0:
             counts[WANTED_STATE], counts[WANTED] = state, klass
@@ -120,22 +119,30 @@ def lacks(arena, table, entries, roots, klass):
         return NEEDS_NODES
     if counts[N_ROOTS] + moves > len(roots.node):
         return NEEDS_ROOTS
-    if moves >= entries.state.shape[1]:
+    if moves >= live.state.shape[1]:
         counts[WANTED] = moves + 1
         return NEEDS_ENTRIES
     return DONE
 
 
 @inlined
-def is_quiet(table, entries, klass):
+def is_quiet(table, live, klass):
     """Would an event of this class change nothing, windows apart? False where that is not known yet."""
-    counts = entries.counts
+    counts = live.counts
     side = counts[SIDE]
     for k in range(counts[FIRST], counts[N_LIVE]):
-        row = table.row_of[entries.state[side, k], klass]
+        row = table.row_of[live.state[side, k], klass]
         if row < 0 or not table.quiet[row]:
             return False
     return True
+
+
+@inlined
+def settled(table, live, clocks):
+    """After entries have changed: is class 0 quiet? And until when do no windows close?"""
+    if clocks is not None:
+        note_oldest(live, clocks)
+    return is_quiet(table, live, 0)
 
 
 @inlined
@@ -151,39 +158,63 @@ def add_root(roots, clocks, n_roots, node, clock, key, begin, end):
 
 
 @inlined
-def fire(arena, table, entries, clocks, roots, klass, event, bounds):
+def add_node(arena, live, clocks, origin, event, state, n_new, node):
+    """ADD of the algorithm for one output node. Returns the number of entries on the new side."""
+    k = find_or_add(live, clocks, origin, event, state, n_new)
+    if k == n_new:
+        begin_list(live, 1 - origin.side, k, node)
+        return n_new + 1
+    insert(arena, live, 1 - origin.side, k, node)
+    return n_new
+
+
+@inlined
+def add_list(arena, live, clocks, origin, event, state, n_new, merged):
+    """ADD for a list that is skipped on: moved as it is to a new entry, else inserted, `merged` into one node (-1: not
+    done yet)."""
+    k = find_or_add(live, clocks, origin, event, state, n_new)
+    if k == n_new:
+        copy_list(live, 1 - origin.side, k, origin.side, origin.k)
+        return n_new + 1
+    if merged < 0:
+        merged = np.int64(merge(arena, live, origin.side, origin.k))
+    insert(arena, live, 1 - origin.side, k, merged)
+    return n_new
+
+
+@inlined
+def fire(arena, table, live, clocks, roots, klass, event, bounds):
     """One event: all moves of all entries."""
-    counts, now = entries.counts, event.clock
+    counts, now = live.counts, event.clock
     old = counts[SIDE]
-    new = 1 - old
     counts[SERIAL] += 1
-    first, n_new, n_roots = 1, np.int64(1), counts[N_ROOTS]
+    first, n_new, n_roots = START + 1, np.int64(START + 1), counts[N_ROOTS]
     for k in range(counts[FIRST], counts[N_LIVE]):
-        row = table.row_of[entries.state[old, k], klass]
+        row = table.row_of[live.state[old, k], klass]
         skip, begin, merged, start = table.last[row], event.position, np.int64(BOTTOM), now
-        after = table.target[skip]
         if k == START:
+            after = table.target[skip]
             if after >= 0:
-                first = 0
-                entries.state[new, START] = after
+                first = START
+                live.state[1 - old, START] = after
                 if clocks is not None:
-                    set_clocks(clocks, Move(old, k, table.sources[skip]), event, after, START)
+                    set_clocks(clocks, Origin(old, k, table.sources[skip]), event, after, START)
             if not inside(now, now, bounds):  # a NaN clock begins nothing
                 continue
         else:
             merged = np.int64(-1)
             if clocks is not None:
-                if clocks.of.begin[entries.state[old, k]] >= 0:
-                    begin = begin_of(entries, clocks, k)
+                if clocks.of.begin[live.state[old, k]] >= 0:
+                    begin = begin_of(live, clocks, k)
                 if table.report[row]:
-                    merged = np.int64(merge(arena, entries, old, k))
+                    merged = np.int64(merge(arena, live, old, k))
                     start = arena.start[merged]
                     n_roots = add_root(roots, clocks, n_roots, merged, start, event.key, begin, event.position)
-            if prune(arena, entries, old, k, now, bounds) == 0:
+            if prune(arena, live, old, k, now, bounds) == 0:
                 continue
         for e in range(table.first[row], skip):
             if merged < 0:
-                merged = np.int64(merge(arena, entries, old, k))
+                merged = np.int64(merge(arena, live, old, k))
                 start = arena.start[merged]
             node = extend(arena, event.row, table.label[e], merged, start)
             if table.accept[e] and event.report:
@@ -192,66 +223,65 @@ def fire(arena, table, entries, clocks, roots, klass, event, bounds):
                 n_roots = add_root(roots, clocks, n_roots, node, now, event.key, begin, np.int64(-1))
             target = table.target[e]
             if target >= 0:
-                at = find_or_add(entries, clocks, Move(old, k, table.sources[e]), event, target, n_new)
-                n_new += at == n_new
-                put(arena, entries, new, at, node)
-        if k != START and after >= 0:
-            at = find_or_add(entries, clocks, Move(old, k, table.sources[skip]), event, after, n_new)
-            if at == n_new:
-                copy_list(entries, new, at, old, k)
-                n_new += 1
-            else:
-                if merged < 0:
-                    merged = np.int64(merge(arena, entries, old, k))
-                put(arena, entries, new, at, merged)
-    counts[FIRST], counts[N_LIVE], counts[N_ROOTS], counts[SIDE] = first, n_new, n_roots, new
+                n_new = add_node(arena, live, clocks, Origin(old, k, table.sources[e]), event, target, n_new, node)
+        target = table.target[skip]
+        if k != START and target >= 0:
+            n_new = add_list(arena, live, clocks, Origin(old, k, table.sources[skip]), event, target, n_new, merged)
+    counts[FIRST], counts[N_LIVE], counts[N_ROOTS], counts[SIDE] = first, n_new, n_roots, 1 - old
+
+
+@inlined
+def drop_some(live, clocks, leading, roots, n_roots, event, options):
+    """Runs end after an event that ends matches, by consumption; and those that are skipped. False: it is not known
+    whether the run that has not begun has something to forget."""
+    counts = live.counts
+    if options.skips:
+        drop_skipped(live, clocks, leading, roots, n_roots, event.position, event.clock)
+    if options.consume and counts[N_ROOTS] > n_roots:
+        counts[N_LIVE] = START + 1
+        return counts[FIRST] != START or clocks.of.forgetful[live.state[counts[SIDE], START]]
+    return True
 
 
 @kernel
-def step_kernel(space, table, entries, clocks, leading, begin, feed, options):
+def step_kernel(space, table, live, clocks, leading, begin, feed, options):
     """Read events begin … until something is missing. Returns (result, event at which to go on).
 
     feed: runtime.steppers.stepper.Feed, of which `symbols` are classes, int32[n]; class 0 satisfies no guard. A gap in
     the positions stands for events of class 0. Without clocks `leading` and `options` are None, too, and `times` is not
     looked at. O(entries) per event.
     """
-    arena, roots, bounds, counts = space.arena, space.roots, space.bounds, entries.counts
+    arena, roots, bounds, counts = space.arena, space.roots, space.bounds, live.counts
     classes, positions, keys, mute = feed.symbols, feed.positions, feed.keys, feed.mute
     keyed = len(keys) > 0
-    quiet, changed = False, True
+    quiet = settled(table, live, clocks)
     i = begin
     while i < len(classes):
         klass = classes[i]
         position = positions[i]
         if keyed and keys[i] != counts[KEY]:
-            begin_stream(entries, keys[i])
-            changed = True
+            begin_stream(live, keys[i])
             if clocks is not None:
                 forget_leading(leading)
             if counts[N_ROOTS] == 0:
                 arena.size[0] = 1
-        if changed:
-            changed = False
-            quiet = is_quiet(table, entries, 0)
-            if clocks is not None:
-                note_oldest(entries, clocks)
+            quiet = settled(table, live, clocks)
         if clocks is not None and not nothing_closes(clocks, feed.times[i], position):
-            if not age(entries, clocks, feed.times[i], position):
+            if not age(live, clocks, feed.times[i], position):
                 return NEEDS_STATE, i
-            changed = True
-            continue
+            quiet = settled(table, live, clocks)
         if quiet and klass == 0:
             counts[LAST_POSITION] = position
             i += 1
             continue
         # Events of class 0 that came in between take effect first; then this event is looked at again.
         gap = not quiet and position != counts[LAST_POSITION] + 1
-        if not gap and is_quiet(table, entries, klass):
+        if not gap and is_quiet(table, live, klass):
             counts[LAST_POSITION] = position
             i += 1
             continue
         step = np.int32(0) if gap else klass
-        result = lacks(arena, table, entries, roots, step)
+        result = lacks(arena, table, live, roots, step)
         if result != DONE:
             return result, i
         if clocks is not None and options.skips and leading.counts[TAIL] == len(leading.start):
@@ -261,16 +291,11 @@ def step_kernel(space, table, entries, clocks, leading, begin, feed, options):
         at = position - 1 if gap else position
         log = clocks is not None and options.log
         event = Event(feed.rows[i], feed.clocks[i], feed.times[i], at, counts[KEY], report, log)
-        fire(arena, table, entries, clocks, roots, step, event, bounds)
+        fire(arena, table, live, clocks, roots, step, event, bounds)
         counts[LAST_POSITION] = at
-        changed = True
         if not gap:
             i += 1
-        if clocks is not None:
-            if options.skips:
-                drop_skipped(entries, clocks, leading, roots, n_roots, at, event.clock)
-            if options.consume and counts[N_ROOTS] > n_roots:
-                counts[N_LIVE] = 1
-                if counts[FIRST] == START and not clocks.of.forgetful[entries.state[counts[SIDE], START]]:
-                    return CONSUMED, i
+        if clocks is not None and not drop_some(live, clocks, leading, roots, n_roots, event, options):
+            return CONSUMED, i
+        quiet = settled(table, live, clocks)
     return DONE, len(classes)

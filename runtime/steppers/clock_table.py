@@ -9,11 +9,11 @@ import numpy as np
 from runtime import capacities
 from runtime.arrays import AnyArray, grown
 from runtime.automata.determinize import DEAD
-from runtime.automata.determinize_composed import Composed
+from runtime.automata.determinize_composed import FRESH, Composed
 from runtime.errors import ExecutionError
 from runtime.program import Window
-from runtime.steppers.clocks import FRESH, Clocked, Clocks, InnerWindows, Oldest, place_of
-from runtime.steppers.entries import FIRST, SIDE, START, Entries
+from runtime.steppers.clocks import ClockedStates, Clocks, InnerWindows, Oldest, place_of
+from runtime.steppers.live import FIRST, SIDE, START, Live
 
 CODE_BITS = 62
 OF_STATES = ("number", "closed", "begin", "forgetful")
@@ -27,7 +27,7 @@ class ClockTable:
         self._width = max(1, len(windows))  # bits of a clock in `closed`
         self._n_known = self._n_hashed = 0
         n, codes = capacities.STATES, capacities.CODES
-        of = Clocked(
+        of = ClockedStates(
             number=np.zeros(n, np.int32),
             closed=np.zeros(n, np.int64),
             begin=np.full(n, -1, np.int32),
@@ -38,7 +38,7 @@ class ClockTable:
         )
         self.clocks = self._new(of, np.dtype(np.int64))
 
-    def _new(self, of: Clocked, times: np.dtype) -> Clocks:
+    def _new(self, of: ClockedStates, times: np.dtype) -> Clocks:
         n, inner = len(self._inner), self._inner
         return Clocks(
             time=np.zeros((2, 0, 0), times),
@@ -123,16 +123,16 @@ class ClockTable:
             columns[name][:, :n, :most] = getattr(old, name)
         self.clocks = old._replace(**columns)
 
-    def forget(self, entries: Entries) -> None:
+    def forget(self, live: Live) -> None:
         """The run that has not begun forgets what it has seen of partial matches: it goes to another state, its clocks
         with it. They never lie below where they come from, so that is done in place."""
-        counts, clocks = entries.counts, self.clocks
+        counts, clocks = live.counts, self.clocks
         side = int(counts[SIDE])
-        state = int(entries.state[side, START])
+        state = int(live.state[side, START])
         target = self._states.forgotten(state)
         self.fit()
         self.clocks.of.forgetful[state] = target.is_same(state)  # next time the kernel goes on
-        entries.state[side, START] = max(target.state, 0)
+        live.state[side, START] = max(target.state, 0)
         counts[FIRST] = START if target.state != DEAD else START + 1
         for r, source in enumerate(target.sources):
             assert source != FRESH

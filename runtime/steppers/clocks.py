@@ -16,11 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray
+from runtime.automata.determinize_composed import FRESH
 from runtime.compact_set.tecs import fits
 from runtime.jit import inlined, kernel
-from runtime.steppers.entries import FIRST, N_LIVE, SIDE, WANTED, WANTED_STATE
-
-FRESH = -1  # the source of a clock that is set by the event being read
+from runtime.steppers.live import FIRST, N_LIVE, SIDE, WANTED, WANTED_STATE
 
 
 class InnerWindows(NamedTuple):
@@ -31,7 +30,7 @@ class InnerWindows(NamedTuple):
     strict: AnyArray  # bool[windows]
 
 
-class Clocked(NamedTuple):
+class ClockedStates(NamedTuple):
     """What is known of the clocks of states. `number[state]`: how many it has; `closed[state]`: which windows have
     closed for which, bit clock · windows + window. The hash table says (state, closed) → state."""
 
@@ -55,11 +54,11 @@ class Oldest(NamedTuple):
 class Clocks(NamedTuple):
     """The clocks of live entries, and what is asked of them."""
 
-    time: AnyArray  # as the times, [2, entries, clocks]
-    position: AnyArray  # int64[2, entries, clocks]
+    time: AnyArray  # as the times, [2, live, clocks]
+    position: AnyArray  # int64[2, live, clocks]
     oldest: Oldest
     windows: InnerWindows
-    of: Clocked
+    of: ClockedStates
 
 
 @inlined
@@ -78,39 +77,39 @@ def place_of(state, closed, slots):
 
 
 @inlined
-def set_by(clocks, move, event, r):
+def set_by(clocks, origin, event, r):
     """When clock r of a move's target was set, and at which position."""
-    source = move.sources[r]
+    source = origin.sources[r]
     if source == FRESH:
         return event.time, event.position
-    return clocks.time[move.side, move.k, source], clocks.position[move.side, move.k, source]
+    return clocks.time[origin.side, origin.k, source], clocks.position[origin.side, origin.k, source]
 
 
 @inlined
-def set_clocks(clocks, move, event, state, k):
+def set_clocks(clocks, origin, event, state, k):
     """Entry k of the new side goes to a state, its clocks with it."""
-    new = 1 - move.side
+    new = 1 - origin.side
     for r in range(clocks.of.number[state]):
-        clocks.time[new, k, r], clocks.position[new, k, r] = set_by(clocks, move, event, r)
+        clocks.time[new, k, r], clocks.position[new, k, r] = set_by(clocks, origin, event, r)
 
 
 @inlined
-def has_clocks(clocks, move, event, state, k):
+def has_clocks(clocks, origin, event, state, k):
     """Would the clocks of a move be those of entry k of the new side?"""
-    new = 1 - move.side
+    new = 1 - origin.side
     for r in range(clocks.of.number[state]):
-        time, position = set_by(clocks, move, event, r)
+        time, position = set_by(clocks, origin, event, r)
         if clocks.position[new, k, r] != position or clocks.time[new, k, r] != time:
             return False
     return True
 
 
 @inlined
-def hash_of_clocks(clocks, move, event, state):
+def hash_of_clocks(clocks, origin, event, state):
     """Of a state and the positions at which the clocks of a move were set."""
     key = np.int64(0)
     for r in range(clocks.of.number[state]):
-        _, position = set_by(clocks, move, event, r)
+        _, position = set_by(clocks, origin, event, r)
         key = hash_of(key, position)
     return hash_of(np.int64(state), key)
 
@@ -159,12 +158,12 @@ def state_with(of, state, closed):
 
 
 @inlined
-def age(entries, clocks, now, position):
+def age(live, clocks, now, position):
     """Send every entry to the state that says which windows have closed. False: one is not known. O(entries)."""
-    counts, of = entries.counts, clocks.of
+    counts, of = live.counts, clocks.of
     side = counts[SIDE]
     for k in range(counts[FIRST], counts[N_LIVE]):
-        state = entries.state[side, k]
+        state = live.state[side, k]
         n = of.number[state]
         if n == 0:
             continue
@@ -175,19 +174,19 @@ def age(entries, clocks, now, position):
         if after < 0:
             counts[WANTED_STATE], counts[WANTED] = state, closed
             return False
-        entries.state[side, k] = after
+        live.state[side, k] = after
     return True
 
 
 @inlined
-def note_oldest(entries, clocks):
+def note_oldest(live, clocks):
     """Remember, for each window, the oldest clock for which it is open: until it closes no state ages. O(entries)."""
-    counts, of, oldest, n_windows = entries.counts, clocks.of, clocks.oldest, len(clocks.windows.size)
+    counts, of, oldest, n_windows = live.counts, clocks.of, clocks.oldest, len(clocks.windows.size)
     side = counts[SIDE]
     for w in range(n_windows):
         oldest.is_open[w] = False
     for k in range(counts[FIRST], counts[N_LIVE]):
-        state = entries.state[side, k]
+        state = live.state[side, k]
         closed = of.closed[state]
         for r in range(of.number[state]):
             for w in range(n_windows):
@@ -214,8 +213,8 @@ def nothing_closes(clocks, now, position):
 
 
 @inlined
-def begin_of(entries, clocks, k):
+def begin_of(live, clocks, k):
     """The position with which the runs of an entry began; -1 if it does not say so."""
-    side = entries.counts[SIDE]
-    clock = clocks.of.begin[entries.state[side, k]]
+    side = live.counts[SIDE]
+    clock = clocks.of.begin[live.state[side, k]]
     return clocks.position[side, k, clock] if clock >= 0 else np.int64(-1)

@@ -20,7 +20,7 @@ from runtime.program import Program
 from runtime.steppers import cea, leading
 from runtime.steppers.absorbing import not_superfluous
 from runtime.steppers.clock_table import ClockTable
-from runtime.steppers.entries import (
+from runtime.steppers.live import (
     FIRST,
     KEY,
     LAST_POSITION,
@@ -31,11 +31,11 @@ from runtime.steppers.entries import (
     WANTED,
     WANTED_STATE,
     begin_stream,
-    grown_entries,
-    new_entries,
+    grown_live,
+    new_live,
 )
-from runtime.steppers.known_rows import KnownRows
 from runtime.steppers.stepper import Feed, Stepper
+from runtime.steppers.table_rows import TableBuilder
 from runtime.steppers.union_lists import LIST_LENGTH, filled, merged_node, prune
 
 NEVER = int(np.iinfo(np.int64).max)  # after all positions
@@ -50,8 +50,8 @@ class TableStepper(Stepper):
         self.by_key = program.ends_late
         self._states = states_of(program)
         self._classes = Classes(len(program.guards), program.words)
-        self._rows = KnownRows(self._states)
-        self._entries = new_entries(capacities.LIVE_ENTRIES)
+        self._rows = TableBuilder(self._states)
+        self._live = new_live(capacities.LIVE_ENTRIES)
         self._clocks: ClockTable | None = None
         self._leading: leading.Leading | None = None
         self._options: cea.Options | None = None
@@ -90,11 +90,11 @@ class TableStepper(Stepper):
             self._fit()
             clocks = None if self._clocks is None else self._clocks.clocks
             result, at = cea.step_kernel(
-                store.space, self._rows.table, self._entries, clocks, self._leading, at, feed, self._options
+                store.space, self._rows.table, self._live, clocks, self._leading, at, feed, self._options
             )
             if self._brought(result):
                 continue
-            counts = self._entries.counts
+            counts = self._live.counts
             store.n_roots = int(counts[N_ROOTS])
             yield
             store.n_roots = counts[N_ROOTS] = 0
@@ -106,13 +106,13 @@ class TableStepper(Stepper):
 
     def _brought(self, result: int) -> bool:
         """Bring what the kernel stopped for; False, if its roots are to be dealt with before that."""
-        counts = self._entries.counts
+        counts = self._live.counts
         wanted = int(counts[WANTED])
         match result:
             case cea.NEEDS_ROW:
                 self._rows.add(int(counts[WANTED_STATE]), wanted, self._classes.symbols[wanted])
             case cea.NEEDS_ENTRIES:
-                self._entries = grown_entries(self._entries, 2 * wanted)
+                self._live = grown_live(self._live, 2 * wanted)
             case cea.NEEDS_STATE:
                 assert self._clocks is not None
                 self._clocks.add_closed(int(counts[WANTED_STATE]), wanted)
@@ -128,26 +128,26 @@ class TableStepper(Stepper):
     def _fit(self) -> None:
         """Room for all states, classes and clocks met so far."""
         self._rows.fit(len(self._classes.symbols))
-        n_states, n_entries = len(self._states.members), self._entries.state.shape[1]
+        n_states, n_entries = len(self._states.members), self._live.state.shape[1]
         if self._clocks is not None:
             self._clocks.fit()
             self._clocks.fit_entries(n_entries, self._rows.n_clocks)
         elif n_states > n_entries:
-            self._entries = grown_entries(self._entries, 2 * n_states)
+            self._live = grown_live(self._live, 2 * n_states)
 
     def begin_key(self, key: int) -> None:
         """See Stepper.begin_key."""
-        begin_stream(self._entries, key)
+        begin_stream(self._live, key)
         if self._leading is not None:
             leading.forget_leading(self._leading)
 
     def drop_runs(self) -> None:
         """See Stepper.drop_runs; the run that has not begun forgets what it has seen."""
         assert self._clocks is not None
-        counts = self._entries.counts
+        counts = self._live.counts
         counts[N_LIVE] = START + 1
         if counts[FIRST] == START:
-            self._clocks.forget(self._entries)
+            self._clocks.forget(self._live)
 
     # ------------------------------------------------------------ starts that have runs of their own
 
@@ -159,7 +159,7 @@ class TableStepper(Stepper):
         """For each entry but START the position at which it began, -1 where that is not known."""
         assert self._clocks is not None
         side, runs = self._runs()
-        clock = self._clocks.clocks.of.begin[self._entries.state[side, runs]]
+        clock = self._clocks.clocks.of.begin[self._live.state[side, runs]]
         begins = self._clocks.clocks.position[side, np.arange(runs.start, runs.stop), np.maximum(clock, 0)]
         return np.where(clock < 0, -1, begins)
 
@@ -167,7 +167,7 @@ class TableStepper(Stepper):
         """See Stepper.absorb, and runtime.steppers.absorbing."""
         side, runs = self._runs()
         if runs.stop - runs.start >= capacities.FEW_RUNS:
-            self._keep(not_superfluous(self._begins(), self._entries.state[side, runs], ends))
+            self._keep(not_superfluous(self._begins(), self._live.state[side, runs], ends))
 
     # ------------------------------------------------------------ the end of a key
 
@@ -176,49 +176,49 @@ class TableStepper(Stepper):
         if not self._program.ends_late:
             return
         assert isinstance(self._states, Composed)
-        entries, store = self._entries, self.store
+        live, store = self._live, self.store
         side, runs = self._runs()
         n = runs.stop - runs.start
         store.more_roots(n)
         while store.nodes + n * LIST_LENGTH > len(store.arena.row):
             store.grow()
         for k, begin in enumerate(self._begins().tolist(), start=runs.start):
-            if self._states.at_end(int(entries.state[side, k])):
-                node = merged_node(store.arena, entries, side, k)
-                store.add_root(node, entries.counts[KEY], begin, entries.counts[LAST_POSITION])
+            if self._states.at_end(int(live.state[side, k])):
+                node = merged_node(store.arena, live, side, k)
+                store.add_root(node, live.counts[KEY], begin, live.counts[LAST_POSITION])
 
     # ------------------------------------------------------------ its nodes: those in union lists
 
     def _runs(self) -> tuple[int, slice]:
         """The side where the entries are, and those that have begun."""
-        counts = self._entries.counts
+        counts = self._live.counts
         return int(counts[SIDE]), slice(START + 1, int(counts[N_LIVE]))
 
     def _keep(self, kept: AnyArray) -> None:
         """Drop the entries for which this is False."""
         side, runs = self._runs()
         places = runs.start + np.flatnonzero(kept)
-        columns: list[AnyArray] = [self._entries.state, self._entries.length, self._entries.nodes]
+        columns: list[AnyArray] = [self._live.state, self._live.length, self._live.nodes]
         if self._clocks is not None:
             columns += self._clocks.clocks.time, self._clocks.clocks.position
         for column in columns:
             column[side, runs.start : runs.start + len(places)] = column[side, places]
-        self._entries.counts[N_LIVE] = runs.start + len(places)
+        self._live.counts[N_LIVE] = runs.start + len(places)
 
     def prune(self, now: Any) -> None:
         """See Holder.prune: also states whose whole list has left the window."""
         store, (side, runs) = self.store, self._runs()
-        left = [prune(store.arena, self._entries, side, k, now, store.bounds) for k in range(runs.start, runs.stop)]
+        left = [prune(store.arena, self._live, side, k, now, store.bounds) for k in range(runs.start, runs.stop)]
         self._keep(np.array(left, np.int64) > 0)
 
     def held(self) -> AnyArray:
         """See Holder.held."""
         side, runs = self._runs()
-        found: AnyArray = self._entries.nodes[side, runs][filled(self._entries.length[side, runs])]
+        found: AnyArray = self._live.nodes[side, runs][filled(self._live.length[side, runs])]
         return found
 
     def renumber(self, forward: AnyArray) -> None:
         """See Holder.renumber."""
         side, runs = self._runs()
-        nodes, used = self._entries.nodes[side, runs], filled(self._entries.length[side, runs])
+        nodes, used = self._live.nodes[side, runs], filled(self._live.length[side, runs])
         nodes[used] = forward[nodes[used]]

@@ -57,11 +57,17 @@ def insert(arena, lists, side, k, node):
 
 
 @inlined
+def begin_list(lists, side, k, node):
+    """A list of this node alone."""
+    lists.nodes[side, k, 0] = node
+    lists.length[side, k] = 1
+
+
+@inlined
 def put(arena, lists, side, k, node):
     """A safe node into a list that may be empty."""
     if lists.length[side, k] == 0:
-        lists.nodes[side, k, 0] = node
-        lists.length[side, k] = 1
+        begin_list(lists, side, k, node)
     else:
         insert(arena, lists, side, k, node)
 

@@ -13,7 +13,7 @@ OF_ROWS = ("first", "last", "quiet", "report")
 OF_EDGES = ("label", "target", "accept", "sources")
 
 
-class KnownRows:
+class TableBuilder:
     """Rows are added when a kernel first asks for them: `table` is what kernels read."""
 
     def __init__(self, states: StateTable) -> None:

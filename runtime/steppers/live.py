@@ -16,11 +16,11 @@ from runtime.steppers.union_lists import LIST_LENGTH
 
 START = 0
 
-# Places in Entries.counts. FIRST: the first entry, which is 1 where the run that has not begun is dead.
+# Places in Live.counts. FIRST: the first entry, which is 1 where the run that has not begun is dead.
 FIRST, N_LIVE, LAST_POSITION, KEY, SERIAL, SIDE, N_ROOTS, WANTED_STATE, WANTED = range(9)
 
 
-class Entries(NamedTuple):
+class Live(NamedTuple):
     """T of [CORE] Algorithm 1, for the key being read: entries FIRST … N_LIVE; two sides, the current one is
     counts[SIDE].
 
@@ -35,10 +35,10 @@ class Entries(NamedTuple):
     counts: AnyArray  # int64[9]
 
 
-def new_entries(capacity: int) -> Entries:
+def new_live(capacity: int) -> Live:
     """Room for so many, and for as many states; the run that has not begun is there."""
     slots = 1 << (4 * capacity - 1).bit_length()  # a power of two: places are found by masking
-    entries = Entries(
+    live = Live(
         state=np.zeros((2, capacity), np.int32),
         length=np.zeros((2, capacity), np.int32),
         nodes=np.zeros((2, capacity, LIST_LENGTH), np.int32),
@@ -46,14 +46,14 @@ def new_entries(capacity: int) -> Entries:
         stamp=np.zeros(slots, np.int64),
         counts=np.zeros(9, np.int64),
     )
-    entries.length[:, START] = 1
-    entries.counts[N_LIVE], entries.counts[LAST_POSITION] = START + 1, -1
-    return entries
+    live.length[:, START] = 1
+    live.counts[N_LIVE], live.counts[LAST_POSITION] = START + 1, -1
+    return live
 
 
-def grown_entries(old: Entries, capacity: int) -> Entries:
+def grown_live(old: Live, capacity: int) -> Live:
     """The same with more room, between two events."""
-    new = new_entries(capacity)
+    new = new_live(capacity)
     n = old.state.shape[1]
     new.state[:, :n], new.length[:, :n], new.nodes[:, :n] = old.state, old.length, old.nodes
     new.counts[:] = old.counts
@@ -61,9 +61,9 @@ def grown_entries(old: Entries, capacity: int) -> Entries:
 
 
 @kernel
-def begin_stream(entries, key):
+def begin_stream(live, key):
     """Events of another key follow: nothing lives but the run that has not begun, and that is at its beginning."""
-    counts = entries.counts
+    counts = live.counts
     counts[KEY], counts[LAST_POSITION] = key, -1
     counts[FIRST], counts[N_LIVE] = START, START + 1
-    entries.state[counts[SIDE], START] = 0
+    live.state[counts[SIDE], START] = 0
