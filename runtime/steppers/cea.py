@@ -60,7 +60,7 @@ class Table(NamedTuple):
     sources: AnyArray  # int32[edges, clocks]: which of the clocks before it are the target's, or clocks.FRESH
 
 
-class Options(NamedTuple):
+class TableOptions(NamedTuple):
     """`consume`: stop (CONSUMED) after an event that ends matches; its entries are dropped. `log`: moves that end no
     match are roots, too, that end at -1. `skips`: runs end whose start AFTER MATCH SKIP PAST LAST ROW is sure to skip
     (runtime.steppers.leading). All ask for clocks."""

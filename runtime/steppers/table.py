@@ -54,7 +54,7 @@ class TableStepper(Stepper):
         self._live = new_live(capacities.LIVE_ENTRIES)
         self._clocks: ClockTable | None = None
         self._leading: leading.Leading | None = None
-        self._options: cea.Options | None = None
+        self._options: cea.TableOptions | None = None
         if logs or program.rule not in ("plain", "composed"):
             self._ask_for_clocks(logs)
 
@@ -65,7 +65,7 @@ class TableStepper(Stepper):
         # A match that becomes known late has another end than the event that made it known.
         past_last = program.skip is not None and program.skip.to == "PAST LAST ROW" and program.skip.waits
         skips = past_last and not program.ends_late
-        self._options = cea.Options(program.consume, logs, skips)
+        self._options = cea.TableOptions(program.consume, logs, skips)
         self._leading = leading.new_leading(capacities.RECORDS if skips else 0, np.dtype(np.int64))
         self.absorbs = skips and not program.inner_windows and program.window is None
 
