@@ -205,7 +205,7 @@ def fire(arena, table, live, clocks, roots, klass, event, bounds):
             merged = np.int64(-1)
             if clocks is not None:
                 if clocks.of.begin[live.state[old, k]] >= 0:
-                    begin = begin_of(live, clocks, k)
+                    begin = begin_of(live, clocks, old, k)
                 if table.report[row]:
                     merged = np.int64(merge(arena, live, old, k))
                     start = arena.start[merged]

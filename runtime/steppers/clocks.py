@@ -183,6 +183,8 @@ def note_oldest(live, clocks):
     """Remember, for each window, the oldest clock for which it is open: until it closes no state ages. O(entries)."""
     counts, of, oldest, n_windows = live.counts, clocks.of, clocks.oldest, len(clocks.windows.size)
     side = counts[SIDE]
+    if n_windows == 0:
+        return
     for w in range(n_windows):
         oldest.is_open[w] = False
     for k in range(counts[FIRST], counts[N_LIVE]):
@@ -213,8 +215,8 @@ def nothing_closes(clocks, now, position):
 
 
 @inlined
-def begin_of(live, clocks, k):
-    """The position with which the runs of an entry began; -1 if it does not say so."""
-    side = live.counts[SIDE]
+def begin_of(live, clocks, side, k):
+    """The position with which the runs of an entry began; -1 if it does not say so. `side` is given, since a kernel would
+    read it again for every entry."""
     clock = clocks.of.begin[live.state[side, k]]
     return clocks.position[side, k, clock] if clock >= 0 else np.int64(-1)

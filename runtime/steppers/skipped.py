@@ -19,7 +19,7 @@ def least_begin(live, clocks):
     """The least position with which a live run began."""
     least = np.int64(np.iinfo(np.int64).max)
     for k in range(START + 1, live.counts[N_LIVE]):
-        least = min(least, begin_of(live, clocks, k))
+        least = min(least, begin_of(live, clocks, live.counts[SIDE], k))
     return least
 
 
@@ -28,7 +28,7 @@ def drop_runs(live, clocks, least, last):
     """Drop the entries that began up to `last`, but not those of `least`."""
     side, kept = live.counts[SIDE], START + 1
     for k in range(START + 1, live.counts[N_LIVE]):
-        begin = begin_of(live, clocks, k)
+        begin = begin_of(live, clocks, side, k)
         if begin <= last and begin != least:
             continue
         if kept < k:
