@@ -216,7 +216,7 @@ def nothing_closes(clocks, now, position):
 
 @inlined
 def begin_of(live, clocks, side, k):
-    """The position with which the runs of an entry began; -1 if it does not say so. `side` is given, since a kernel would
-    read it again for every entry."""
+    """The position with which the runs of an entry began; -1 if it does not say so. `side` is given, since it would be
+    read again for every entry."""
     clock = clocks.of.begin[live.state[side, k]]
     return clocks.position[side, k, clock] if clock >= 0 else np.int64(-1)
