@@ -59,7 +59,7 @@ class Choice:
 
     @property
     def timed(self) -> bool:
-        """Does it need runtime.steppers.timed?"""
+        """Does it need clocks, or what is run with them (runtime.steppers.clocks)?"""
         chooses = self.first is not None or self.consume != "NONE" or self.late != "ALL"
         return chooses or contains(self.formula, CLOCKS)
 

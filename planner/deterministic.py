@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runtime import nodes
-from runtime.automata.determinize import DEAD, SubsetTable
-from runtime.automata.determinize_composed import Untimed, subsets_of
+from runtime.automata.determinize import DEAD, StateTable
+from runtime.automata.determinize_composed import Composed, states_of
 from runtime.automata.machine import OutOfSteps, Steps
 from runtime.errors import ExecutionError
 from runtime.program import WORD_BITS, Program
@@ -32,7 +32,7 @@ def determinize(program: Program, limit: int = 64) -> str:
         return NO_TABLE
     steps, lines = Steps(MOST_STEPS), list[str]()
     try:
-        subsets = subsets_of(program, steps)
+        subsets = states_of(program, steps)
         for state in _states(subsets, limit):
             for k, symbol in enumerate(_symbols(program)):
                 lines += _moves(program, subsets, state, k, symbol)
@@ -50,22 +50,22 @@ def has_table(program: Program) -> bool:
     return not program.terms and not isinstance(program.machine, nodes.Registers | nodes.Parallel)
 
 
-def _moves(program: Program, subsets: SubsetTable, state: int, k: int, symbol: tuple[int, ...]) -> Iterator[str]:
+def _moves(program: Program, subsets: StateTable, state: int, k: int, symbol: tuple[int, ...]) -> Iterator[str]:
     """What a state does on the k-th of the symbols."""
     row, own = subsets.row(state, symbol), _name(subsets, state)
     read = "none" if k == 0 else " & ".join(sorted(program.guards[k - 1])) or "TRUE"
     for label, target, accept in row.moves:
         marked = ", ".join(sorted(program.labels[label])) or "-"
-        yield f"{own} -[{read} / {marked}]-> {_name(subsets, target)}" + (" accept" if accept else "")
-    if row.skip != state:
-        yield f"{own} -[{read} / -]-> {_name(subsets, row.skip)}"
+        yield f"{own} -[{read} / {marked}]-> {_name(subsets, target.state)}" + (" accept" if accept else "")
+    if row.skip.state != state:
+        yield f"{own} -[{read} / -]-> {_name(subsets, row.skip.state)}"
 
 
 def n_deterministic(program: Program, limit: int = 1024) -> str:
     """How many states single guards reach; `more than n` where that is all that a bounded look can say."""
     steps, subsets = Steps(MOST_STEPS), None
     try:
-        subsets = subsets_of(program, steps)
+        subsets = states_of(program, steps)
         for state in _states(subsets, limit):
             for symbol in _symbols(program):
                 subsets.row(state, symbol)
@@ -78,7 +78,7 @@ def n_deterministic(program: Program, limit: int = 1024) -> str:
     return str(n) if n <= limit else f"more than {limit}"
 
 
-def _states(subsets: SubsetTable, limit: int) -> Iterator[int]:
+def _states(subsets: StateTable, limit: int) -> Iterator[int]:
     """The states in the order in which they are met, while others are met on the way."""
     state = 0
     while state < len(subsets.members) and state < limit:
@@ -95,9 +95,9 @@ def _symbols(program: Program) -> list[tuple[int, ...]]:
     return found
 
 
-def _name(subsets: SubsetTable, state: int) -> str:
+def _name(subsets: StateTable, state: int) -> str:
     if state == DEAD:
         return "dead"
-    if isinstance(subsets, Untimed):
+    if isinstance(subsets, Composed):
         return f"s{state}"
     return "{" + ",".join(map(str, subsets.members[state])) + "}"

@@ -33,7 +33,6 @@ from runtime.steppers.pcea_stepper import PceaStepper
 from runtime.steppers.register_stepper import RegisterStepper
 from runtime.steppers.stepper import ALL_REPORT, NO_KEYS, Feed, Stepper
 from runtime.steppers.table import TableStepper
-from runtime.steppers.timed_table import TimedStepper
 
 
 class Found(Enum):
@@ -223,14 +222,12 @@ class Engine:
 
 
 def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
-    """The stepper that runs a program. `logs`: see TimedStepper and GeneralStepper."""
+    """The stepper that runs a program. `logs`: see TableStepper and GeneralStepper."""
     if program.rule not in get_args(Rule):  # it came from elsewhere, as bytes
         raise InternalError("INTERNAL", detail=f"no engine for the rule {program.rule!r}")
     match program.rule:
-        case "plain" | "composed" if not logs:
-            return TableStepper(program, store)
         case "plain" | "composed" | "timed":
-            return TimedStepper(program, store, logs)
+            return TableStepper(program, store, logs)
         case "bound":
             return GeneralStepper(program, store, logs)
         case "registers" | "skipping":
@@ -240,7 +237,7 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
         case "any":
             machine = program.machine
             general = bool(program.terms) or (machine is not None and machine.has(nodes.NotBeforeEach))
-            return EachKey(store, lambda: (GeneralStepper if general else TimedStepper)(program, store))
+            return EachKey(store, lambda: (GeneralStepper if general else TableStepper)(program, store))
     assert_never(program.rule)
 
 

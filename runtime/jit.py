@@ -5,6 +5,9 @@ pass many arrays from function to function. Such a function cannot make an array
 
 Calls are inlined by LLVM: a call would hand over every array of its tuples, and numba's own inlining types the text of
 a function again wherever it is called, which took most of the time to compile.
+
+A kernel is compiled, and cached, for the types that it is called with. So None in place of a bundle of arrays is a
+choice at compile time: under `if bundle is not None` numba cuts out what asks for it before types are looked at.
 """
 
 from __future__ import annotations

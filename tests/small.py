@@ -12,7 +12,7 @@ from runtime import capacities
 
 SMALL = {
     "NODES": 2, "ROOTS": 2, "WALK": 2, "PICK_STACK": 2, "CHUNK_MATCHES": 2, "CHUNK_EVENTS": 3,
-    "STATES": 2, "CLASSES": 2, "ROWS": 2, "EDGES": 2, "CODES": 2, "LIVE_STATES": 2, "TIMED_ENTRIES": 2, "RECORDS": 2,
+    "STATES": 2, "CLASSES": 2, "ROWS": 2, "EDGES": 2, "CODES": 2, "LIVE_ENTRIES": 2, "RECORDS": 2,
     "PIECE": 3, "FEW_RUNS": 2, "ENTRIES": 2, "FEW_ENTRIES": 4, "PENDING": 2, "ORDERED": 2, "HAPPENED": 2, "STARTS": 2,
     "PLACES": 2, "SLOTS": 2, "FEW_CLOCKS": 2, "EVENTS_OF_A_ROOT": 1, "MANY_MOVES": 2,
 }  # fmt: skip

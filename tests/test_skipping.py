@@ -15,10 +15,10 @@ from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import Program, Skip, SkipTo, Strategy
 from runtime.selection import select, skipping
-from runtime.steppers import run_table, timed
+from runtime.steppers import live, run_table
 from runtime.steppers.register_stepper import RegisterStepper
 from runtime.steppers.stepper import Stepper
-from runtime.steppers.timed_table import TimedStepper
+from runtime.steppers.table import TableStepper
 
 SCHEMA = {"t": "type STRING, v INT, ts INT"}
 PATTERNS = {
@@ -127,7 +127,7 @@ def test_what_is_sure_to_be_skipped_has_no_runs(pattern: str) -> None:
 
 
 def n_runs(stepper: Stepper) -> int:
-    if isinstance(stepper, TimedStepper):
-        return int(stepper._live.counts[timed.N_LIVE])
+    if isinstance(stepper, TableStepper):
+        return int(stepper._live.counts[live.N_LIVE])
     assert isinstance(stepper, RegisterStepper)
     return int(stepper._entries.counts[run_table.N_USED])

@@ -6,15 +6,27 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from runtime import nodes
-from runtime.automata.machine import DECIDED, NONE_SEEN, NOW, REPORT, Machine, Maker, Move, Reg, Sighting, Symbol, Value
+from runtime.automata.machine import (
+    DECIDED,
+    NONE_SEEN,
+    NOW,
+    REPORT,
+    Clock,
+    Machine,
+    Maker,
+    Move,
+    Sighting,
+    Symbol,
+    Value,
+)
 from runtime.automata.values import Watches, undominated
 from runtime.nodes import BEGIN, END
 
-Sightings = tuple[frozenset[tuple[Reg, Sighting]], Reg]
+Sightings = tuple[frozenset[tuple[Clock, Sighting]], Clock]
 
 
 class WithinMachine(Machine):
-    """A value is (inner value, register of its beginning or None)."""
+    """A value is (inner value, clock of its beginning or None)."""
 
     def __init__(self, node: nodes.Within, make: Maker) -> None:
         self._inner, self._window = make(node.inner), node.window
@@ -23,18 +35,18 @@ class WithinMachine(Machine):
         return [(value, None) for value in self._inner.initial()]
 
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
-        inner, register = value
-        if register is not None and symbol.closed(register, self._window):
+        inner, clock = value
+        if clock is not None and symbol.closed(clock, self._window):
             return []
         moves = []
         for move in self._inner.step(inner, symbol):
-            since = NOW if move.mask & BEGIN else register
+            since = NOW if move.mask & BEGIN else clock
             moves.append(move._replace(next=None if move.next is None else (move.next, since)))
         return moves
 
 
 class NotBeforeMachine(Machine):
-    """Before the match begins: (inner value, for each veto its runs with their registers, {latest start of a veto},
+    """Before the match begins: (inner value, for each veto its runs with their clocks, {latest start of a veto},
     sightings of what others decide about). Afterwards (inner value, None, {…}, sightings).
 
     Sightings are None or ({(latest start, sighting)}, the least of these starts): what has left the window is looked
@@ -54,7 +66,7 @@ class NotBeforeMachine(Machine):
 
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
         inner, watched, last, sighted = value
-        last = frozenset(register for register in last if not symbol.closed(register, self._window))
+        last = frozenset(clock for clock in last if not symbol.closed(clock, self._window))
         if sighted is not None and symbol.closed(sighted[1], self._window):
             sighted = _sightings(s for s in sighted[0] if not symbol.closed(s[0], self._window))
         moves = []
@@ -72,13 +84,13 @@ class NotBeforeMachine(Machine):
     def _watch(
         self,
         watched: tuple[frozenset[Value], ...],
-        last: frozenset[Reg],
+        last: frozenset[Clock],
         sighted: Sightings | None,
         symbol: Symbol,
-    ) -> tuple[tuple[frozenset[Value], ...], frozenset[Reg], Sightings | None]:
+    ) -> tuple[tuple[frozenset[Value], ...], frozenset[Clock], Sightings | None]:
         """Each veto's runs after this event, the latest start of one that has ended, and the sightings."""
         after, starts = [], set(last)
-        new: dict[Sighting, Reg] = {}
+        new: dict[Sighting, Clock] = {}
         for veto, values in zip(self._vetoes, watched, strict=True):
             reached = set()
             for value in values:
@@ -93,22 +105,22 @@ class NotBeforeMachine(Machine):
             after.append(undominated(reached))
         if new:
             held = () if sighted is None else sighted[0]
-            latest = {sighting: register for register, sighting in held}
+            latest = {sighting: clock for clock, sighting in held}
             latest |= {sighting: max(latest.get(sighting, since), since) for sighting, since in new.items()}
-            sighted = _sightings((register, sighting) for sighting, register in latest.items())
+            sighted = _sightings((clock, sighting) for sighting, clock in latest.items())
         return tuple(after), frozenset([max(starts)] if starts else []), sighted
 
 
-def _sightings(held: Iterable[tuple[Reg, Sighting]]) -> Sightings | None:
+def _sightings(held: Iterable[tuple[Clock, Sighting]]) -> Sightings | None:
     found = frozenset(held)
-    return (found, min(register for register, _ in found)) if found else None
+    return (found, min(clock for clock, _ in found)) if found else None
 
 
 class Search(NamedTuple):
     """A search for what must not happen, begun at an event: for each veto the set of its watch, or None once a match of
     one has ended; and what others decide about. When the match has begun, the sets are left out: ()."""
 
-    begin: Reg
+    begin: Clock
     watched: tuple[frozenset[Value], ...] | None
     seen: frozenset[Sighting]
 
@@ -166,7 +178,7 @@ def _merged(searches: Iterable[Search]) -> frozenset[Search]:
 
 
 class NotAfterMachine(Machine):
-    """('run', inner value, register) until φ ends; then ('wait', watched sets, register) until the window closes."""
+    """('run', inner value, clock) until φ ends; then ('wait', watched sets, clock) until the window closes."""
 
     def __init__(self, node: nodes.NotAfter, make: Maker) -> None:
         self._inner, self._window = make(node.inner), node.window
@@ -176,18 +188,18 @@ class NotAfterMachine(Machine):
         return [("run", value, None) for value in self._inner.initial()]
 
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
-        kind, inner, register = value
-        closed = register is not None and symbol.closed(register, self._window)
+        kind, inner, clock = value
+        closed = clock is not None and symbol.closed(clock, self._window)
         if kind == "wait":
             if closed:
                 return [Move(REPORT, None, True)]
             after, sighted = self._watches.advance(inner, symbol)
-            return [] if after is None else [Move(0, ("wait", after, register), False, sighted)]
+            return [] if after is None else [Move(0, ("wait", after, clock), False, sighted)]
         if closed:
             return []
         moves = []
         for mask, target, accept, seen in self._inner.step(inner, symbol):
-            since = NOW if mask & BEGIN else register
+            since = NOW if mask & BEGIN else clock
             if target is not None or not accept:  # the latter only where what is given up is shown
                 moves.append(Move(mask, None if target is None else ("run", target, since), False, seen))
             if accept:
@@ -197,6 +209,6 @@ class NotAfterMachine(Machine):
     def at_end(self, value: Value) -> frozenset[Sighting] | None:
         return NONE_SEEN if value[0] == "wait" else None
 
-    def begin(self, value: Value) -> Reg | None:
-        register: Reg | None = value[2]
-        return register
+    def begin(self, value: Value) -> Clock | None:
+        clock: Clock | None = value[2]
+        return clock

@@ -10,9 +10,9 @@ For `(A ; B) UNLESS C`, a pair: a state of A ; B, and what is watched of C, noth
     (1, {watch})   on a B    skip → (1, {watch}); mark b, accept
     (1, {watch})   on a C    no move: the run is over
 
-Windows inside a pattern need to know when a part began: a value then holds a *register* (Reg), which is the event of
+Windows inside a pattern need to know when a part began: a value then holds a *clock* (Clock), which is the event of
 that beginning. Which windows have closed since then is part of the symbol (`closed`), so that a step reads no time. Of
-two values that differ in such a register only, the later one can do all that the earlier one can, and more, so that
+two values that differ in such a clock only, the later one can do all that the earlier one can, and more, so that
 `undominated` drops the earlier. Sets inside values (of vetoes, of rivals) are frozensets, and opaque to that rule,
 since for a veto it is reversed.
 
@@ -33,13 +33,13 @@ Value = Any  # nested tuples of hashable things
 REPORT = -1  # the mask of a move that takes no event: the run's match, ended earlier, has become known
 
 
-class Reg(NamedTuple):
-    """A register: the event at which a part began. Registers of a state are numbered by age, 0 the oldest."""
+class Clock(NamedTuple):
+    """A clock: the event at which a part began. Clocks of a state are numbered by age, 0 the oldest."""
 
     number: int
 
 
-NOW = Reg(1 << 62)  # the register that is set by the event being read
+NOW = Clock(1 << 62)  # the clock that is set by the event being read
 
 
 DECIDED = -1  # the number of a sighting about which nothing is left to compare
@@ -72,7 +72,7 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True)
 class Symbol:
-    """An event: which guards it satisfies, and for each register of the state which windows have closed."""
+    """An event: which guards it satisfies, and for each clock of the state which windows have closed."""
 
     words: tuple[int, ...]
     closed_of: tuple[int, ...] = ()
@@ -84,12 +84,12 @@ class Symbol:
     def value(self, term: int) -> int | None:
         return self.values[term]
 
-    def closed(self, register: Reg, window: int) -> bool:
-        return register is not NOW and bool(self.closed_of[register.number] >> window & 1)
+    def closed(self, clock: Clock, window: int) -> bool:
+        return clock is not NOW and bool(self.closed_of[clock.number] >> window & 1)
 
 
 class Machine:
-    """Any operator's automaton. `timed`: its values may hold registers."""
+    """Any operator's automaton. `timed`: its values may hold clocks."""
 
     may_be_empty = False
     timed = True
@@ -108,8 +108,8 @@ class Machine:
         """What a match of this value has seen that is known when the stream ends; None if there is no such match."""
         return None
 
-    def begin(self, value: Value) -> Reg | None:
-        """The register of a run's first event, where every start has a run of its own."""
+    def begin(self, value: Value) -> Clock | None:
+        """The clock of a run's first event, where every start has a run of its own."""
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from runtime import nodes
-from runtime.automata.machine import DECIDED, NONE_SEEN, NOW, Machine, Maker, Move, Reg, Sighting, Symbol, Value
+from runtime.automata.machine import DECIDED, NONE_SEEN, NOW, Clock, Machine, Maker, Move, Sighting, Symbol, Value
 from runtime.automata.values import Reached, merged, spread, undominated, without
 from runtime.nodes import VISIBLE
 
@@ -80,7 +80,7 @@ class GreatestMachine(Machine):
     """NXT, LAST, MAX ([CEL] Theorem 7.2). A value is (the values of the runs with this output, their Rivals).
 
     A value that a rival ahead has too is dropped: whatever it goes on with, the rival can do, and wins. Values with
-    registers are compared as `undominated` does, so that a rival which leaves the window earlier hides nothing.
+    clocks are compared as `undominated` does, so that a rival which leaves the window earlier hides nothing.
     """
 
     def __init__(self, node: nodes.Greatest, make: Maker) -> None:
@@ -103,7 +103,7 @@ class GreatestMachine(Machine):
 
 
 class FirstMachine(Machine):
-    """NXT or LAST among the runs of one start: (values, Rivals, register); before it begins (values, None, None)."""
+    """NXT or LAST among the runs of one start: (values, Rivals, clock); before it begins (values, None, None)."""
 
     def __init__(self, node: nodes.First, make: Maker) -> None:
         self._inner, self._shows, self._rule = make(node.inner), node.shows, node.rule
@@ -112,7 +112,7 @@ class FirstMachine(Machine):
         return [(undominated(self._inner.initial()), None, None)]
 
     def step(self, value: Value, symbol: Symbol) -> list[Move]:
-        values, rivals, register = value
+        values, rivals, clock = value
         moves = []
         reached = spread(self._inner, values, symbol)
         if rivals is None:
@@ -132,9 +132,9 @@ class FirstMachine(Machine):
                 left, ends = without(undominated(own.values), first.values), unbeaten(own.ends, first.ends)
                 after = Rivals(without(undominated(second.values), first.values), undominated(first.values))
             if left or ends or self._shows:
-                moves.append(Move(mask, (left, after, register or NOW) if left else None, bool(ends)))
+                moves.append(Move(mask, (left, after, clock or NOW) if left else None, bool(ends)))
         return moves
 
-    def begin(self, value: Value) -> Reg | None:
-        register: Reg | None = value[2]
-        return register
+    def begin(self, value: Value) -> Clock | None:
+        clock: Clock | None = value[2]
+        return clock

@@ -1,4 +1,4 @@
-"""Sets of values (runtime.automata.machine): their registers, which of them suffice, where they go, and watching them.
+"""Sets of values (runtime.automata.machine): their clocks, which of them suffice, where they go, and watching them.
 
 These are the subset constructions of [CEL] Theorems 6.2 and 7.2, one step at a time.
 """
@@ -9,20 +9,20 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from runtime.automata.machine import DECIDED, NONE_SEEN, NOW, Machine, Reg, Sighting, Symbol, Value
+from runtime.automata.machine import DECIDED, NONE_SEEN, NOW, Clock, Machine, Sighting, Symbol, Value
 
 
-def registers(value: Value) -> set[Reg]:
-    """All registers that a value mentions."""
-    if isinstance(value, Reg):
+def clocks_of(value: Value) -> set[Clock]:
+    """All clocks that a value mentions."""
+    if isinstance(value, Clock):
         return {value}
     if isinstance(value, tuple | frozenset) and type(value) not in PLAIN:
-        return set().union(*map(registers, value)) if value else set()
+        return set().union(*map(clocks_of, value)) if value else set()
     return set()
 
 
-def renamed(value: Value, names: dict[Reg, Reg]) -> Value:
-    if isinstance(value, Reg):
+def renamed(value: Value, names: dict[Clock, Clock]) -> Value:
+    if isinstance(value, Clock):
         return names[value]
     if type(value) in PLAIN:
         return value
@@ -34,15 +34,15 @@ def renamed(value: Value, names: dict[Reg, Reg]) -> Value:
     return value
 
 
-PLAIN = frozenset((int, str, bool, Sighting))  # what holds no registers
+PLAIN = frozenset((int, str, bool, Sighting))  # what holds no clocks
 
 
-def with_now(value: Value, now: Reg) -> Value:
+def with_now(value: Value, now: Clock) -> Value:
     """The value with `now` for NOW; itself, where that is not in it."""
     kind = type(value)
     if kind in PLAIN or value is None:
         return value
-    if kind is Reg:
+    if kind is Clock:
         return now if value == NOW else value
     if kind is frozenset:
         made = [with_now(part, now) for part in value]
@@ -56,17 +56,17 @@ def with_now(value: Value, now: Reg) -> Value:
 
 
 def _shape(value: Value, found: list[int]) -> Hashable:
-    """The value without its registers, which are appended to `found`; sets stay as they are."""
-    if isinstance(value, Reg):
+    """The value without its clocks, which are appended to `found`; sets stay as they are."""
+    if isinstance(value, Clock):
         found.append(value.number)
-        return Reg
+        return Clock
     if isinstance(value, tuple) and type(value) not in PLAIN:
         return tuple(_shape(part, found) for part in value)
     return value
 
 
 def undominated(values: Iterable[Value], timed: bool = True) -> frozenset[Value]:
-    """Without values that another one equals but for later registers; all, if they have none (not `timed`)."""
+    """Without values that another one equals but for later clocks; all, if they have none (not `timed`)."""
     values = frozenset(values)
     if len(values) < 2 or not timed:
         return values

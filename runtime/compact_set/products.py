@@ -23,7 +23,6 @@ from runtime.compact_set.tecs import (
     BOTTOM,
     FINISHED,
     LISTING_FULL,
-    OVERFLOW,
     PRODUCT,
     RESERVED,
     UNION,
@@ -230,58 +229,3 @@ def enumerate_products(space, walk, n_roots, label_of, listing):
     listing.state[0] = n
     listing.state[1] = root
     return result
-
-
-@kernel
-def count_products(space, begin, n_roots, stack, counts, total):
-    """As runtime.compact_set.tecs.count_kernel, through products: each node once."""
-    arena, roots = space.arena, space.roots
-    for k in range(begin, n_roots):
-        counts.serial[0] += 1
-        count = product_count(arena, roots.node[k], roots.clock[k], space.bounds, stack, counts)
-        if count < 0:
-            return k if count == -2 else OVERFLOW
-        total[0] += count
-        if total[0] < 0:
-            return OVERFLOW
-    return n_roots
-
-
-@kernel
-def product_count(arena, root, now, bounds, stack, counts):
-    """The number of matches of a set, children first; -1 if it does not fit int64, -2 if the stack is too short."""
-    serial = counts.serial[0]
-    counts.number[BOTTOM] = 1
-    counts.stamp[BOTTOM] = serial
-    top = 1
-    stack[0] = root
-    while top > 0:
-        node = stack[top - 1]
-        if top + 2 >= len(stack):
-            return -2
-        child, right, label = arena.child[node], arena.right[node], arena.label[node]
-        both = label == PRODUCT or (label == UNION and inside(arena.start[right], now, bounds))
-        waits = False
-        if counts.stamp[child] != serial:
-            stack[top] = child
-            top += 1
-            waits = True
-        if both and counts.stamp[right] != serial:
-            stack[top] = right
-            top += 1
-            waits = True
-        if waits:
-            continue
-        number = counts.number[child]
-        if label == PRODUCT:
-            if counts.number[right] > np.int64(9223372036854775807) // number:
-                return -1
-            number *= counts.number[right]
-        elif both:
-            number += counts.number[right]
-            if number < 0:
-                return -1
-        counts.number[node] = number
-        counts.stamp[node] = serial
-        top -= 1
-    return counts.number[root]

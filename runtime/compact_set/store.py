@@ -98,6 +98,13 @@ class Store:
         if capacity > len(self.roots.node):
             self.roots = tecs.Roots._make(grown(column, capacity) for column in self.roots)
 
+    def add_root(self, node: int, key: int, begin: int, end: int) -> None:
+        """A root of what is known late: time has passed, and the window is looked at where its latest start was."""
+        row = node, self.arena.start[node], key, begin, end
+        for column, value in zip(self.roots, row, strict=True):
+            column[self.n_roots] = value
+        self.n_roots += 1
+
     def compact(self, now: Any | None = None) -> int:
         """Drop every node that no holder reaches inside the window, at `now` or the last event. Returns the least row
         that is still mentioned. O(nodes)."""
@@ -193,17 +200,12 @@ class _Counting:
         if len(self._counts.number) < len(store.arena.row):
             self._counts = tecs.new_counts(len(store.arena.row))
         while at != store.n_roots:
-            at = self._count_from(store, at, total)
+            at = tecs.count_kernel(store.space, at, store.n_roots, self._walk.stack_node, self._counts, total)
             if at == tecs.OVERFLOW:
                 return at
             if at != store.n_roots:
                 self._walk = tecs.grown_walk(self._walk)
         return int(total[0])
-
-    def _count_from(self, store: Store, begin: int, total: IntArray) -> int:
-        """Add the matches of roots to total[0]; the root where the walk's stack was too short, n_roots, or OVERFLOW."""
-        at: int = tecs.count_kernel(store.space, begin, store.n_roots, self._walk.stack_node, self._counts, total)
-        return at
 
 
 class PlainWalks(_Counting):
@@ -239,7 +241,3 @@ class ProductWalks(_Counting):
             if result != tecs.WALK_FULL:
                 return result
             self._products = products.grown_product_walk(self._products)
-
-    def _count_from(self, store: Store, begin: int, total: IntArray) -> int:
-        at: int = products.count_products(store.space, begin, store.n_roots, self._walk.stack_node, self._counts, total)
-        return at

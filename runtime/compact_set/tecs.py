@@ -344,7 +344,7 @@ def count_kernel(space, begin, n_roots, stack, counts, total):
 
 @kernel
 def walk_count(arena, root, now, bounds, stack):
-    """The number of matches of a small set, or -1 if it is not small. `stack` is longer than WALK_STEPS."""
+    """The number of matches of a small set without products, or -1 for another. `stack` is longer than WALK_STEPS."""
     count, top, steps = 0, 1, 0
     stack[0] = root
     while top > 0:
@@ -354,8 +354,10 @@ def walk_count(arena, root, now, bounds, stack):
             steps += 1
             if steps > WALK_STEPS:
                 return -1
-            if arena.label[node] == UNION:
+            if arena.label[node] < 0:
                 right = arena.right[node]
+                if arena.label[node] == PRODUCT:
+                    return -1
                 if inside(arena.start[right], now, bounds):
                     stack[top] = right
                     top += 1
@@ -381,14 +383,18 @@ def node_count(arena, root, now, bounds, stack, counts):
             stack[top] = child
             top += 1
             continue
-        number = counts.number[child]
-        right = arena.right[node]
-        if arena.label[node] == UNION and inside(arena.start[right], now, bounds):
+        number, right, label = counts.number[child], arena.right[node], arena.label[node]
+        if label == PRODUCT or (label == UNION and inside(arena.start[right], now, bounds)):
             if counts.stamp[right] != serial:
                 stack[top] = right
                 top += 1
                 continue
-            number += counts.number[right]
+            if label == UNION:
+                number += counts.number[right]
+            elif counts.number[right] > np.int64(9223372036854775807) // number:
+                return -1
+            else:
+                number *= counts.number[right]
             if number < 0:
                 return -1
         counts.number[node] = number

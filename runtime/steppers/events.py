@@ -16,6 +16,7 @@ class Event(NamedTuple):
     position: Any  # int64: in the stream of its key
     key: Any  # int64
     report: Any  # bool: list the matches that end here
+    log: Any  # bool: moves that end no match are roots, too
 
 
 class Values(NamedTuple):

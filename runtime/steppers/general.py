@@ -5,7 +5,7 @@ them. Runs in equal states share one list of the compact set, as everywhere, so 
 comparison with an earlier event by the different values that are waiting, never by partial matches. Roughly 10⁵ steps
 of a state a second.
 
-A register (see runtime.automata.machine) is here the position of the event itself, and its clock is looked up.
+A clock (see runtime.automata.machine) is here the position of the event that set it, and its time is looked up.
 """
 
 from __future__ import annotations
@@ -17,26 +17,25 @@ import numpy as np
 
 from runtime import capacities
 from runtime.arrays import AnyArray
-from runtime.automata.machine import REPORT, OutOfSteps, Reg, Steps, Symbol, Value
+from runtime.automata.machine import REPORT, Clock, OutOfSteps, Steps, Symbol, Value
 from runtime.automata.machines import machine_of, too_many_steps
-from runtime.automata.values import registers, undominated, with_now
+from runtime.automata.values import clocks_of, undominated, with_now
 from runtime.compact_set.store import Store
 from runtime.errors import ExecutionError
 from runtime.program import NULL_CODE, Program, Window
 from runtime.steppers import moves
-from runtime.steppers.cea import LIST_LENGTH
 from runtime.steppers.rows_known import Asked, KnownRows, Row, States
 from runtime.steppers.stepper import Feed, Stepper
-from runtime.steppers.table import filled
+from runtime.steppers.union_lists import LIST_LENGTH, filled, merged_node, prune
 
-Clock = int | float
+Instant = int | float
 
 
 class Run(NamedTuple):
-    """The runs in one state: the slot of their list, the latest clock and the position at which one of them began."""
+    """The runs in one state: the slot of their list, the latest instant and the position at which one of them began."""
 
     slot: int
-    start: Clock
+    start: Instant
     begin: int
 
 
@@ -68,7 +67,7 @@ class GeneralStepper(Stepper):
         self._lists = moves.new_lists(capacities.SLOTS)
         self._waiting: list[tuple[int, ...]] = []  # moves that wait to be done, …
         self._events: list[tuple[int, ...]] = []  # the events that they belong to …
-        self._event_clocks: list[Clock] = []  # … and their clocks
+        self._event_clocks: list[Instant] = []  # … and their clocks
         self._most_slots = 0  # of these
         self._held: list[int] = []  # the slots that are filled before they are done
         self.begin_key(0)
@@ -78,9 +77,9 @@ class GeneralStepper(Stepper):
         self._key, self._position = key, -1
         self._start: States | None = undominated(self._machine.initial())
         self._live: dict[States, Run] = {}  # by decreasing start
-        self._clocks: dict[int, tuple[Clock, int]] = {}  # of registers: time and position
+        self._clocks: dict[int, tuple[Instant, int]] = {}  # time and position at which they were set
         self._most_clocks = capacities.FEW_CLOCKS
-        self._now: tuple[Clock, int] = (0, -1)
+        self._now: tuple[Instant, int] = (0, -1)
         self._held = []
 
     # ------------------------------------------------------------ reading
@@ -108,8 +107,8 @@ class GeneralStepper(Stepper):
     def _event(self, words: tuple[int, ...], codes: tuple[int | None, ...]) -> Asked:
         return Asked(words, codes, self.has_closed)
 
-    def has_closed(self, register: Reg, window: int) -> bool:
-        return not _inside(self._program.inner_windows[window], self._clocks[register.number], self._now)
+    def has_closed(self, clock: Clock, window: int) -> bool:
+        return not _inside(self._program.inner_windows[window], self._clocks[clock.number], self._now)
 
     def _moves(self, event: Asked) -> Moves | None:
         """What an event does to all runs; None if every run skips it and stays where it is, as most do."""
@@ -135,7 +134,7 @@ class GeneralStepper(Stepper):
         window = self._program.window
         if window is None or not self._live:
             return False
-        now = self._clock(self._now)
+        now = self._instant(self._now)
         if _holds(window, next(reversed(self._live.values())).start, now):
             return False
         self._live = {states: run for states, run in self._live.items() if _holds(window, run.start, now)}
@@ -146,27 +145,27 @@ class GeneralStepper(Stepper):
         plan: list[tuple[int, ...]] = []
         live: dict[States, Run] = {}
         accepts = False
-        now, position = self._clock(self._now), self._position
+        now, position = self._instant(self._now), self._position
 
-        def slot(states: States, clock: Clock, begin: int) -> int:
+        def slot(states: States, since: Instant, begin: int) -> int:
             run = live.get(states)
             if run is None:
-                run = live[states] = Run(len(live), clock, begin)
+                run = live[states] = Run(len(live), since, begin)
             return run.slot
 
         begins = self._program.window is None or _holds(self._program.window, now, now)  # not at a NaN
         for run, (skipped, found, report) in rows:
             if run is None and not begins:
                 continue
-            source, clock, begin = (moves.START, now, position) if run is None else run
+            source, since, begin = (moves.START, now, position) if run is None else run
             if run is not None and report:
                 plan.append((source, moves.REPORTED, -1, True, begin))
             for label, reached, accept in found:
-                target = slot(reached, clock, begin) if reached else -1
+                target = slot(reached, since, begin) if reached else -1
                 accepts = accepts or accept
                 plan.append((source, label, target, accept, begin))
             if run is not None and skipped:
-                plan.append((source, moves.SKIPPED, slot(skipped, clock, begin), False, begin))
+                plan.append((source, moves.SKIPPED, slot(skipped, since, begin), False, begin))
         if len(live) > self._most_live:
             hint = (
                 "Bound the pattern by WITHIN, or compare fewer different values: fewer variables, or = in place of <>."
@@ -180,7 +179,7 @@ class GeneralStepper(Stepper):
             return
         self._waiting += made.plan
         self._events.append((len(made.plan), len(made.live), row, self._position, not mute))
-        self._event_clocks.append(self._clock(self._now))
+        self._event_clocks.append(self._instant(self._now))
         self._most_slots = max(self._most_slots, len(made.live))
         self._live, self._start = made.live, made.start
         if made.accepts and self._program.consume:
@@ -267,21 +266,21 @@ class GeneralStepper(Stepper):
         return states if skipped == states else self._named(skipped), found, report
 
     def _named(self, values: Iterable[Value]) -> States:
-        """The values, with this event's position for the register that was set by it."""
+        """The values, with this event's position for the clock that was set by it."""
         kept = undominated(values, self._machine.timed)
-        named: States = with_now(kept, Reg(self._position)) if self._machine.timed else kept
+        named: States = with_now(kept, Clock(self._position)) if self._machine.timed else kept
         if named is not kept:
             self._clocks[self._position] = self._now
             self._names_it = True  # no other event will do the same
         return named
 
     def _forget_clocks(self) -> None:
-        """Keep the clocks of registers in use. Amortized O(1)."""
-        used = {register.number for states in (*self._live, self._start or ()) for register in registers(states)}
+        """Keep the clocks in use. Amortized O(1)."""
+        used = {clock.number for states in (*self._live, self._start or ()) for clock in clocks_of(states)}
         self._clocks = {number: self._clocks[number] for number in used}
         self._most_clocks = 2 * len(used) + capacities.FEW_CLOCKS
 
-    def _clock(self, now: tuple[Clock, int]) -> Clock:
+    def _instant(self, now: tuple[Instant, int]) -> Instant:
         return now[1] if self.store.by_position else now[0]
 
     # ------------------------------------------------------------ consumption, and the end of a key
@@ -302,11 +301,8 @@ class GeneralStepper(Stepper):
         while store.nodes + len(ended) * LIST_LENGTH > len(store.arena.row):
             store.grow()
         for run in ended:
-            node = moves.merged_node(store.arena, self._lists, self._side, run.slot)
-            row = node, store.arena.start[node], self._key, run.begin, self._position
-            for column, value in zip(store.roots, row, strict=True):
-                column[store.n_roots] = value
-            store.n_roots += 1
+            node = merged_node(store.arena, self._lists, self._side, run.slot)
+            store.add_root(node, self._key, run.begin, self._position)
 
     def _ends(self, value: Value) -> bool:
         return self._machine.at_end(value) is not None
@@ -317,7 +313,7 @@ class GeneralStepper(Stepper):
         """See Holder.prune."""
         store, lists = self.store, self._lists
         for slot in self._held:
-            moves.prune_slot(store.arena, lists, self._side, slot, now, store.bounds)
+            prune(store.arena, lists, self._side, slot, now, store.bounds)
 
     @property
     def _side(self) -> int:
@@ -341,11 +337,11 @@ class GeneralStepper(Stepper):
         nodes[used] = forward[nodes[used]]
 
 
-def _inside(window: Window, start: tuple[Clock, int], now: tuple[Clock, int]) -> bool:
+def _inside(window: Window, start: tuple[Instant, int], now: tuple[Instant, int]) -> bool:
     kind = int(window.kind == "events")
     return _holds(window, start[kind], now[kind])
 
 
-def _holds(window: Window, start: Clock, now: Clock) -> bool:
+def _holds(window: Window, start: Instant, now: Instant) -> bool:
     length = now - start
     return length < window.size if window.strict else length <= window.size

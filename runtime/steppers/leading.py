@@ -8,7 +8,7 @@ has one run at a time instead of one for each event of the last five minutes.
 Every start has a record, in the order of the stream: the end of its longest match so far. When all runs of a start have
 ended its record is *settled*: if it is not dropped and has a match, it drops what begins up to its end.
 
-runtime.steppers.timed looks at all runs after an event; runtime.steppers.registers, which does not, counts those of
+runtime.steppers.skipped looks at all runs after an event; runtime.steppers.registers, which does not, counts those of
 each start (`joins`), and ends the runs of dropped starts where it meets them.
 """
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from runtime.arrays import AnyArray
 from runtime.compact_set.tecs import BOTTOM, extend
-from runtime.jit import inlined, kernel
-from runtime.steppers.cea import LIST_LENGTH, insert, merge, prune
+from runtime.jit import kernel
+from runtime.steppers.union_lists import LIST_LENGTH, copy_list, merge, prune, put
 
 START = -1  # a source
 SKIPPED, REPORTED = -2, -3  # labels
@@ -44,16 +44,6 @@ def grown_lists(lists: Lists, n_slots: int) -> Lists:
     old = lists.length.shape[1]
     bigger.length[:, :old], bigger.nodes[:, :old] = lists.length, lists.nodes
     return bigger
-
-
-@inlined
-def put(arena, lists, side, slot, node):
-    """A safe node into the list of a slot."""
-    if lists.length[side, slot] == 0:
-        lists.nodes[side, slot, 0] = node
-        lists.length[side, slot] = 1
-    else:
-        insert(arena, lists, side, slot, node)
 
 
 class Queue(NamedTuple):
@@ -94,10 +84,7 @@ def move_kernel(space, lists, queue, key, log):
             if source != START and lists.length[old, source] == 0:
                 continue
             if label == SKIPPED and lists.length[new, target] == 0:  # moved as it is
-                length = lists.length[old, source]
-                for e in range(length):
-                    lists.nodes[new, target, e] = lists.nodes[old, source, e]
-                lists.length[new, target] = length
+                copy_list(lists, new, target, old, source)
                 continue
             if merged < 0:
                 merged = np.int64(merge(arena, lists, old, source))
@@ -120,15 +107,3 @@ def move_kernel(space, lists, queue, key, log):
                 n_roots += 1
         lists.state[SIDE] = new
     lists.state[N_ROOTS] = n_roots
-
-
-@kernel
-def merged_node(arena, lists, side, slot):
-    """One node for the list of a slot."""
-    return merge(arena, lists, side, slot)
-
-
-@kernel
-def prune_slot(arena, lists, side, slot, now, bounds):
-    """Drop what has left the window; how much is left."""
-    return prune(arena, lists, side, slot, now, bounds)

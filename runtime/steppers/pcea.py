@@ -23,12 +23,12 @@ from runtime.compact_set.tecs import BOTTOM, extend, inside
 from runtime.jit import inlined, kernel
 from runtime.nodes import ROOT
 from runtime.program import NULL_CODE
-from runtime.steppers.cea import KEY, LAST_POSITION, N_ROOTS
 from runtime.steppers.events import Values
 from runtime.steppers.register_ops import holds, term_of
 
 DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_PLACES = range(4)
-N_FILLED, GENERATION = 0, 1
+N_FILLED, GENERATION = 0, 1  # places in Places.counts
+KEY, LAST_POSITION, N_ROOTS = range(3)  # places in the counts of step_kernel
 
 
 class Places(NamedTuple):

@@ -12,7 +12,7 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set import products
 from runtime.compact_set.store import Store
 from runtime.program import Program
-from runtime.steppers import cea, pcea
+from runtime.steppers import pcea
 from runtime.steppers.stepper import Feed, Stepper
 
 
@@ -35,7 +35,7 @@ class PceaStepper(Stepper):
             path=np.zeros(products.MOST_RANKS, np.int32),
         )
         self._places = pcea.new_places(capacities.PLACES, self._depth)
-        self._counts = cea.new_live(1).counts
+        self._counts = np.array([0, -1, 0], np.int64)
 
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read."""
@@ -44,9 +44,9 @@ class PceaStepper(Stepper):
         feed = feed.without_times(np.ascontiguousarray(symbols))
         while True:
             result, at = pcea.step_kernel(store.space, self._automaton, self._places, self._waiting, counts, at, feed)
-            store.n_roots = int(counts[cea.N_ROOTS])
+            store.n_roots = int(counts[pcea.N_ROOTS])
             yield
-            store.n_roots = counts[cea.N_ROOTS] = 0
+            store.n_roots = counts[pcea.N_ROOTS] = 0
             if result == pcea.DONE:
                 return
             if result == pcea.NEEDS_NODES:

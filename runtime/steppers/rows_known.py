@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runtime.automata.machine import NOW, Reg, Symbol, Value
+from runtime.automata.machine import NOW, Clock, Symbol, Value
 
-Question = int | tuple[Reg, int]  # the value of a term, or whether a window has closed for a register
+Question = int | tuple[Clock, int]  # the value of a term, or whether a window has closed for a clock
 States = frozenset[Value]
 Row = tuple[States, list[tuple[int, States, bool]], bool]  # see GeneralStepper._row
 LEAST = 1 << 13  # rows that may be kept at the least
@@ -22,22 +22,22 @@ class Asked(Symbol):
     """An event that notes the questions which it is asked, and what it said."""
 
     def __init__(
-        self, words: tuple[int, ...], values: tuple[int | None, ...], has_closed: Callable[[Reg, int], bool]
+        self, words: tuple[int, ...], values: tuple[int | None, ...], has_closed: Callable[[Clock, int], bool]
     ) -> None:
         # One is made for each event: at once, and not field by field, as a frozen class does.
         self.__dict__.update(words=words, closed_of=(), values=values, has_closed=has_closed, said={})
 
-    has_closed: Callable[[Reg, int], bool]
+    has_closed: Callable[[Clock, int], bool]
     said: dict[Question, Any]
 
     def value(self, term: int) -> int | None:
         answer = self.said[term] = self.values[term]
         return answer
 
-    def closed(self, register: Reg, window: int) -> bool:
-        if register == NOW:
+    def closed(self, clock: Clock, window: int) -> bool:
+        if clock == NOW:
             return False
-        answer = self.said[register, window] = self.has_closed(register, window)
+        answer = self.said[clock, window] = self.has_closed(clock, window)
         return answer
 
     def answers(self, questions: tuple[Question, ...]) -> tuple[Any, ...]:

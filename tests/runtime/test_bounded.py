@@ -20,14 +20,13 @@ from runtime.steppers.pcea_stepper import PceaStepper
 from runtime.steppers.register_stepper import RegisterStepper
 from runtime.steppers.stepper import Stepper
 from runtime.steppers.table import TableStepper
-from runtime.steppers.timed_table import TimedStepper
 
 SCHEMAS = {"t": {"ts": "timestamp", "type": "string", "v": "int", "w": "int"}}
 LOOP = 2**40 - 1  # of 40 times A, any but none
 QUERIES: dict[str, tuple[str, type[Stepper], int]] = {
     "table": ("A+ a ; B b", TableStepper, LOOP),
     "composed": ("(A+ a ; B b) UNLESS C", TableStepper, LOOP),
-    "timed": ("((A+ a) WITHIN 1 HOUR) ; B b", TimedStepper, LOOP),
+    "timed": ("((A+ a) WITHIN 1 HOUR) ; B b", TableStepper, LOOP),
     "known late": ("A+ a ; B b ; !C WITHIN 1 HOUR", RegisterStepper, LOOP),
     "registers": ("A+ a ; B b WHERE a.v <= b.v", RegisterStepper, LOOP),
     "side by side": (

@@ -29,7 +29,7 @@ from runtime.engine import Engine, engine_for
 from runtime.errors import ExecutionError, InternalError
 from runtime.program import FORMAT, Program, package_version
 from runtime.selection import select
-from runtime.steppers import timed_table
+from runtime.steppers import clock_table, table
 from runtime.task import Limits
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +61,7 @@ def test_state_limit_while_running() -> None:
 
 
 def test_register_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timed_table, "CODE_BITS", 1)
+    monkeypatch.setattr(clock_table, "CODE_BITS", 1)
     inner = Within(Sequence(A, B), Window("time", 5))
     engine = engine_for(compile_formula(Sequence(Within(Sequence(A, inner), Window("time", 9)), A)))
     events = np.array([1, 1, 2], np.int64), np.arange(3, dtype=np.int64)
@@ -282,7 +282,7 @@ def test_a_loop_that_skips_past_its_match_has_few_runs() -> None:
 
 
 def engine_nodes(engine: Engine) -> int:
-    assert isinstance(engine.stepper, timed_table.TimedStepper)
+    assert isinstance(engine.stepper, table.TableStepper)
     return len(engine._store.arena.row)
 
 

@@ -209,11 +209,11 @@ def test_heaps_stay_shallow() -> None:
         space = ecs.Space(arena, roots, ecs.Bounds(n + 1, False))
         total, counts = np.zeros(1, np.int64), ecs.new_counts(1 << 17)
         stack = np.zeros(1 << 14, np.int32)
-        assert products.count_products(space, 0, 1, stack, counts, total) == 1
+        assert ecs.count_kernel(space, 0, 1, stack, counts, total) == 1
         assert total[0] == n
         total[:] = 0
         half = space._replace(bounds=ecs.Bounds(n // 2, False))
-        products.count_products(half, 0, 1, stack, counts, total)  # the other half has left
+        ecs.count_kernel(half, 0, 1, stack, counts, total)  # the other half has left
         assert total[0] == (order >= n - n // 2).sum()
 
 

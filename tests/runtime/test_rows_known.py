@@ -9,7 +9,7 @@ import oracle
 import pytest
 
 from planner import cel
-from runtime.automata.machine import NOW, Reg
+from runtime.automata.machine import NOW, Clock
 from runtime.steppers import rows_known
 from runtime.steppers.rows_known import Asked, KnownRows, Row
 
@@ -18,7 +18,7 @@ OTHER: frozenset[int] = frozenset({2})
 
 
 def event(*values: int | None, closed: bool = False, guards: int = 1) -> Asked:
-    return Asked((guards,), values, lambda register, window: closed)
+    return Asked((guards,), values, lambda clock, window: closed)
 
 
 def kept(known: KnownRows, asked: Asked, state: frozenset[int] = STATE, live: int = 0) -> Row:
@@ -41,7 +41,7 @@ def test_a_row_is_found_by_what_was_asked() -> None:
 def test_windows_are_asked_for_too() -> None:
     known, first = KnownRows(), event()
     assert not first.closed(NOW, 0), "nothing is asked about what begins here"
-    first.closed(Reg(3), 0)
+    first.closed(Clock(3), 0)
     row = kept(known, first)
     assert known.find(STATE, event()) is row
     assert known.find(STATE, event(closed=True)) is None
