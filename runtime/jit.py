@@ -39,7 +39,7 @@ def _cached(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """A compiled function that is kept beside the sources or in the user's cache folder; where neither can be written,
     as in a container, in a folder of the user's among the temporary ones; or else compiled anew in each process."""
     try:
-        return _compile(**options, cache=True)(function)
+        return _forgiving(_compile(**options, cache=True)(function))
     except RuntimeError:  # numba: "no locator available"
         pass
     folder = _temporary()
@@ -47,12 +47,30 @@ def _cached(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         before = _config.CACHE_DIR
         _config.CACHE_DIR = folder  # which numba looks at here, and keeps for this function
         try:
-            return _compile(**options, cache=True)(function)
+            return _forgiving(_compile(**options, cache=True)(function))
         except RuntimeError:
             pass
         finally:
             _config.CACHE_DIR = before
     return _compile(**options)(function)
+
+
+def _forgiving(compiled: Any) -> Callable[..., Any]:
+    """The same, which compiles anew where the index of what is kept cannot be read. Numba reads an index before it
+    looks whether that is of this source, and one of another release can name modules that are gone."""
+    file = compiled._cache._cache_file
+    read = file._load_index
+
+    def load() -> Any:
+        try:
+            return read()
+        except Exception:  # whatever unpickling can raise
+            logger.info("what was compiled before is not readable, and is compiled anew")
+            return {}
+
+    file._load_index = load
+    made: Callable[..., Any] = compiled
+    return made
 
 
 @functools.cache

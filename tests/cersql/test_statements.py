@@ -65,7 +65,7 @@ class FakePlanned:
         self.partition_by = ()
         self._frame = FakeFrame(spark, text)
 
-    def frame(self) -> FakeFrame:
+    def frame(self, lasting: bool = False) -> FakeFrame:
         return self._frame
 
     def explain(self) -> str:

@@ -85,3 +85,24 @@ def test_what_numba_is_told_stays_as_it_was() -> None:
     before = config.CACHE_DIR
     assert jit.kernel(lambda: 1)() == 1
     assert before == config.CACHE_DIR
+
+
+def test_what_another_release_has_kept_is_compiled_anew(tmp_path: Path) -> None:
+    """Its index names a class of a module that is gone."""
+    (tmp_path / "gone.py").write_text("from typing import NamedTuple\n\nclass Bundle(NamedTuple):\n    x: int\n")
+    (tmp_path / "kernels.py").write_text(
+        "from runtime.jit import kernel\n\n@kernel\ndef twice(of):\n    return 2 * of[0]\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{RUNTIME.parent}"}
+    environment.pop("NUMBA_CACHE_DIR", None)
+
+    def ran(script: str) -> str:
+        command = [sys.executable, "-c", f"from kernels import twice; {script}"]
+        made = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+        assert made.returncode == 0, made.stderr
+        return made.stdout.strip()
+
+    assert ran("from gone import Bundle; print(twice(Bundle(3)))") == "6"
+    (tmp_path / "gone.py").unlink()
+    assert ran("print(twice((3,)))") == "6"
+    assert ran("print(twice((4,)), sum(twice.stats.cache_hits.values()))") == "8 1"  # and kept again
