@@ -96,7 +96,7 @@ def parallel_runs(asked: Asked) -> Lowered | Refusal:
         return TIMEOUTS
     if not chosen.compares:
         return Refusal("it is no ALL of events that are compared")
-    if chosen.rule != "bound" or chosen.timed or chosen.next_match or chosen.clause != "ALL":
+    if chosen.family != "bound" or chosen.timed or chosen.next_match or chosen.clause != "ALL":
         return Refusal("matches compete, are consumed or have windows inside")
     pcea = pcea_of(chosen.formula)
     if isinstance(pcea, Refusal):
@@ -104,7 +104,7 @@ def parallel_runs(asked: Asked) -> Lowered | Refusal:
     composer = Composer()
     machine, own = parallel(pcea, composer), masks_of(pcea, composer)
     tree = nodes.Flat(np.zeros((0, 4), np.int64), own[1:], (), ())
-    program = program_of(composer, tree, variables, projects=False, window=lower_window(chosen.window), rule="pcea")
+    program = program_of(composer, tree, variables, projects=False, window=lower_window(chosen.window), family="pcea")
     if any(not own[1 << i] & program.keep for i in range(len(pcea.atoms))):
         return Refusal("an event without a variable")
     numbers = {mask: i for i, mask in enumerate(program.masks)}
@@ -126,13 +126,13 @@ def registers(asked: Asked) -> Lowered | Refusal:
         match formula:
             case cel.Within(inner, own):
                 formula, window = inner, own
-    if chosen.rule not in ("bound", "timed") or chosen.late != "ALL" or chosen.clause not in ("ALL", *PICKING):
+    if chosen.family not in ("bound", "timed") or chosen.late != "ALL" or chosen.clause not in ("ALL", *PICKING):
         return Refusal("matches compete by MAX, or are consumed in all keys")
     if chosen.first is not None and not skips:
         return Refusal(
             f"of the matches of each start, those that {chosen.by} chooses at their end are taken one by one"
         )
-    if isinstance(formula, cel.Strategy) and formula.rule == "STRICT":
+    if isinstance(formula, cel.Strategy) and formula.name == "STRICT":
         formula = strictly(formula.inner) or formula
     parts = surrounded(gathered(formula))
     if parts is None or contains(parts.formula, CLOCKS) or (window or parts.window) != (parts.window or window):
@@ -143,10 +143,10 @@ def registers(asked: Asked) -> Lowered | Refusal:
         return Refusal("what must not happen is compared with events outside of a strategy or negated part around it")
     if not is_simple(parts.formula):
         return Refusal("an operator that is more than a sequence, a loop or an OR")
-    composer, rule = Composer(), "skipping" if skips else "registers"
+    composer, family = Composer(), "skipping" if skips else "registers"
     program = program_of(
         composer, positions_of(parts, composer), variables, projects=False, window=lower_window(window or parts.window),
-        rule=rule, consume=chosen.consume != "NONE", pick=chosen.clause, skip=lower_skip(chosen),
+        family=family, consume=chosen.consume != "NONE", pick=chosen.clause, skip=lower_skip(chosen),
         ends_late=chosen.ends_late,
     )  # fmt: skip
     assert isinstance(program.machine, nodes.PositionAutomaton)

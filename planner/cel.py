@@ -331,20 +331,20 @@ class Project(Formula):
 
 @dataclass(frozen=True)
 class Strategy(Formula):
-    """⟦STRICT(φ)⟧, NXT, LAST, MAX (`rule`): those C of ⟦φ⟧(i, j) that win among all of ⟦φ⟧(i, j), by their positions.
+    """⟦STRICT(φ)⟧, NXT, LAST, MAX (`name`): those C of ⟦φ⟧(i, j) that win among all of ⟦φ⟧(i, j), by their positions.
 
     STRICT: sup(C) is an interval. NXT: greatest, where the least position in which two differ is in the greater. LAST:
     with the greatest position. MAX: sup(C) is not strictly contained in another's.
     """
 
-    rule: str
+    name: str
     inner: Formula
 
     def head(self) -> str:
-        return self.rule
+        return self.name
 
     def looks_between(self) -> bool:
-        return self.rule == "STRICT"
+        return self.name == "STRICT"
 
 
 @dataclass(frozen=True)
@@ -542,7 +542,7 @@ def searching(formula: Formula) -> Start | Strategy | None:
     match formula:
         case Start():
             return formula
-        case Strategy(rule) if rule != "STRICT":
+        case Strategy(name) if name != "STRICT":
             return formula
         case Sequence(left, right) | Contiguous(left, right) | Absent(left, _, right):
             return searching(left) or (searching(right) if may_be_empty(left) else None)

@@ -24,7 +24,7 @@ MAX_NESTED = 8  # strategies
 @dataclass(frozen=True)
 class Choice:
     """What a composed program is made from. `window`: what the engine itself cuts by. `first`: one run for each start
-    and end, the greatest by that rule.
+    and end, the greatest by that strategy.
 
     `clause`: the strategy of the query (ALL: none). `late`: a strategy (ALL: none) that chooses at the end of the
     partition. `ends_late`: some matches become known only after their last event. `next_match`: SKIP TILL NEXT MATCH,
@@ -44,7 +44,7 @@ class Choice:
     by: str = "ALL"
 
     @property
-    def rule(self) -> str:
+    def family(self) -> str:
         """The engine (see runtime.program.Program)."""
         if self.consume == "ANY":
             return "any"
@@ -118,7 +118,7 @@ def check_nesting(formula: cel.Formula) -> None:
 def _nested(formula: cel.Formula) -> int:
     """How many strategies lie in each other."""
     inside = max(map(_nested, cel.children(formula)), default=0)
-    return inside + int(isinstance(formula, cel.Strategy) and formula.rule != "STRICT")
+    return inside + int(isinstance(formula, cel.Strategy) and formula.name != "STRICT")
 
 
 def _within(formula: cel.Formula, window: Window | None) -> cel.Formula:

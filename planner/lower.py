@@ -63,7 +63,7 @@ def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched 
     composer = Composer()
     tree = position_node(choice.formula, composer) if choice.next_match else composer.node(choice.formula)
     if choice.first is not None:
-        tree = nodes.First(tree, rule=choice.first)
+        tree = nodes.First(tree, strategy=choice.first)
     if choice.clause != "ALL":
         tree = nodes.Greatest(choice.clause, tree, clause=True)
     automata = tuple(relabel(part, frozenset(variables)) for part in composer.automata)
@@ -74,7 +74,7 @@ def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched 
         variables,
         projects=contains(choice.formula, (cel.Project,)),
         window=lower_window(choice.window),
-        rule=choice.rule,
+        family=choice.family,
         consume=choice.consume != "NONE",
         skip=lower_skip(choice),
         choose=choice.late,
@@ -133,7 +133,7 @@ def _with_timeouts(program: rt.Program, watch: Watch, composer: Composer) -> rt.
         program.variables,
         projects=watch.projects,
         window=lower_window(watch.window),
-        rule=watch.rule,
+        family=watch.family,
         ends_late=watch.ends_late,
     )
     more = tuple(label for label in dict.fromkeys(made.labels) if label not in program.labels)

@@ -221,16 +221,16 @@ def in_window(query: Query) -> bool:
 def _why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
     """How events are compared, and what that costs."""
     if not made.terms:
-        if made.program.rule != "registers":
+        if made.program.family != "registers":
             return ()
         return (f"what must not happen is kept in registers, {_cost(made.program.machine)}",)
     codes = {term.sql for related, _ in asked for term in related.terms}
     names = [sql for sql, _ in made.terms if sql not in codes]
     names += dict.fromkeys(str(related) for related, _ in asked)
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    if made.program.rule == "pcea":
+    if made.program.family == "pcea":
         return (f"runs for each event of ALL go side by side, joined by {shown}: a logarithmic cost per event",)
-    if made.program.rule in ("registers", "skipping"):
+    if made.program.family in ("registers", "skipping"):
         picks = f"; where a match ends, {made.program.pick} looks at all that its window holds"
         picked = picks if made.program.pick != "ALL" else ""
         return (f"events are compared by {shown} in registers, {_cost(made.program.machine)}{picked}",)

@@ -125,8 +125,8 @@ def _looks_back(query: Query) -> str | None:
     match searching(query.formula):
         case cel.Start():
             return "START asks where the stream began"
-        case cel.Strategy(rule):
-            return f"{rule}( ) inside the pattern chooses among all matches since the stream began"
+        case cel.Strategy(name):
+            return f"{name}( ) inside the pattern chooses among all matches since the stream began"
     return None
 
 

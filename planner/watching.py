@@ -33,7 +33,7 @@ class Watch(NamedTuple):
     window: Window | None
     projects: bool
     ends_late: bool
-    rule: str
+    family: str
 
 
 def is_watched(formula: cel.Formula) -> bool:
@@ -52,7 +52,7 @@ def watching(watched: Watched, composer: Composer) -> Watch:
     projects, positions = contains(formula, (cel.Project,)), watched.next_match or contains(formula, (cel.Across,))
     if positions:
         formula = gathered(formula)
-    rule = "bound" if contains(formula, COMPARES) or searches_each_window(formula) else "timed"
+    family = "bound" if contains(formula, COMPARES) or searches_each_window(formula) else "timed"
     after: list[nodes.Deciding] = []  # by what the match is compared with what follows it
     before: list[cel.Across] = []
     while isinstance(formula, cel.Across) and is_around(formula):
@@ -75,8 +75,8 @@ def watching(watched: Watched, composer: Composer) -> Watch:
         tree: nodes.Node = nodes.NotAfter(runs(formula.inner), vetoes, composer.window(formula.window))
         for deciding in after:
             tree = nodes.Across(tree, deciding, shows=True)
-        return Watch(tree, None, projects, ends_late=True, rule=rule)
-    return Watch(runs(formula), window, projects, ends_late=False, rule=rule)
+        return Watch(tree, None, projects, ends_late=True, family=family)
+    return Watch(runs(formula), window, projects, ends_late=False, family=family)
 
 
 def _shown(node: nodes.Node) -> nodes.Node:

@@ -19,7 +19,7 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.store import PlainWalks, ProductWalks, Store, Walks
 from runtime.errors import InternalError
-from runtime.program import Program, Rule, check_version
+from runtime.program import Family, Program, check_version
 from runtime.selection.any_timeouts import DropsOfAll
 from runtime.selection.key_events import Dropped
 from runtime.selection.late import Late
@@ -223,9 +223,9 @@ class Engine:
 
 def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
     """The stepper that runs a program. `logs`: see TableStepper and GeneralStepper."""
-    if program.rule not in get_args(Rule):  # it came from elsewhere, as bytes
-        raise InternalError("INTERNAL", detail=f"no engine for the rule {program.rule!r}")
-    match program.rule:
+    if program.family not in get_args(Family):  # it came from elsewhere, as bytes
+        raise InternalError("INTERNAL", detail=f"no engine for the family {program.family!r}")
+    match program.family:
         case "plain" | "composed" | "timed":
             return TableStepper(program, store, logs)
         case "bound":
@@ -238,7 +238,7 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
             machine = program.machine
             general = bool(program.terms) or (machine is not None and machine.has(nodes.NotBeforeEach))
             return EachKey(store, lambda: (GeneralStepper if general else TableStepper)(program, store))
-    assert_never(program.rule)
+    assert_never(program.family)
 
 
 def walks_of(program: Program) -> Walks:
@@ -251,7 +251,7 @@ def selector_of(program: Program) -> type[Selector]:
     """What chooses among the matches of a program."""
     if program.skip is not None and not program.skip.waits:
         return Taking
-    late = program.ends_late or program.rule == "bound"
+    late = program.ends_late or program.family == "bound"
     if program.choose != "ALL" or (program.skip is not None and late):
         return Late
     if program.skip is not None:
@@ -267,7 +267,7 @@ class Watching:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._of_all = DropsOfAll(program, self._watched) if program.rule == "any" else None
+        self._of_all = DropsOfAll(program, self._watched) if program.family == "any" else None
         self._drops = Drops(program)
         self._engine = Engine(program, self._drops.of_key)
 

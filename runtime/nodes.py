@@ -328,24 +328,24 @@ class Strict(Node):
 
 @dataclass(frozen=True, eq=False)
 class Greatest(Node):
-    """NXT, LAST or MAX of φ (`rule`); `clause`: of the whole query, so that CONSUME BY makes it forget."""
+    """NXT, LAST or MAX of φ (`strategy`); `clause`: of the whole query, so that CONSUME BY makes it forget."""
 
-    rule: str
+    strategy: str
     inner: Node
     clause: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class First(Node):
-    """NXT or LAST (`rule`) among the matches of one start and one end, for AFTER MATCH SKIP: every start has a run of
-    its own.
+    """NXT or LAST (`strategy`) among the matches of one start and one end, for AFTER MATCH SKIP: every start has a run
+    of its own.
 
     `shows`: a move of a run that is given up then leads nowhere, instead of being left out (WITH TIMEOUTS).
     """
 
     inner: Node
     shows: bool = False
-    rule: str = "NXT"
+    strategy: str = "NXT"
 
 
 @dataclass(frozen=True, eq=False)

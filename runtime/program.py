@@ -18,12 +18,12 @@ from runtime.errors import ExecutionError
 from runtime.marks import is_hidden
 from runtime.nodes import Node
 
-FORMAT = 5  # of Program; raised whenever an older worker could not read it
+FORMAT = 6  # of Program; raised whenever an older worker could not read it
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 
 NULL_CODE = -(1 << 63)  # the code of a NULL among those of terms
-Rule = Literal["plain", "composed", "timed", "registers", "skipping", "bound", "pcea", "any"]
+Family = Literal["plain", "composed", "timed", "registers", "skipping", "bound", "pcea", "any"]
 Strategy = Literal["ALL", "NXT", "LAST", "MAX"]
 Consume = Literal["NONE", "PARTITION", "ANY"]
 SkipTo = Literal["PAST LAST ROW", "TO NEXT ROW", "TO FIRST", "TO LAST"]
@@ -110,11 +110,11 @@ class Program:
     into `labels` or SKIP. `initial`, `final`: states. `guards[i]` names what bit i stands for (for people and tests;
     engines never look). Events whose symbol is 0 satisfy no guard.
 
-    `rule` names the engine. 'plain': the automaton is flat, as above. 'composed' and 'timed' (with clocks,
+    `family` says what runs it. 'plain': the automaton is flat, as above. 'composed' and 'timed' (with clocks,
     consumption, or a choice between starts): it is `machine`, whose moves bear masks; masks[i] is the mask of label i,
     `keep` the bits of a mask that tell matches apart, and only the first `n_event_guards` guards can make an event part
     of a match or of a veto. `choose`: the strategy that is left to the end of the partition, ALL for none; `pick`: that
-    by which the matches of one end are chosen from as they come (NXT or LAST, of rule 'registers'). 'skipping': as
+    by which the matches of one end are chosen from as they come (NXT or LAST, of family 'registers'). 'skipping': as
     'registers', with `skip`. 'bound': as these, with comparisons of events; behind the words of a symbol come the codes
     of `terms`, NULL_CODE for NULL, whose order is that of the values where they are compared (the names are for people
     and tests). The terms `numbers` are computed with: their codes are their values. `tables`: of each condition that
@@ -133,7 +133,7 @@ class Program:
     labels: tuple[frozenset[str], ...]
     variables: tuple[str, ...]
     window: Window | None = None
-    rule: Rule = "plain"
+    family: Family = "plain"
     machine: Node | None = None
     masks: tuple[int, ...] = ()
     keep: int = -1

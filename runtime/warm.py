@@ -17,9 +17,9 @@ import numpy as np
 from runtime import compiling, nodes
 from runtime.arrays import IntArray
 from runtime.engine import engine_for
-from runtime.program import ALWAYS, SKIP, Program, Rule, Window
+from runtime.program import ALWAYS, SKIP, Family, Program, Window
 
-FAMILIES: dict[Rule, str] = {
+FAMILIES: dict[Family, str] = {
     "plain": "sequences, loops, OR",
     "timed": "windows inside the pattern, strategies, consumption",
     "registers": "comparisons of events, what must not happen before or after",
@@ -30,17 +30,17 @@ logger = logging.getLogger(__name__)
 
 
 @functools.cache
-def compile_kernels(rule: Rule = "plain") -> None:
-    """Run one event of each kind through the engine of a rule, listing and counting."""
+def compile_kernels(family: Family = "plain") -> None:
+    """Run one event of each kind through the engine of a family, listing and counting."""
     begin = time.monotonic()
     with compiling.noted():
-        _run_each(rule)
+        _run_each(family)
     took = time.monotonic() - begin
     if took > compiling.LONG:
         logger.info("compiled the kernels in %.0f s; they are cached from now on", took)
 
 
-def _run_each(rule: Rule) -> None:
+def _run_each(family: Family) -> None:
     waiting, then = (0, ALWAYS, SKIP, 0), (1, ALWAYS, SKIP, 1)
     program = Program(
         n_states=3,
@@ -52,25 +52,25 @@ def _run_each(rule: Rule) -> None:
         variables=("a", "b"),
         window=Window("time", 10),
     )
-    match rule:
+    match family:
         case "plain" | "composed":
             _run(program)
         case "registers" | "skipping":
-            _run(replace(program, rule="registers", machine=_two_in_order(), terms=("x",)))
+            _run(replace(program, family="registers", machine=_two_in_order(), terms=("x",)))
         case "pcea":
-            _run(replace(program, rule=rule, machine=_side_by_side(), terms=("x",)))
+            _run(replace(program, family=family, machine=_side_by_side(), terms=("x",)))
         case "timed" | "any":
             _run(_within(program))
         case "bound":
             pass  # its kernels are small
         case _:
-            assert_never(rule)
+            assert_never(family)
 
 
 def _within(program: Program) -> Program:
     """The same as a window inside the pattern."""
     flat = nodes.Flat(program.transitions, (1 << nodes.FIRST_VARIABLE, 2 << nodes.FIRST_VARIABLE), (0,), (2,))
-    inner = replace(program, rule="timed", machine=nodes.Within(flat, 0), inner_windows=(Window("time", 10),))
+    inner = replace(program, family="timed", machine=nodes.Within(flat, 0), inner_windows=(Window("time", 10),))
     labels = (frozenset[str](), *program.labels)
     return replace(inner, masks=(0, *flat.masks), labels=labels, keep=nodes.VISIBLE)
 
@@ -153,7 +153,7 @@ def _run(program: Program) -> None:
     engine = engine_for(program)
     symbols, times = np.array([1, 0, 2], np.int64), np.arange(3, dtype=np.int64)
     if program.terms:
-        symbols = np.stack([symbols, np.zeros(3, np.int64) if program.rule == "pcea" else times], axis=1)
+        symbols = np.stack([symbols, np.zeros(3, np.int64) if program.family == "pcea" else times], axis=1)
     list(engine.feed(symbols, times))
     engine.count(symbols, times + 3)
     engine.least_row()

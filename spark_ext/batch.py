@@ -92,7 +92,7 @@ class Batch:
         self.plan = replace(plan, program=replace(plan.program, max_matches=most_matches(self.spark)))
         if _is_local(self.spark):
             # The workers, on this same machine, would all do it at once.
-            compile_kernels(plan.program.rule)
+            compile_kernels(plan.program.family)
         self.types: dict[str, DataType] = {f.name: f.dataType for f in self.source.schema.fields}
         self.symbols = symbol_sql(plan.guards)
         packed = packed_symbol_sql(plan)
@@ -181,7 +181,7 @@ class Batch:
 
     @property
     def _interleaved(self) -> bool:
-        return self.plan.program.rule == "any"
+        return self.plan.program.family == "any"
 
     def _rows(self, *more: str) -> DataFrame:
         """The rows that can matter, with the columns that the engine, the order and RETURN need, and `more`."""

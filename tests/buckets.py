@@ -77,7 +77,7 @@ def stream_task(
         size=None,
         limit=None,
         presorted=False,
-        interleaved=program.rule == "any",
+        interleaved=program.family == "any",
         status="status" if timeouts else None,
         names=program.variables,
         pairs="pair" if program.tables else None,

@@ -68,16 +68,16 @@ def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     from runtime.warm import compile_kernels
 
     folder = tmp_path_factory.getbasetemp().parent  # all workers have this one
-    rules, first = ["timed", "registers", "plain"], int(worker["workerid"].removeprefix("gw"))
+    families, first = ["timed", "registers", "plain"], int(worker["workerid"].removeprefix("gw"))
     for wait in (False, True):
-        for n in range(len(rules)):
-            rule = rules[(first + n) % len(rules)]
-            with (folder / f"kernels-{rule}.lock").open("w") as lock:
+        for n in range(len(families)):
+            family = families[(first + n) % len(families)]
+            with (folder / f"kernels-{family}.lock").open("w") as lock:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     continue  # another worker compiles it: first what nobody does
-                compile_kernels(rule)
+                compile_kernels(family)
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def check(family: str, text: str, quick: bool = False) -> int:
     made, options = compiled(text)
     query, total = made.query, 0
     program = harness.compiled(query.formula, query.window, options)
-    assert program.rule in RULES.get(family, (family,)), f"{text}: {program.rule}"
+    assert program.family in RULES.get(family, (family,)), f"{text}: {program.family}"
     chance = random.Random(text)
     with shrunk():
         for seed in range(3 if quick else 8):

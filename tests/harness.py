@@ -93,7 +93,7 @@ def rows_of(program: Program, stream: Sequence[oracle.Event], keyed: bool = Fals
     keys = np.array([n for n, part in enumerate(parts.values()) for _ in part], np.int64)
     symbols = symbols_of(program, events)
     rows = Rows(symbols, times_of(events), None, keys if keyed else None, list(parts))
-    if program.rule == "any":  # all keys in the order of the whole stream
+    if program.family == "any":  # all keys in the order of the whole stream
         ids = {key: n for n, key in enumerate(parts)}
         whole = np.array([ids[event.key if keyed else None] for event in stream], np.int64)
         return Rows(symbols_of(program, stream), times_of(stream), None, whole if keyed else None, list(parts))

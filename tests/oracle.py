@@ -370,7 +370,7 @@ def first_choice(formula: cel.Formula, number: int) -> cel.Formula | None:
             continue
         if isinstance(part, cel.Candidate):
             return None if part.number == number else part.inner
-        chosen = isinstance(formula, cel.Strategy) and formula.rule != "STRICT"
+        chosen = isinstance(formula, cel.Strategy) and formula.name != "STRICT"
         return part if chosen or part in negated(formula) else first_choice(part, number)
     return None
 

@@ -53,7 +53,7 @@ def outcome(pattern: str, where: str, rest: str) -> str:
     """The rule of the program, or the condition of the error."""
     text = f"FROM t PATTERN {pattern} WHERE {where} ORDER BY ts WITHIN 9 {rest} RETURN *"
     try:
-        return cersql.compile(text, SCHEMA).program.rule
+        return cersql.compile(text, SCHEMA).program.family
     except cersql.CersqlError as error:
         return error.condition
 
@@ -111,7 +111,7 @@ def test_answers_are_the_oracles(name: str) -> None:
         events = stream(chance, 9)
         formula = query.formula
         program = harness.compiled(formula, query.window, Options())
-        assert program.rule == rule
+        assert program.family == rule
         try:
             total += harness.check(formula, events, query.window, seed=seed)
         except oracle.TooLarge:

@@ -109,7 +109,7 @@ def either(draw: st.DrawFn, names: Sequence[str]) -> tuple[cel.Side, ...]:
 def test_kernel_and_oracle_agree(
     formula: cel.Formula, options: Options, window: cel.Window | None, rows: list[Row], seed: int
 ) -> None:
-    assume(harness.compiled(formula, window, options).rule in BY_REGISTERS)
+    assume(harness.compiled(formula, window, options).family in BY_REGISTERS)
     test_comparisons.agree(Asked(formula, window, options), rows, seed)
 
 
@@ -119,7 +119,7 @@ def test_kernel_and_oracle_agree(
 def test_kernel_and_oracle_agree_on_each_key(
     formula: cel.Formula, options: Options, rows: list[Row], seed: int
 ) -> None:
-    assume(harness.compiled(formula, None, options).rule in BY_REGISTERS)
+    assume(harness.compiled(formula, None, options).family in BY_REGISTERS)
     test_comparisons.agree(Asked(formula, None, options), rows, seed, keyed=True)
 
 
@@ -163,7 +163,7 @@ def test_kernel_and_oracle_agree_on_what_must_not_happen_around(
     window = data.draw(strategies.small_windows())
     formula = data.draw(surrounded(window))
     rows = data.draw(strategies.busy_streams(14, test_comparisons.KEYS) if keyed else strategies.busy_streams(10))
-    assume(harness.compiled(formula, window, options).rule in BY_REGISTERS)
+    assume(harness.compiled(formula, window, options).family in BY_REGISTERS)
     test_comparisons.agree(Asked(formula, window, options), rows, seed, keyed=keyed)
 
 
@@ -180,7 +180,7 @@ def test_clocks_that_are_no_whole_numbers(strict: bool) -> None:
         events = [
             oracle.Event(frozenset({chance.choice("ABC")}), t, None, (("v", chance.randrange(3)),)) for t in times
         ]
-        assert harness.compiled(around, window).rule == "registers"
+        assert harness.compiled(around, window).family == "registers"
         found += harness.check(around, events, window, False, n)
     assert found > 20
 
@@ -218,7 +218,7 @@ NOT_SO = {
 
 def rule(pattern: str, strategy: str = "ALL") -> str:
     text = f"FROM t PATTERN {pattern} ORDER BY ts WITHIN 10 SECONDS SEMANTICS {strategy} RETURN *"
-    return cersql.compile(text, SCHEMA).plan.program.rule
+    return cersql.compile(text, SCHEMA).plan.program.family
 
 
 @pytest.mark.parametrize("strategy", ["ALL", "NXT", "SKIP TILL NEXT MATCH"])

@@ -79,7 +79,7 @@ def listed(made: Program, symbols: AnyArray, times: AnyArray, cuts: list[int]) -
 def test_one_match_at_a_time(name: str, within: str, to: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern, n = PATTERNS[name], 40
     every, some = program(pattern, within, ""), program(pattern, within, f"AFTER MATCH SKIP {to}")
-    assert some.rule in ("timed", "skipping")
+    assert some.family in ("timed", "skipping")
     total = 0
     for seed in range(3):
         monkeypatch.setattr(skipping, "MANY_ROOTS", seed)  # whether earlier ends are left out at once changes nothing

@@ -451,7 +451,7 @@ def test_what_any_key_has_consumed(
     except oracle.TooLarge:
         return
     program = compiled(formula, window, options)
-    assert program.rule == "any"
+    assert program.family == "any"
     ends = sorted(places[key][end] for key, matches in own.items() for _, end, _ in matches)
     fed = harness.rows_of(program, events, keyed)
     for cuts, compact in (((), False), (harness.random_cuts(seed, len(fed)), True)):

@@ -139,9 +139,9 @@ def _run_warm(arguments: argparse.Namespace) -> None:
     from runtime.warm import FAMILIES, compile_kernels
 
     console = Console()
-    for rule, what in FAMILIES.items():
+    for family, what in FAMILIES.items():
         begin = time.monotonic()
-        compile_kernels(rule)
+        compile_kernels(family)
         put(console, Text(f"{what}: {time.monotonic() - begin:.1f} s"))
 
 

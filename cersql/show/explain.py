@@ -211,7 +211,7 @@ def show_node(node: nodes.Node, depth: int = 0, transitions: bool = False) -> st
 
 def show_program(program: Program) -> str:
     """The flat form: bits, labels and transitions by number."""
-    lines = [f"rule {program.rule}"]
+    lines = [f"family {program.family}"]
     if program.machine is None:
         lines = [f"states {program.n_states}, initial {list(program.initial)}, final {list(program.final)}"]
     lines += [f"bit {i}: {' & '.join(sorted(guard)) or 'TRUE'}" for i, guard in enumerate(program.guards)]

@@ -105,8 +105,8 @@ class Composer:
                 return nodes.Start(self.node(inner))
             case cel.Strategy("STRICT", inner):
                 return nodes.Strict(self.node(inner))
-            case cel.Strategy(rule, inner):
-                return nodes.Greatest(rule, self.node(inner))
+            case cel.Strategy(name, inner):
+                return nodes.Greatest(name, self.node(inner))
             case cel.Within(inner, window):
                 return nodes.Within(self.node(inner), self.window(window))
             case cel.NotBefore(vetoes, inner, window):

@@ -71,7 +71,7 @@ def _inside_choices_of(steps: list[cel.Formula]) -> list[int]:
     found = []
     for i in range(1, len(steps)):
         above, part = steps[i - 1], steps[i]
-        chosen = isinstance(above, cel.Strategy) and above.rule != "STRICT"
+        chosen = isinstance(above, cel.Strategy) and above.name != "STRICT"
         negated = not isinstance(part, cel.Candidate) and any(part is veto for veto in cel.negated(above))
         if chosen or negated or isinstance(above, cel.Candidate):
             found.append(i)

@@ -21,7 +21,7 @@ def without_choice_before(formula: cel.Formula) -> cel.Formula:
     if isinstance(formula, cel.NotBefore):
         vetoes = []
         for veto in formula.vetoes:
-            while isinstance(veto, cel.As) or (isinstance(veto, cel.Strategy) and veto.rule != "STRICT"):
+            while isinstance(veto, cel.As) or (isinstance(veto, cel.Strategy) and veto.name != "STRICT"):
                 veto = veto.inner
             vetoes.append(veto)
         return replace(formula, vetoes=tuple(vetoes), inner=without_choice_before(formula.inner))
@@ -40,12 +40,12 @@ def choosing_once(formula: cel.Formula) -> cel.Formula:
     formula = rebuilt(formula, choosing_once)
     if not isinstance(formula, cel.Strategy):
         return formula
-    rule, inside, below = formula.rule, set[str](), formula.inner
+    name, inside, below = formula.name, set[str](), formula.inner
     while isinstance(below, cel.Strategy):
-        inside.add(below.rule)
+        inside.add(below.name)
         below = below.inner
-    if rule in inside or (rule != "STRICT" and inside & {"NXT", "LAST"}):
+    if name in inside or (name != "STRICT" and inside & {"NXT", "LAST"}):
         return formula.inner
-    if rule in ("NXT", "LAST") and isinstance(formula.inner, cel.Strategy) and formula.inner.rule == "MAX":
+    if name in ("NXT", "LAST") and isinstance(formula.inner, cel.Strategy) and formula.inner.name == "MAX":
         return replace(formula, inner=formula.inner.inner)
     return formula

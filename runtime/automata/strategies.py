@@ -23,14 +23,14 @@ class Rivals(NamedTuple):
 
 
 def compete(
-    machine: Machine, rule: str, own: Reached, marked: bool, rivals: Rivals, symbol: Symbol
+    machine: Machine, strategy: str, own: Reached, marked: bool, rivals: Rivals, symbol: Symbol
 ) -> tuple[frozenset[Value], Rivals, set[frozenset[Sighting]]]:
     """One event of a run that marks it or does not: its values, its rivals, and what the winners that end have seen."""
     equal = spread(machine, rivals.equal, symbol)
     ahead = spread(machine, rivals.ahead, symbol)
     behind = spread(machine, rivals.behind, symbol)
     if marked:
-        winners = merged(ahead.values() if rule == "NXT" else _marked(ahead))
+        winners = merged(ahead.values() if strategy == "NXT" else _marked(ahead))
         peers = merged(_marked(equal))
         losers = merged([*behind.values(), *_unmarked(equal), *_unmarked(ahead)])
     else:
@@ -45,7 +45,7 @@ def compete(
     following = Rivals(
         equal=left(peers.values, winners.values),
         ahead=undominated(winners.values, timed),
-        behind=frozenset() if rule != "LAST" else left(losers.values, peers.values | winners.values),
+        behind=frozenset() if strategy != "LAST" else left(losers.values, peers.values | winners.values),
     )
     return left(own.values, winners.values), following, unbeaten(own.ends, winners.ends)
 
@@ -84,7 +84,7 @@ class GreatestMachine(Machine):
     """
 
     def __init__(self, node: nodes.Greatest, make: Maker) -> None:
-        self._inner, self._rule, self._clause = make(node.inner), node.rule, node.clause
+        self._inner, self._strategy, self._clause = make(node.inner), node.strategy, node.clause
 
     def initial(self) -> list[Value]:
         values = undominated(self._inner.initial())
@@ -94,7 +94,7 @@ class GreatestMachine(Machine):
         values, rivals = value
         moves = []
         for mask, own in spread(self._inner, values, symbol).items():
-            left, after, ends = compete(self._inner, self._rule, own, bool(mask & VISIBLE), rivals, symbol)
+            left, after, ends = compete(self._inner, self._strategy, own, bool(mask & VISIBLE), rivals, symbol)
             moves += moves_of(mask, (left, after) if left else None, ends)
         return moves
 
@@ -106,7 +106,7 @@ class FirstMachine(Machine):
     """NXT or LAST among the runs of one start: (values, Rivals, clock); before it begins (values, None, None)."""
 
     def __init__(self, node: nodes.First, make: Maker) -> None:
-        self._inner, self._shows, self._rule = make(node.inner), node.shows, node.rule
+        self._inner, self._shows, self._strategy = make(node.inner), node.shows, node.strategy
 
     def initial(self) -> list[Value]:
         return [(undominated(self._inner.initial()), None, None)]
@@ -123,10 +123,10 @@ class FirstMachine(Machine):
         for mask, own in reached.items():
             marked = bool(mask & VISIBLE)
             if rivals is not None:
-                left, after, ends = compete(self._inner, self._rule, own, marked, rivals, symbol)
+                left, after, ends = compete(self._inner, self._strategy, own, marked, rivals, symbol)
             elif marked:
                 left, ends = undominated(own.values), own.ends
-                behind = without(undominated(second.values), first.values) if self._rule == "LAST" else frozenset()
+                behind = without(undominated(second.values), first.values) if self._strategy == "LAST" else frozenset()
                 after = Rivals(undominated(first.values), frozenset(), behind)
             else:
                 left, ends = without(undominated(own.values), first.values), unbeaten(own.ends, first.ends)

@@ -55,7 +55,7 @@ NO_COPIES = np.zeros(0, np.int32)
 
 
 @kernel
-def compared(arena, original, a, b, rule):
+def compared(arena, original, a, b, by):
     """1 if the events of a win against those of b, -1 if they lose, 0 if they are the same.
 
     Events are met from the last to the first. Nodes are numbered in the order of the stream; where there are copies of
@@ -74,7 +74,7 @@ def compared(arena, original, a, b, rule):
         else:
             mine = a > b
         found = 1 if mine else -1
-        if rule == LAST:
+        if by == LAST:
             return found
         if mine:
             a = arena.child[a]
@@ -83,7 +83,7 @@ def compared(arena, original, a, b, rule):
 
 
 @kernel
-def greatest(arena, picks, root, now, bounds, rule):
+def greatest(arena, picks, root, now, bounds, by):
     """The node of what wins in a set, or -1 if there is no room for it, -2 if the stack is too short."""
     serial, stack, best, stamp = picks.serial[0], picks.stack, picks.best, picks.stamp
     best[BOTTOM] = BOTTOM
@@ -111,7 +111,7 @@ def greatest(arena, picks, root, now, bounds, rule):
             continue
         found = best[child]
         if both:
-            order = compared(arena, picks.original, found, best[right], rule)
+            order = compared(arena, picks.original, found, best[right], by)
             if order < 0:
                 found = best[right]
             elif order == 0 and found != best[right]:
@@ -129,7 +129,7 @@ def greatest(arena, picks, root, now, bounds, rule):
 
 
 @kernel
-def pick_kernel(space, picks, begin, n_roots, kept, rule):
+def pick_kernel(space, picks, begin, n_roots, kept, by):
     """Leave of the roots from `begin` on those that win, the first of them at `kept`; those of one event follow each
     other. Returns (PICKED or what is lacking, the root to go on with, how many are kept)."""
     arena, roots = space.arena, space.roots
@@ -141,10 +141,10 @@ def pick_kernel(space, picks, begin, n_roots, kept, rule):
         picks.serial[0] += 1
         winner = BOTTOM
         for k in range(begin, end):
-            found = greatest(arena, picks, roots.node[k], now, space.bounds, rule)
+            found = greatest(arena, picks, roots.node[k], now, space.bounds, by)
             if found < 0:
                 return (NEEDS_NODES if found == -1 else NEEDS_STACK), begin, kept
-            order = -1 if winner == BOTTOM else compared(arena, picks.original, winner, found, rule)
+            order = -1 if winner == BOTTOM else compared(arena, picks.original, winner, found, by)
             if order < 0:
                 winner = found
             elif order == 0 and winner != found:

@@ -101,7 +101,7 @@ class Picking(Selector):
 
     def _pick(self) -> None:
         """Only the roots that win; what these are stands behind the nodes of the arena, which may have grown."""
-        store, rule = self.store, picking.RULES[self.program.pick]
+        store, by = self.store, picking.RULES[self.program.pick]
         n, begin, kept, result = store.n_roots, 0, 0, picking.NEEDS_NODES if self._picks is None else -1
         while result != picking.PICKED:
             if result == picking.NEEDS_NODES and self._picks is not None:
@@ -114,7 +114,7 @@ class Picking(Selector):
                     self._picks.original[: len(copies)] = copies
             if result == picking.NEEDS_STACK:
                 self._picks = self._picks._replace(stack=np.zeros(2 * len(self._picks.stack), np.int32))
-            result, begin, kept = picking.pick_kernel(store.space, self._picks, begin, n, kept, rule)
+            result, begin, kept = picking.pick_kernel(store.space, self._picks, begin, n, kept, by)
         store.n_roots = kept
 
     def _drop_copies(self, size: int) -> None:

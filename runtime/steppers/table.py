@@ -55,7 +55,7 @@ class TableStepper(Stepper):
         self._clocks: ClockTable | None = None
         self._leading: leading.Leading | None = None
         self._options: cea.TableOptions | None = None
-        if logs or program.rule not in ("plain", "composed"):
+        if logs or program.family not in ("plain", "composed"):
             self._ask_for_clocks(logs)
 
     def _ask_for_clocks(self, logs: bool) -> None:

@@ -94,7 +94,7 @@ def measured(name: str, events: Stream, repeat: int, most_seconds: float) -> Non
         n = int(min(len(positions), max(20_000, MOST / window / 100)))
         begin = time.perf_counter()
         shown = rate(program, symbols[:n], positions[:n], None, repeat)
-        print(f"{name:28} {program.rule:10} {window:>8} {shown:10.3f}", flush=True)
+        print(f"{name:28} {program.family:10} {window:>8} {shown:10.3f}", flush=True)
         if 10 * (time.perf_counter() - begin) > most_seconds:
             return  # ten times the window is at least ten times the work here
 

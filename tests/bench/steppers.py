@@ -56,7 +56,7 @@ def stream(made: Program, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         symbols[:, 0] |= holds.astype(np.int64) << i
     symbols[:, made.words :] = random.integers(0, 1000, n)[:, None]
     times = np.cumsum(random.integers(0, 2, n)) * 1_000_000
-    keys = random.integers(0, 5, n) if made.rule == "any" else np.sort(random.integers(0, 50, n))
+    keys = random.integers(0, 5, n) if made.family == "any" else np.sort(random.integers(0, 50, n))
     return symbols if made.terms else symbols[:, 0].copy(), times, keys
 
 
@@ -81,7 +81,7 @@ def main() -> None:
             begin = time.process_time()
             run(made, events, silent)
             taken.append(time.process_time() - begin)
-        print(f"{name:16} {made.rule:10} {found:10,} {thousands / 1000 / min(taken):11.3f}", flush=True)
+        print(f"{name:16} {made.family:10} {found:10,} {thousands / 1000 / min(taken):11.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -205,7 +205,7 @@ def test_a_condition_on_the_whole_match_where_each_is_asked_for_itself() -> None
 def test_a_run_that_must_take_what_it_can_computes_with_events(condition: str) -> None:
     query = bound(f"FROM t PATTERN A a ; B b WHERE {condition} ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN *")
     assert not query.on_match
-    assert plan(query).program.rule == "registers"
+    assert plan(query).program.family == "registers"
 
 
 @pytest.mark.parametrize("condition", ["a.name LIKE b.name", "hash(a.k, b.k) > 1", "a.name LIKE b.name OR a.v > b.v"])
@@ -213,7 +213,7 @@ def test_a_run_that_must_take_what_it_can_looks_up_what_it_cannot_compute(condit
     query = bound(f"FROM t PATTERN A a ; B b WHERE {condition} ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN *")
     assert not query.on_match
     found = plan(query)
-    assert found.program.rule == "bound"
+    assert found.program.family == "bound"
     ((asked, ordered),) = found.tabulated
     assert ordered
     assert str(asked) == condition.partition(" OR ")[0]

@@ -34,7 +34,7 @@ def around(rules: tuple[str, ...], formula: cel.Formula) -> cel.Formula:
 def chain(formula: cel.Formula) -> list[str]:
     found = []
     while isinstance(formula, cel.Strategy):
-        found.append(formula.rule)
+        found.append(formula.name)
         formula = formula.inner
     return found
 

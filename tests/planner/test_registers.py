@@ -70,7 +70,7 @@ def chain_length(made: cersql.Compiled) -> int:
     waiting = entries.counts[run_table.N_USED]
     assert waiting > 1_000
     indexed = entries.index_of[np.maximum(entries.at, 0), 0] != nodes.NOBODY
-    assert (indexed & (entries.at >= 0)).sum() > 0.9 * waiting or "registers" not in program.rule
+    assert (indexed & (entries.at >= 0)).sum() > 0.9 * waiting or "registers" not in program.family
     longest = 0
     for first in entries.bucket[entries.bucket != nodes.NOBODY].tolist():
         length, e = 0, first

@@ -95,7 +95,7 @@ def test_program_version(other: dict[str, object]) -> None:
 
 def test_no_engine_for_a_rule() -> None:
     with pytest.raises(InternalError) as raised:
-        engine_for(replace(program(), rule="no such"))
+        engine_for(replace(program(), family="no such"))
     assert "'no such'" in str(raised.value)
 
 
@@ -109,7 +109,7 @@ SCHEMAS = {"t": {"ts": "timestamp", "type": "string", "v": "int"}}
 def general(op: str = "<=", more: str = "") -> Program:
     """A program of the general engine."""
     made = cersql.compile(COMPARED.format(op=op, more=more), SCHEMAS).program
-    assert made.rule == "bound"
+    assert made.family == "bound"
     return made
 
 

@@ -53,7 +53,7 @@ def queries(draw: st.DrawFn) -> cel.Formula:
     ends = st.builds(lambda name, attribute: f"{name}.{attribute}", st.sampled_from(NAMES[:n]), st.sampled_from("xyz"))
     equal = draw(st.lists(st.tuples(ends, ends), min_size=1, max_size=4))
     formula = in_any_order(types, tuple(equal))
-    assume(harness.compiled(formula).rule == "pcea")
+    assume(harness.compiled(formula).family == "pcea")
     return formula
 
 
@@ -98,7 +98,7 @@ S0 = [
 def test_the_example_of_the_paper() -> None:
     """⟦Q₀⟧₅(S₀): {0, 1, 5} and {1, 3, 5}; P₀ finds them at position 5 and no others anywhere."""
     program = harness.compiled(Q0)
-    assert program.rule == "pcea"
+    assert program.family == "pcea"
     found = harness.run_whole(program, harness.rows_of(program, S0))[None]
     events = sorted(sorted(row for _, rows in mu for row in rows) for _, _, mu in found)
     assert events == [[0, 1, 5], [1, 3, 5]]
@@ -162,7 +162,7 @@ def test_as_the_general_engine(tree: str, monkeypatch: pytest.MonkeyPatch) -> No
         general = lower_composed(
             choice(rewritten(formula).formula, window, "ALL", "NONE", None), program.variables
         ).program
-        assert (program.rule, general.rule) == ("pcea", "bound")
+        assert (program.family, general.family) == ("pcea", "bound")
         n = 240
         symbols = long_stream(program, n, seed, distinct)
         order = [1 + program.terms.index(term) for term in general.terms]
@@ -219,7 +219,7 @@ def test_heaps_stay_shallow() -> None:
 
 def test_what_is_not_run_side_by_side() -> None:
     not_hierarchical = in_any_order("ABC", (("a.x", "b.x"), ("b.y", "c.y")))
-    assert harness.compiled(not_hierarchical).rule == "registers"
+    assert harness.compiled(not_hierarchical).family == "registers"
     assert pcea_of(not_hierarchical) == Refusal("it is not hierarchical")
     unequal = cel.Compare(
         in_any_order("AB", (("a.x", "b.x"),)), (cel.Comparison(cel.Term("a", "y"), "<", cel.Term("b", "y")),)

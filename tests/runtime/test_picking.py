@@ -79,7 +79,7 @@ def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyP
         general = lower_composed(
             choice(rewritten(FORMULAS[name]).formula, window, rule, consume, None), program.variables
         ).program
-        assert (program.rule, program.pick, general.rule) == ("registers", rule, "bound")
+        assert (program.family, program.pick, general.family) == ("registers", rule, "bound")
         expected = run(general, kinds, values, own_keys, [])
         total += len(expected)
         for cuts in ([], [50, 51, 130, 333]):
@@ -103,7 +103,7 @@ def test_skipping_as_the_general_engine(name: str, skip: Skip, monkeypatch: pyte
         general = lower_composed(
             choice(rewritten(FORMULAS[name]).formula, window, "ALL", "NONE", skip), program.variables
         ).program
-        assert (program.rule, general.rule) == ("skipping", "bound")
+        assert (program.family, general.family) == ("skipping", "bound")
         expected = run(general, kinds, values, own_keys, [])
         total += len(expected)
         for cuts in ([], [50, 51, 130, 333]):
