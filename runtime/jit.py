@@ -58,7 +58,10 @@ def _cached(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 def _forgiving(compiled: Any) -> Callable[..., Any]:
     """The same, which compiles anew where the index of what is kept cannot be read. Numba reads an index before it
     looks whether that is of this source, and one of another release can name modules that are gone."""
-    file = compiled._cache._cache_file
+    cache = getattr(compiled, "_cache", None)  # with NUMBA_DISABLE_JIT it is the function itself
+    if cache is None:
+        return compiled  # type: ignore[no-any-return]
+    file = cache._cache_file
     read = file._load_index
 
     def load() -> Any:

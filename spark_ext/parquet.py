@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -72,6 +72,15 @@ class Groups:
 # ---------------------------------------------------------------- what Catalyst says
 
 
+def check_source(source: DataFrame) -> None:
+    """Raises Refused where it is seen at once that the source is no Parquet relation: most sources of tests are none,
+    and to ask Catalyst for a plan takes time."""
+    leaves = source._jdf.queryExecution().optimizedPlan().collectLeaves()
+    kinds = sorted({str(leaves.apply(i).nodeName()) for i in range(leaves.length())})
+    if leaves.length() != 1 or not kinds[0].startswith("LogicalRelation"):
+        raise Refused(f"its source is no plain Parquet relation, but {', '.join(kinds)}")
+
+
 def relation_of(node: Any, spark: SparkSession) -> Relation:
     if node.nodeName() != "LogicalRelation" and not str(node.nodeName()).startswith("LogicalRelation"):
         raise Refused(f"its source is no plain Parquet relation, but {node.nodeName()}")
@@ -87,6 +96,8 @@ def relation_of(node: Any, spark: SparkSession) -> Relation:
     options = {key.lower() for key in _keys(relation.options())}
     if options - {"path", "serialization.format", "mergeschema"}:
         raise Refused(f"its source has the options {', '.join(sorted(options))}")
+    if str(spark.conf.get("spark.sql.parquet.datetimeRebaseModeInRead")).upper() != "CORRECTED":
+        raise Refused("spark.sql.parquet.datetimeRebaseModeInRead is set")
     if str(spark.conf.get("spark.sql.files.ignoreMissingFiles")).lower() == "true":
         raise Refused("spark.sql.files.ignoreMissingFiles is set")
     schema = StructType.fromJson(json.loads(str(node.schema().json())))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
@@ -32,7 +33,7 @@ from runtime.scan.task import File, Scan, Stretch
 from runtime.scan.truth import Rows
 from runtime.task import Task
 from spark_ext.errors import SparkError
-from spark_ext.parquet import Groups, Refused, Relation, all_of, groups_of, relation_of
+from spark_ext.parquet import Groups, Refused, Relation, all_of, check_source, groups_of, relation_of
 from spark_ext.worker import scanned
 
 SETTING = "cersql.scan"  # auto, parquet or spark
@@ -91,6 +92,8 @@ def scan_of(plan: PhysicalPlan, wanted: Wanted, task: Task, n: int) -> Scan | Re
         return _Planner(plan, wanted, task, n).scan()
     except Refused as refused:
         return Refusal(str(refused))
+    except Py4JError:
+        return Refusal("Spark does not show how it plans its source")
 
 
 def frame(scan: Scan, spark: SparkSession, schema: StructType) -> DataFrame:
@@ -116,6 +119,7 @@ class _Planner:
 
     def scan(self) -> Scan:
         plan, wanted = self._plan, self._wanted
+        check_source(wanted.source)
         if len(plan.guards) > WORD_BITS:
             raise Refused(f"more than {WORD_BITS} conditions")
         if len(plan.query.sources) > 1:
@@ -125,6 +129,9 @@ class _Planner:
         items, filter_, relation = self._optimized()
         columns = list(wanted.columns)
         read = {name: self._attribute(item, name) for name, item in zip(columns, items, strict=False)}
+        for name in read.values():
+            if name not in relation.types:
+                raise Refused(f"{name} is no column of the files")
         types = {name: kind.simpleString() for name, kind in relation.types.items()}
         zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
         guards = [self._condition(item, types, zone) for item in items[len(columns) :]]
@@ -175,8 +182,8 @@ class _Planner:
         while item.nodeName() == "Alias":
             item = item.child()
         if item.nodeName() != "AttributeReference":
-            raise Refused(f"{name} is computed: {item.sql()[:80]}" if not name.startswith("__cersql") else
-                           f"what is compared is computed: {item.sql()[:80]}")  # fmt: skip
+            what = "what is compared" if name.startswith("__cersql") else name
+            raise Refused(f"{what} is computed: {item.sql()[:80]}")
         return str(item.name())
 
     def _condition(self, item: Any, types: Mapping[str, str], zone: str) -> Test:

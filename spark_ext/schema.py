@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +33,7 @@ class SparkCatalog:
         self._frames: dict[str, DataFrame] = {}
         self._types: dict[Column, DataType] = {}
         self._condition: str | None = None
+        self._empty: dict[tuple[Column, ...], DataFrame] = {}
         self.case_sensitive = str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
     @property
@@ -209,8 +211,19 @@ class SparkCatalog:
         return StringType() if column is _ANY_COLUMN else self._types[column]
 
     def empty(self, columns: Sequence[Column]) -> DataFrame:
-        """A relation of these columns and no rows, to ask the analyzer."""
-        return self._spark.createDataFrame([], StructType([StructField(c.name, self.type(c)) for c in columns]))
+        """A relation of these columns and no rows, to ask the analyzer; the same for the same columns."""
+        key = tuple(columns)
+        if key not in self._empty:
+            self._empty[key] = self._made_empty(StructType([StructField(c.name, self.type(c)) for c in columns]))
+        return self._empty[key]
+
+    def _made_empty(self, schema: StructType) -> DataFrame:
+        session: Any = getattr(self._spark, "_jsparkSession", None)
+        if session is None:
+            return self._spark.createDataFrame([], schema)
+        jvm: Any = self._spark._jvm  # createDataFrame of Python's would make an RDD, which takes ten times as long
+        rows = session.createDataFrame(jvm.java.util.ArrayList(), session.parseDataType(schema.json()))
+        return DataFrame(rows, self._spark)
 
     def name_of(self, shown: str, variables: Sequence[Variable]) -> str | None:
         """What Spark would call the expression over relations named like the variables; None if it cannot say."""
