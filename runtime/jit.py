@@ -60,7 +60,7 @@ def _forgiving(compiled: Any) -> Callable[..., Any]:
     looks whether that is of this source, and one of another release can name modules that are gone."""
     cache = getattr(compiled, "_cache", None)  # with NUMBA_DISABLE_JIT it is the function itself
     if cache is None:
-        return compiled  # type: ignore[no-any-return]
+        return compiled
     file = cache._cache_file
     read = file._load_index
 

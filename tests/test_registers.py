@@ -167,6 +167,7 @@ def test_kernel_and_oracle_agree_on_what_must_not_happen_around(
     test_comparisons.agree(Asked(formula, window, options), rows, seed, keyed=keyed)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strict", [False, True])
 def test_clocks_that_are_no_whole_numbers(strict: bool) -> None:
     window = cel.Window("time", 2, strict)

@@ -148,6 +148,7 @@ def test_three_events_and_other_functions(found: Run, spark: SparkSession) -> No
     assert found(three) == [(row[0],) for row in ROWS[:-2] if row[1] == "A" and row[0] + row[0] + 1 > row[0] + 6]
 
 
+@pytest.mark.exhaustive
 def test_a_stream_has_the_rows_of_the_batch(spark: SparkSession) -> None:
     view(spark, "measured_utc", [(n, t, ts, v) for n, t, ts, v in ROWS], "id INT, type STRING, ts TIMESTAMP, v DOUBLE")
     text = """PATTERN SEQ(A a, !B x, ANY y) WHERE y.v - a.v >= 0.5 AND abs(x.v - a.v) > 1 ORDER BY ts WITHIN 6 MINUTES

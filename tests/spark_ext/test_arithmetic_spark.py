@@ -150,7 +150,7 @@ def operands_of(rows: DataFrame, found: list[Related]) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize(
-    ("ansi", "seed"), [(False, 1), pytest.param(False, 2, marks=pytest.mark.exhaustive), (True, 3)]
+    ("ansi", "seed"), [*(pytest.param(False, seed, marks=pytest.mark.exhaustive) for seed in (1, 2)), (True, 3)]
 )
 def test_random_arithmetic_is_what_spark_computes(spark: SparkSession, rows: DataFrame, ansi: bool, seed: int) -> None:
     draw = random.Random(seed)

@@ -195,6 +195,7 @@ for n in (1, 2):
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.jvm
 @pytest.mark.slow
 def test_after_stop_and_restart_nothing_is_left_and_everything_works(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,7 @@ def test_of_many_matches(session: SparkSession) -> None:
         session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
 
 
+@pytest.mark.exhaustive
 def test_on_a_stream(session: SparkSession) -> None:
     timed = session.sql("SELECT timestamp_seconds(ts) AS ts, type, v FROM t")
     text = """PATTERN A a ; B+ b WHERE far(a.v, b.v) OR COUNT(b) > 1 ORDER BY ts WITHIN 10 SECONDS

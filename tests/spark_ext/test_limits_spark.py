@@ -42,7 +42,7 @@ def error_of(run: Callable[[], Any]) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize("text", [LOOP, GENERAL])
+@pytest.mark.parametrize("text", [LOOP, pytest.param(GENERAL, marks=pytest.mark.exhaustive)])
 def test_a_task_lists_no_more_matches_than_it_may(session: SparkSession, text: str) -> None:
     loop_of(session, 15)
     session.conf.set("cersql.maxMatches", "1000")
@@ -79,7 +79,7 @@ def test_some_of_many_matches_come_at_once(session: SparkSession, text: str, n: 
     ("setting", "value", "told"),
     [
         ("cersql.maxMatches", "1000", "the limit is 1000."),
-        ("cersql.memoryLimit", "10m", "the limit is 10.0 MB, for the query"),
+        pytest.param("cersql.memoryLimit", "10m", "the limit is 10.0 MB, for the query", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_stream_has_the_limits_too(session: SparkSession, setting: str, value: str, told: str) -> None:
@@ -105,6 +105,7 @@ def test_a_worker_holds_no_more_memory_than_it_may(session: SparkSession) -> Non
         assert len(session.sql(f"FROM t {LOOP}").collect()) == 2**15 - 1
 
 
+@pytest.mark.exhaustive
 def test_what_chooses_in_a_second_pass_has_the_limit_too(session: SparkSession) -> None:
     loop_of(session, 18)
     text = "FROM t PATTERN A+ a ; B b WHERE COUNT(a) > 2 SEMANTICS MAX ORDER BY ts RETURN count(a) AS n"

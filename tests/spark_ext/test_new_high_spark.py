@@ -82,6 +82,7 @@ def test_a_cooldown(session: SparkSession) -> None:
     assert ids(session, text) == sorted((id, n) for id, _, n in expected)
 
 
+@pytest.mark.exhaustive
 def test_equalities_of_neighbours_and_of_one_type(session: SparkSession) -> None:
     order = "struct(a.ts, a.id) < struct(b.ts, b.id) AND struct(b.ts, b.id) < struct(c.ts, c.id)"
     text = """FROM highs PATTERN A AS a1 ; B AS b1 ; A AS a2 WHERE b1.v = a2.v AND a1.u = b1.u ORDER BY ts, id
@@ -103,7 +104,7 @@ def test_equalities_of_neighbours_and_of_one_type(session: SparkSession) -> None
     [
         "!ANY x ; ANY g WHERE x.v >= g.v PARTITION BY k",
         pytest.param("!ANY x ; A g ; B b WHERE x.v >= b.v", marks=pytest.mark.exhaustive),
-        "ANY a : ANY:* rest AFTER MATCH SKIP PAST LAST ROW",
+        pytest.param("ANY a : ANY:* rest AFTER MATCH SKIP PAST LAST ROW", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_stream_has_the_rows_of_the_batch(session: SparkSession, pattern: str) -> None:

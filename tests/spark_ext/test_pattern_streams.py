@@ -122,6 +122,7 @@ def test_what_cannot_start_or_stop(session: SparkSession) -> None:
     assert "NO_STREAM" in str(caught.value)
 
 
+@pytest.mark.exhaustive
 def test_another_pattern_over_an_old_checkpoint(session: SparkSession, tmp_path: Path) -> None:
     """The state of another query is refused, and the error names both."""
     source(session, tmp_path / "rows")
@@ -195,10 +196,10 @@ def test_a_zone_on_which_conditions_depend(session: SparkSession, tmp_path: Path
     ("file", "content", "problem"),
     [
         ("metadata", "", "metadata is empty"),
-        ("metadata", "{nonsense", "metadata is not what Spark wrote"),
-        ("offsets", "", "does not begin with a version"),
+        pytest.param("metadata", "{nonsense", "metadata is not what Spark wrote", marks=pytest.mark.exhaustive),
+        pytest.param("offsets", "", "does not begin with a version", marks=pytest.mark.exhaustive),
         ("offsets", "v1\n{nonsense", "is not what Spark wrote"),
-        ("commits", "nonsense", "does not begin with a version"),
+        pytest.param("commits", "nonsense", "does not begin with a version", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_damaged_checkpoint(session: SparkSession, tmp_path: Path, file: str, content: str, problem: str) -> None:
@@ -275,7 +276,13 @@ KILLED = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["", "WHERE bit_count(a.id + b.id) > 3 CONSUME BY PARTITION"], ids=["rows", "pairs"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param("", id="rows", marks=pytest.mark.exhaustive),
+        pytest.param("WHERE bit_count(a.id + b.id) > 3 CONSUME BY PARTITION", id="pairs"),
+    ],
+)
 def test_kill_minus_nine(session: SparkSession, tmp_path: Path, where: str) -> None:
     """Killed in the middle of a batch, and started again: nothing lost, nothing twice."""
     source(session, tmp_path / "rows", files=2)

@@ -109,7 +109,7 @@ def test_on_a_stream(spark: Any, table: Any) -> None:
 @pytest.mark.parametrize(
     ("strategy", "clauses"),
     [
-        ("", "RETURN * WITH TIMEOUTS"),
+        pytest.param("", "RETURN * WITH TIMEOUTS", marks=pytest.mark.exhaustive),
         ("SEMANTICS NXT", "RETURN m.ts AS ts, match_status AS s WITH TIMEOUTS"),
         pytest.param("", "RETURN m.ts AS ts, match_status AS s WITH TIMEOUTS", marks=pytest.mark.exhaustive),
         pytest.param("SEMANTICS NXT", "RETURN * WITH TIMEOUTS", marks=pytest.mark.exhaustive),
@@ -131,7 +131,7 @@ SKIPS, STRATEGIES = ("PAST LAST ROW", "TO NEXT ROW", "TO LAST a"), ("NXT", "LAST
 @pytest.mark.parametrize(
     ("skip", "strategy"),
     [
-        pytest.param(skip, strategy, marks=() if i == j else (pytest.mark.exhaustive,))
+        pytest.param(skip, strategy, marks=() if i == j == 2 else (pytest.mark.exhaustive,))
         for i, skip in enumerate(SKIPS)
         for j, strategy in enumerate(STRATEGIES)
     ],
@@ -198,6 +198,7 @@ def test_a_function_of_two_events(spark: Any) -> None:
     assert pairs("CONSUME BY PARTITION", "(SELECT * FROM `odd names` WHERE ts < 0) AS none") == []
 
 
+@pytest.mark.exhaustive
 def test_two_sources_and_no_word_of_events(spark: Any) -> None:
     """RETURN may want nothing of a match; each variable has its own source's columns."""
     spark.createDataFrame([(1, 5), (4, 7)], "ts BIGINT, price INT").createOrReplaceTempView("asked_prices")
@@ -210,6 +211,7 @@ def test_two_sources_and_no_word_of_events(spark: Any) -> None:
         assert cersql.sql(spark, text.format(clause=clause, items="1 AS one")).count() == len(expected)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", ["MAX", pytest.param("LAST", marks=pytest.mark.exhaustive)])
 def test_on_a_stream_beside_an_absence_after_the_match(spark: Any, table: Any, strategy: str) -> None:
     """Rivals wait for each other: what began later is known later."""

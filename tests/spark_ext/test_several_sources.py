@@ -265,8 +265,8 @@ def events(session: SparkSession) -> str:
 @pytest.mark.parametrize(
     "query",
     [
-        "PATTERN A a ; B b PARTITION BY date_trunc('minute', ts) AS m, lower(name) ORDER BY ts, upper(name) "
-        "WITHIN 1 MINUTE RETURN *",
+        pytest.param("PATTERN A a ; B b PARTITION BY date_trunc('minute', ts) AS m, lower(name) "
+                     "ORDER BY ts, upper(name) WITHIN 1 MINUTE RETURN *", marks=pytest.mark.exhaustive),
         "WHERE ok PATTERN A a : B b WHERE [who.id % 1] ORDER BY ts WITHIN 10 MINUTES RETURN a.id AS a, b.id AS b",
         pytest.param("WHERE ok AND name <> 'y' PATTERN A a ; !B PARTITION BY who.id ORDER BY ts WITHIN 1 MINUTE "
                      "WATERMARK 1 MINUTE RETURN who.id, a.id AS a", marks=pytest.mark.exhaustive),
@@ -285,6 +285,7 @@ def test_a_stream_is_in_the_order_of_its_watermark(session: SparkSession, events
     assert "no column of the source" in str(caught.value)
 
 
+@pytest.mark.exhaustive
 def test_two_streams_of_different_types(session: SparkSession, events: str, tmp_path: Path) -> None:
     tables = {
         "A": "SELECT ts AS TS, id, name, ok FROM events WHERE type = 'A'",

@@ -234,6 +234,7 @@ def test_a_stream_and_a_table_do_not_mix(session: SparkSession, tmp_path: Path) 
     assert caught.value.condition == "STREAM_MIXED"
 
 
+@pytest.mark.exhaustive
 def test_two_streams_in_one_pattern(session: SparkSession, tmp_path: Path) -> None:
     """Each with a watermark of its own; the slower one decides."""
     for name in "AB":

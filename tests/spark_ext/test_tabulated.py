@@ -232,6 +232,7 @@ def test_values_of_many_types(ask: Ask, spark: SparkSession) -> None:
         assert found == sorted(tuple(row.values()) for row in own), condition
 
 
+@pytest.mark.exhaustive
 def test_as_on_listed_matches(ask: Ask, spark: SparkSession) -> None:
     """What runs look up is what Spark computes on matches, where WHERE asks it: of random rows, some alike."""
     chance = random.Random(5)

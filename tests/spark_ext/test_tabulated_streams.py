@@ -76,7 +76,7 @@ QUERIES = {
     "consumed, with timeouts": f"PATTERN A a ; B b WHERE {NEAR} PARTITION BY k {GREEDY} CONSUME BY PARTITION "
     "RETURN a.id AS a, match_status WITH TIMEOUTS",
 }  # fmt: skip
-QUICK = {"a UDF and a key", "consumed"}
+QUICK = {"consumed"}
 
 
 @pytest.mark.parametrize(

@@ -299,6 +299,7 @@ def test_ctrl_c_is_a_clean_end_too(tmp_path: Path) -> None:
     assert command.errors() == ""
 
 
+@pytest.mark.exhaustive
 def test_a_server_whose_jvm_is_gone_says_so(tmp_path: Path) -> None:
     command = Command(tmp_path, "--port", "0").ready()
     os.kill(command.jvms()[0], signal.SIGKILL)
@@ -463,6 +464,7 @@ def test_over_http(session: Any) -> None:
             assert cursor.fetchall() == [(3,)]
 
 
+@pytest.mark.exhaustive
 def test_a_server_that_does_not_start(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SparkError) as caught:
         cersql.serve(session, port=0, settings={"hive.server2.authentication": "NONSENSE"})
