@@ -406,6 +406,10 @@ class Batch:
         task = self._task(presorted)
         return mapped(rows, partial(match_partition, task), self._schema(task))
 
+    def match_schema(self) -> StructType:
+        """The columns of the matches that the engine gives."""
+        return self._schema(self._task(presorted=False))
+
     def _schema(self, task: Task) -> StructType:
         return StructType([StructField(COUNT_COLUMN, LongType())]) if self.count_only else self._match_schema(task)
 
@@ -660,12 +664,18 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch,
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
         matches = kind(plan, catalog, lasting=lasting).frame()
+    return _returned(plan, catalog, matches)
+
+
+def _returned(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
+    """What becomes of the matches that the engine gives."""
+    query, columns = plan.query, [column.name for column in plan.query.columns]
     matches = with_gathered(query.text, matches, query.gathered[: query.gathered_on_match], mapped)
     with explained(query.text, matches, query.on_match, condition=True, columns=columns):
         for condition in query.on_match:
             matches = analyzed(matches.where(_of_matches(plan, condition.text)))
     if plan.later is not None:
-        matches = _competing(plan, plan.later, matches, limits_of(source.sparkSession, query))
+        matches = _competing(plan, plan.later, matches, limits_of(catalog.spark, query))
     matches = with_gathered(query.text, matches, query.gathered[query.gathered_on_match :], mapped)
     matches = _with_computed(query, matches)
     with explained(query.text, matches, query.having, condition=True, columns=columns):
@@ -720,7 +730,8 @@ def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
         counts = Batch(plan, catalog, count_only=True).frame()
-    result(plan, catalog)  # a mistake in RETURN is a mistake, although nothing of it is computed
+    # A mistake in RETURN is a mistake, although nothing of it is computed.
+    _returned(plan, catalog, catalog.without_rows(Batch(plan, catalog).match_schema()))
     return counts.selectExpr(f"coalesce(sum({COUNT_COLUMN}), 0L)")
 
 

@@ -214,10 +214,11 @@ class SparkCatalog:
         """A relation of these columns and no rows, to ask the analyzer; the same for the same columns."""
         key = tuple(columns)
         if key not in self._empty:
-            self._empty[key] = self._made_empty(StructType([StructField(c.name, self.type(c)) for c in columns]))
+            self._empty[key] = self.without_rows(StructType([StructField(c.name, self.type(c)) for c in columns]))
         return self._empty[key]
 
-    def _made_empty(self, schema: StructType) -> DataFrame:
+    def without_rows(self, schema: StructType) -> DataFrame:
+        """A relation of this schema and no rows."""
         session: Any = getattr(self._spark, "_jsparkSession", None)
         if session is None:
             return self._spark.createDataFrame([], schema)

@@ -192,7 +192,6 @@ SOURCES = [
     ("(SELECT * FROM parts WHERE k = 1 AND s <> 'a20' AND d = DATE'2024-03-01') AS m", "of 1 files"),
     ("(SELECT * FROM parts WHERE (d IS NULL OR k = 1) AND whole > 0) AS m", "of 4 files"),
     ("parts", "of 6 files"),
-    ("(SELECT type, ts, _metadata.file_name AS id FROM many) AS m", "scan: spark, since"),
     ("(SELECT * FROM VALUES (1, 'A', timestamp_seconds(1)) AS t(id, type, ts)) AS m", "but LocalRelation"),
     ("unordered", "scan: parquet"),  # as one task
     ("empty", "scan: parquet"),
