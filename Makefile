@@ -57,6 +57,7 @@ mutants: $(VENV)/.installed-dev
 bench: java $(VENV)/.installed-dev
 	$(BIN)/python tests/bench/run.py
 	$(BIN)/python tests/bench/streaming.py
+	$(BIN)/python tests/bench/scan.py
 
 soak: java $(VENV)/.installed-dev
 	$(BIN)/python tests/bench/soak.py

@@ -2,9 +2,9 @@
 
     python tests/bench/scan.py [--rows 1000000] [--files 1] [--shuffled] [--columns 0] [--repeat 3]
 
-The ways take turns in one run, on two threads each; medians of warm runs, in seconds. DuckDB's column needs
-`pip install duckdb`. Its joins are by buckets of time, found by hand: what an expert writes. The last column is Spark's
-`count(*)` with the query's predicates on single events.
+The ways take turns in one run, on two threads each; medians of warm runs, in seconds. DuckDB's joins are by buckets of
+time, found by hand: what an expert writes. The last column is Spark's `count(*)` with the query's predicates on single
+events.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -138,20 +139,17 @@ def line(spark: Any, path: str, name: str, query: Query, repeat: int) -> str:
         spark.conf.set("cersql.scan", way)
         return spark.sql(text).collect()[0][0]
 
-    ways: list[Callable[[], Any]] = [lambda: ours("auto"), lambda: ours("spark")]
-    try:
-        import duckdb
+    connection = duckdb.connect()
+    connection.execute(f"SET threads = 2; CREATE VIEW source AS FROM read_parquet('{path}/*.parquet')")
 
-        connection = duckdb.connect()
-        connection.execute(f"SET threads = 2; CREATE VIEW source AS FROM read_parquet('{path}/*.parquet')")
-        ways.append(lambda: connection.execute(query.duckdb).fetchall()[0][0])
-    except ImportError:
-        ways.append(lambda: None)
-    taken = [timed(way, repeat) for way in ways]
+    def by_hand() -> Any:
+        return connection.execute(query.duckdb).fetchall()[0][0]
+
+    taken = [timed(way, repeat) for way in (lambda: ours("auto"), lambda: ours("spark"), by_hand)]
     taken.append(timed(lambda: spark.sql(f"SELECT count(*) FROM source WHERE {query.plain}").collect(), repeat))
-    numbers = {found for _, found in taken[:3] if found is not None}
+    numbers = {found for _, found in taken[:3]}
     assert len(numbers) == 1, f"{name}: {numbers}"
-    shown = "".join(f"{seconds:9.2f}" if found is not None else f"{'-':>9}" for seconds, found in taken)
+    shown = "".join(f"{seconds:9.2f}" for seconds, _ in taken)
     return f"{name:24}{shown}   {numbers.pop():,}"
 
 
