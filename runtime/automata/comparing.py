@@ -141,7 +141,7 @@ class Comparing:
         )
 
 
-class CompareMachine(Machine):
+class CompareMachine(Machine, of=nodes.Compare):
     """A value is (inner value, what the clause remembers)."""
 
     def __init__(self, node: nodes.Compare, make: Maker) -> None:
@@ -170,7 +170,7 @@ def _add(numbers: list[int], number: int) -> None:
         numbers.append(number)
 
 
-class AgreeMachine(Machine):
+class AgreeMachine(Machine, of=nodes.Agree):
     """A value is (inner value, the common value or None while there is no event yet)."""
 
     def __init__(self, node: nodes.Agree, make: Maker) -> None:

@@ -147,7 +147,7 @@ def _some_side(clause: nodes.Clause, picked: dict[int, Chosen]) -> bool:
     )
 
 
-class CandidateMachine(Machine):
+class CandidateMachine(Machine, of=nodes.Candidate):
     """Never accepts: a match that ends is seen, with what was bound in it, and prevents unless it is prevented."""
 
     def __init__(self, node: nodes.Candidate, make: Maker) -> None:
@@ -170,7 +170,7 @@ class CandidateMachine(Machine):
         return moves
 
 
-class PendingMachine(Machine):
+class PendingMachine(Machine, of=nodes.Pending):
     """A value is (inner value, what is bound, sightings), which the match hands on when it ends."""
 
     def __init__(self, node: nodes.Pending, make: Maker) -> None:
@@ -194,7 +194,7 @@ class PendingMachine(Machine):
         return moves
 
 
-class AcrossMachine(Machine):
+class AcrossMachine(Machine, of=nodes.Across):
     """A value is (inner value, what is bound, sightings that may still prevent the match)."""
 
     def __init__(self, node: nodes.Across, make: Maker) -> None:

@@ -25,7 +25,7 @@ from runtime.nodes import BEGIN, END
 Sightings = tuple[frozenset[tuple[Clock, Sighting]], Clock]
 
 
-class WithinMachine(Machine):
+class WithinMachine(Machine, of=nodes.Within):
     """A value is (inner value, clock of its beginning or None)."""
 
     def __init__(self, node: nodes.Within, make: Maker) -> None:
@@ -45,7 +45,7 @@ class WithinMachine(Machine):
         return moves
 
 
-class NotBeforeMachine(Machine):
+class NotBeforeMachine(Machine, of=nodes.NotBefore):
     """Before the match begins: (inner value, for each veto its runs with their clocks, {latest start of a veto},
     sightings of what others decide about). Afterwards (inner value, None, {…}, sightings).
 
@@ -125,7 +125,7 @@ class Search(NamedTuple):
     seen: frozenset[Sighting]
 
 
-class NotBeforeEachMachine(Machine):
+class NotBeforeEachMachine(Machine, of=nodes.NotBeforeEach):
     """A value is (inner value, has the match begun?, searches). The first search that has not left the window when the
     match ends decides. Neighbours that have come to the same are one, which begins where the later did.
 
@@ -177,7 +177,7 @@ def _merged(searches: Iterable[Search]) -> frozenset[Search]:
     return frozenset(found)
 
 
-class NotAfterMachine(Machine):
+class NotAfterMachine(Machine, of=nodes.NotAfter):
     """('run', inner value, clock) until φ ends; then ('wait', watched sets, clock) until the window closes."""
 
     def __init__(self, node: nodes.NotAfter, make: Maker) -> None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from runtime.nodes import Node
 from runtime.program import ALWAYS, WORD_BITS
@@ -89,10 +89,16 @@ class Symbol:
 
 
 class Machine:
-    """Any operator's automaton. `timed`: its values may hold clocks."""
+    """Any operator's automaton: `class UnlessMachine(Machine, of=nodes.Unless)` runs that node, and is made of it and
+    of what makes the machines of its parts. `timed`: its values may hold clocks."""
 
+    by_node: ClassVar[dict[type[Node], Callable[[Any, Maker], Machine]]] = {}
     may_be_empty = False
     timed = True
+
+    def __init_subclass__(cls, of: type[Node] | None = None) -> None:
+        if of is not None:
+            Machine.by_node[of] = cls
 
     def initial(self) -> list[Value]:
         raise NotImplementedError

@@ -11,7 +11,7 @@ from runtime.nodes import BEGIN, END, VISIBLE
 from runtime.program import SKIP
 
 
-class FlatMachine(Machine):
+class FlatMachine(Machine, of=nodes.Flat):
     """The flat automaton. Its masks hold no BEGIN: a run that still waits at the beginning is (state, False)."""
 
     def __init__(self, node: nodes.Flat, make: Maker) -> None:
@@ -37,7 +37,7 @@ class FlatMachine(Machine):
         return moves
 
 
-class BindMachine(Machine):
+class BindMachine(Machine, of=nodes.Bind):
     def __init__(self, node: nodes.Bind, make: Maker) -> None:
         self._inner, self._mask = make(node.inner), node.mask
         self.may_be_empty = node.may_be_empty
@@ -53,7 +53,7 @@ class BindMachine(Machine):
         return self._inner.at_end(value)
 
 
-class KeepMachine(Machine):
+class KeepMachine(Machine, of=nodes.Keep):
     """Also used at the top, where it leaves what a user can see; `forget` goes through for that."""
 
     def __init__(self, node: nodes.Keep, make: Maker) -> None:
@@ -70,7 +70,7 @@ class KeepMachine(Machine):
         return self._inner.at_end(value)
 
 
-class RestrictMachine(Machine):
+class RestrictMachine(Machine, of=nodes.Restrict):
     """A value is (inner value, the sides that hold so far, as bits)."""
 
     def __init__(self, node: nodes.Restrict, make: Maker) -> None:
@@ -102,7 +102,7 @@ class RestrictMachine(Machine):
 LEFT, FRONT, RIGHT, JOINT, GAP = "left", "front", "right", "joint", "gap"
 
 
-class JoinMachine(Machine):
+class JoinMachine(Machine, of=nodes.Join):
     """φ ; χ and its kin. ('left', v) runs φ; then comes χ: 'right' at any time, 'joint' at once, 'gap' under watches.
 
     'front': φ was empty, so that χ begins the match.
@@ -159,7 +159,7 @@ class JoinMachine(Machine):
         return moves
 
 
-class LoopMachine(Machine):
+class LoopMachine(Machine, of=nodes.Loop):
     """A value is (copies completed, as far as that matters, how the copy came in, value of the copy)."""
 
     def __init__(self, node: nodes.Loop, make: Maker) -> None:
@@ -191,7 +191,7 @@ class LoopMachine(Machine):
         return moves
 
 
-class EitherMachine(Machine):
+class EitherMachine(Machine, of=nodes.Either):
     def __init__(self, node: nodes.Either, make: Maker) -> None:
         self._sides = make(node.left), make(node.right)
         self.may_be_empty = node.may_be_empty
@@ -204,7 +204,7 @@ class EitherMachine(Machine):
         return [m if m.next is None else m._replace(next=(side, m.next)) for m in self._sides[side].step(inner, symbol)]
 
 
-class BothMachine(Machine):
+class BothMachine(Machine, of=nodes.Both):
     """The product whose sides mark alike, BEGIN included, and end together; the planner's own marks may differ."""
 
     def __init__(self, node: nodes.Both, make: Maker) -> None:
@@ -230,7 +230,7 @@ class BothMachine(Machine):
 FINISHED = "finished"
 
 
-class InterleaveMachine(Machine):
+class InterleaveMachine(Machine, of=nodes.Interleave):
     """The product in which each side waits, runs and rests by itself; a value is (left, right, begun?)."""
 
     def __init__(self, node: nodes.Interleave, make: Maker) -> None:
@@ -268,7 +268,7 @@ class InterleaveMachine(Machine):
         return found
 
 
-class UnlessMachine(Machine):
+class UnlessMachine(Machine, of=nodes.Unless):
     """φ with a watch from its first event on; a value is (inner value, watched set or None before the match begins)."""
 
     def __init__(self, node: nodes.Unless, make: Maker) -> None:
@@ -289,7 +289,7 @@ class UnlessMachine(Machine):
         return moves
 
 
-class StartMachine(Machine):
+class StartMachine(Machine, of=nodes.Start):
     """A value is (inner value, begun?); the first event must begin the match."""
 
     def __init__(self, node: nodes.Start, make: Maker) -> None:
@@ -307,7 +307,7 @@ class StartMachine(Machine):
         ]
 
 
-class BeginsAtMachine(Machine):
+class BeginsAtMachine(Machine, of=nodes.BeginsAt):
     def __init__(self, node: nodes.BeginsAt, make: Maker) -> None:
         self._inner, self._guard = make(node.inner), node.guard
 
@@ -324,7 +324,7 @@ class BeginsAtMachine(Machine):
         return self._inner.at_end(value)
 
 
-class StrictMachine(Machine):
+class StrictMachine(Machine, of=nodes.Strict):
     """[CEL] Theorem 7.2: nothing marked yet (1), marking (2), marked (3); no way back."""
 
     def __init__(self, node: nodes.Strict, make: Maker) -> None:

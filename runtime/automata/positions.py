@@ -43,7 +43,7 @@ class Gap(NamedTuple):
     seen: frozenset[Sighting] = NONE_SEEN
 
 
-class PositionMachine(Machine):
+class PositionMachine(Machine, of=PositionAutomaton):
     """One move for each follower that accepts the event; if none does, or none must, the event is skipped."""
 
     def __init__(self, node: PositionAutomaton, make: Maker) -> None:

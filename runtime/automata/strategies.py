@@ -76,7 +76,7 @@ def _unmarked(reached: dict[int, Reached]) -> list[Reached]:
     return [part for mask, part in reached.items() if not mask & VISIBLE]
 
 
-class GreatestMachine(Machine):
+class GreatestMachine(Machine, of=nodes.Greatest):
     """NXT, LAST, MAX ([CEL] Theorem 7.2). A value is (the values of the runs with this output, their Rivals).
 
     A value that a rival ahead has too is dropped: whatever it goes on with, the rival can do, and wins. Values with
@@ -102,7 +102,7 @@ class GreatestMachine(Machine):
         return (value[0], Rivals(value[0], frozenset())) if self._clause else value
 
 
-class FirstMachine(Machine):
+class FirstMachine(Machine, of=nodes.First):
     """NXT or LAST among the runs of one start: (values, Rivals, clock); before it begins (values, None, None)."""
 
     def __init__(self, node: nodes.First, make: Maker) -> None:
