@@ -91,7 +91,8 @@ def states(program: Program, read: np.ndarray, times: np.ndarray) -> int:
     """Deterministic states that the stream reached."""
     engine = engine_for(program)
     engine.count(read, times, mute=np.ones(len(read), np.bool_))
-    return len(engine.stepper._states.members)  # type: ignore[attr-defined]
+    held = getattr(engine.stepper, "_states", None) or engine.stepper._subsets  # type: ignore[attr-defined]
+    return len(held.members)
 
 
 def compare(table: dict[str, np.ndarray], times: np.ndarray, repeat: int, only: list[str]) -> None:
