@@ -88,11 +88,11 @@ def run(program: Program, read: np.ndarray, times: np.ndarray, mute: np.ndarray)
 
 
 def states(program: Program, read: np.ndarray, times: np.ndarray) -> int:
-    """Deterministic states that the stream reached."""
+    """Deterministic states that the stream reached; 0 where runs hold values."""
     engine = engine_for(program)
     engine.count(read, times, mute=np.ones(len(read), np.bool_))
-    held = getattr(engine.stepper, "_states", None) or engine.stepper._subsets  # type: ignore[attr-defined]
-    return len(held.members)
+    held = getattr(engine.stepper, "_states", None)
+    return 0 if held is None else len(held.members)
 
 
 def compare(table: dict[str, np.ndarray], times: np.ndarray, repeat: int, only: list[str]) -> None:
