@@ -79,7 +79,8 @@ class Files:
                 raise _unreadable(file.path, error.strerror or str(error)) from None
             if status.st_size != file.size or status.st_mtime_ns // 1_000_000 != file.modified:
                 raise _unreadable(file.path, "it has changed since the query was planned")
-            self._open[number] = pq.ParquetFile(file.path, read_dictionary=list(self._scan.strings), memory_map=True)
+            # Not mapped into memory: where a mapped file is cut meanwhile, the process is killed.
+            self._open[number] = pq.ParquetFile(file.path, read_dictionary=list(self._scan.strings))
         return self._open[number]
 
 
