@@ -73,8 +73,8 @@ class Groups:
 
 
 def check_source(source: DataFrame) -> None:
-    """Raises Refused where it is seen at once that the source is no Parquet relation: most sources of tests are none,
-    and to ask Catalyst for a plan takes time."""
+    """Raises Refused where the leaves of the source show that it is no Parquet relation. That spares other sources the
+    time in which Catalyst plans what a scan would ask."""
     leaves = source._jdf.queryExecution().optimizedPlan().collectLeaves()
     kinds = sorted({str(leaves.apply(i).nodeName()) for i in range(leaves.length())})
     if leaves.length() != 1 or not kinds[0].startswith("LogicalRelation"):
@@ -82,7 +82,8 @@ def check_source(source: DataFrame) -> None:
 
 
 def relation_of(node: Any, spark: SparkSession) -> Relation:
-    if node.nodeName() != "LogicalRelation" and not str(node.nodeName()).startswith("LogicalRelation"):
+    """The relation that a node of Catalyst's plan is. Raises Refused if it is none, or read in a way of its own."""
+    if not str(node.nodeName()).startswith("LogicalRelation"):
         raise Refused(f"its source is no plain Parquet relation, but {node.nodeName()}")
     try:
         relation = node.relation()
@@ -98,8 +99,9 @@ def relation_of(node: Any, spark: SparkSession) -> Relation:
         raise Refused(f"its source has the options {', '.join(sorted(options))}")
     if str(spark.conf.get("spark.sql.parquet.datetimeRebaseModeInRead")).upper() != "CORRECTED":
         raise Refused("spark.sql.parquet.datetimeRebaseModeInRead is set")
-    if str(spark.conf.get("spark.sql.files.ignoreMissingFiles")).lower() == "true":
-        raise Refused("spark.sql.files.ignoreMissingFiles is set")
+    for setting in ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles"):
+        if str(spark.conf.get(setting)).lower() == "true":
+            raise Refused(f"{setting} is set")
     schema = StructType.fromJson(json.loads(str(node.schema().json())))
     partitions = StructType.fromJson(json.loads(str(relation.partitionSchema().json()))).fields
     files = tuple(_files(relation, partitions, spark))
@@ -209,6 +211,8 @@ def _bounds(known: Any, kind: pa.DataType) -> Bounds | None:
         unit = 1000 if pa.types.is_timestamp(kind) and kind.unit == "ms" else 1
         return Bounds(int(known.min_raw) * unit, int(known.max_raw) * unit, has_null, False)
     if pa.types.is_floating(kind):
+        if known.min != known.min or known.max != known.max:  # old writers took NaN for the least and the greatest
+            return None
         return Bounds(float(known.min), float(known.max), has_null, True)
     if pa.types.is_string(kind) and isinstance(known.min, str):
         return Bounds(known.min, known.max, has_null, False)

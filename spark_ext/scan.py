@@ -70,7 +70,7 @@ def shown(found: Scan | Refusal) -> str:
     if isinstance(found, Refusal):
         return f"scan: spark, since {found}"
     n, groups = len(found.stretches), {group for stretch in found.stretches for group in stretch.groups}
-    return f"scan: parquet, {len(groups)} row groups of {len(found.files)} files in {n} tasks, with no shuffle"
+    return f"scan: parquet, {len(groups)} row groups of {len(found.files)} files in {n} tasks, in place of the shuffle"
 
 
 def reach_of(plan: PhysicalPlan) -> tuple[int | None, int | None] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sparks import taught
+
+from spark_ext import parquet
 
 pytestmark = pytest.mark.jvm
 
@@ -274,8 +277,19 @@ def test_row_groups_that_cannot_matter(session: SparkSession, tmp_path: Path) ->
     assert same(session, text)[0] == (11, 33)
 
 
+def test_least_and_greatest_that_are_nan() -> None:
+    """Old writers counted NaN; then nothing is known of the others."""
+    nan = SimpleNamespace(has_min_max=True, has_null_count=True, null_count=0, min=float("nan"), max=float("nan"))
+    assert parquet._bounds(nan, pa.float64()) is None
+    known = SimpleNamespace(has_min_max=True, has_null_count=True, null_count=0, min=-1.0, max=2.0)
+    assert parquet._bounds(known, pa.float64()) == (-1.0, 2.0, False, True)
+
+
 def test_settings(session: SparkSession) -> None:
     assert rows(session, f"FROM many {PLAIN}", "auto")
+    session.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    assert "ignoreCorruptFiles is set" in explained(session, f"FROM many {PLAIN}")
+    session.conf.unset("spark.sql.files.ignoreCorruptFiles")
     session.conf.set("cersql.scan", "spark")
     assert explained(session, f"FROM many {PLAIN}") == "scan: spark, since cersql.scan = spark"
     with pytest.raises(PySparkException, match=r"\[SETTING\].*auto, parquet or spark"):
