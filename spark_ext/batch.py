@@ -67,6 +67,7 @@ from spark_ext.gathering import with_gathered
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
 from spark_ext.objections import analyzed, explained, one_row_each
 from spark_ext.schema import SparkCatalog
+from spark_ext.shipping import for_worker
 from spark_ext.tabulating import PAIR_COLUMN, Meeting, Side, pair_rows, with_pairs
 from spark_ext.worker import chosen_matches, match_partition, renamed
 
@@ -564,7 +565,7 @@ def mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], sche
     if not all(name.isidentifier() for name in names):
         rows = rows.toDF(*(f"__cersql_column{i}" for i in range(len(names))))
         function = partial(renamed, names, function)
-    return rows.mapInArrow(function, schema)
+    return rows.mapInArrow(for_worker(function), schema)
 
 
 def _hashed_alike(spark: SparkSession, sql: str, type: str) -> str:
@@ -701,7 +702,7 @@ def _competing(plan: PhysicalPlan, later: Later, matches: DataFrame, limits: Lim
     if not fields:  # nothing else of a match is asked for
         matches, fields = matches.selectExpr("*", f"0Y AS {EMPTY}"), [StructField(EMPTY, ByteType())]
     names = tuple(field.name for field in fields)
-    return matches.mapInArrow(partial(chosen_matches, later, plan.program, names, limits), StructType(fields))
+    return matches.mapInArrow(for_worker(chosen_matches, later, plan.program, names, limits), StructType(fields))
 
 
 def _with_computed(query: Query, matches: DataFrame) -> DataFrame:

@@ -46,6 +46,7 @@ from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
 from spark_ext.meeting import UNTIL_COLUMN, meeting_pairs, sent
 from spark_ext.schema import SparkCatalog, filters_rows
+from spark_ext.shipping import for_worker
 from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, PACKED, MatchBucket, pack, unpack
 from spark_ext.tabulating import with_pairs
 
@@ -97,7 +98,7 @@ class Streaming(Batch):
         # In the progress of whatever query reads this: observedMetrics. Two patterns in one query need two names.
         counts = [F.expr(f"coalesce(sum({name}), 0L)").alias(shown) for name, shown in METRICS]
         matched = matched.observe(f"{METRICS_NAME}{_known(standing)}_{uuid.uuid4().hex[:8]}", *counts)
-        return matched.select(MATCHES).mapInArrow(unpack, self._match_schema(task.task))
+        return matched.select(MATCHES).mapInArrow(for_worker(unpack), self._match_schema(task.task))
 
     def stream_task(self, rows: StructType) -> StreamTask:
         program = program_of(self.plan, self.holding)
