@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 from planner.cel import Tabulated, left_column, right_column
 from planner.sql import quote
 from runtime.stream.meeting import MeetingTask, Role
-from spark_ext.batch import mapped
+from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed
 from spark_ext.shipping import for_worker
 from spark_ext.stream_worker import BUCKET, PACKED, ROWS, PairBucket, pack, unpack

@@ -41,9 +41,11 @@ from runtime.errors import CersqlError
 from runtime.program import Later
 from runtime.stream.meeting import MeetingTask
 from runtime.stream.task import Reach, StreamTask
-from spark_ext.batch import Batch, limits_of, mapped, parallelism, shown_text
+from spark_ext.batch import Batch, parallelism
 from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
+from spark_ext.limits import limits_of, shown_text
+from spark_ext.mapping import mapped
 from spark_ext.meeting import UNTIL_COLUMN, meeting_pairs, sent
 from spark_ext.schema import SparkCatalog, filters_rows
 from spark_ext.shipping import for_worker

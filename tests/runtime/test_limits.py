@@ -250,12 +250,21 @@ def skipping(pattern: str) -> Program:
 
 
 def chosen_of(made: Program, kinds: str, keys: np.ndarray | None = None) -> list[tuple[list[int], list[int]]]:
+    """The positions and labels of each match."""
     bit = {name: 1 << i for i, names in enumerate(made.guards) for name in names}
     every = bit.get("TRUE", 0)
     symbols = np.array([bit.get(kind, 0) | every for kind in kinds], np.int64)
     engine = engine_for(made)
     found = (*engine.feed(symbols, np.arange(len(kinds), dtype=np.int64), None, keys), *engine.flush())
-    return [(matches.positions.tolist(), matches.labels.tolist()) for matches in found]
+    return [
+        (positions.tolist(), labels.tolist())
+        for matches in found
+        for positions, labels in zip(
+            np.split(matches.positions, matches.offsets[1:-1]),
+            np.split(matches.labels, matches.offsets[1:-1]),
+            strict=True,
+        )
+    ]
 
 
 @pytest.mark.parametrize("pattern", ABSORBING)
