@@ -39,3 +39,6 @@ PLACES = 1 << 12  # power of two
 SLOTS = 1 << 3
 MANY_MOVES = 1 << 8  # that wait to be done
 FEW_CLOCKS = 1 << 12  # that are kept without asking whether they are used
+
+# Of what is read from files by the tasks.
+FED_ROWS = 1 << 16  # that are fed at once

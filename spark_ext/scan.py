@@ -225,7 +225,7 @@ class _Planner:
             raise Refused("a task would read too much at once")
         for chosen, reads_from, begin, end in made:
             pairs = zip(groups.file[chosen].tolist(), groups.group[chosen].tolist(), strict=True)
-            yield Stretch(tuple(pairs), begin, end, reads_from)
+            yield Stretch(tuple(pairs), tuple(groups.first[chosen].tolist()), begin, end, reads_from)
 
 
 def _halving(n: int) -> Iterator[int]:

@@ -23,9 +23,11 @@ class File:
 @dataclass(frozen=True)
 class Stretch:
     """A task: the row groups, as (file, row group), that hold all rows with times in [begin − reach, end), in the unit
-    of the clock. It reports the matches that end in [begin, end). None: without a bound."""
+    of the clock, by their least times, which `firsts` has. It reports the matches that end in [begin, end). None:
+    without a bound."""
 
     groups: tuple[tuple[int, int], ...]
+    firsts: tuple[int, ...]
     begin: int | None
     end: int | None
     reads_from: int | None
