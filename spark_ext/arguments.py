@@ -76,8 +76,8 @@ def constant(spark: SparkSession, expression: str) -> str | None:
 
 def _of_value(spark: SparkSession, value: Any) -> str:
     if hasattr(spark, "_jsparkSession"):
-        classic: Any = spark._jvm.org.apache.spark.sql.classic  # type: ignore[union-attr]
-        converter = getattr(getattr(classic, "ColumnNodeToExpressionConverter$"), "MODULE$")
+        converter: Any = getattr(spark._jvm, "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$")
+        converter = getattr(converter, "MODULE$")
         column: Any = lit(value)
         return str(converter.apply(column._jc.node()).sql())
     if value is None:

@@ -101,11 +101,11 @@ class _Folder:
     def __init__(self, spark: SparkSession, path: str) -> None:
         jvm: Any = spark._jvm
         self._jvm = jvm
-        self._path = jvm.org.apache.hadoop.fs.Path(path)
+        self._path = getattr(jvm, "org.apache.hadoop.fs.Path")(path)
         self._files = self._path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
     def _at(self, file: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._path, file)
+        return getattr(self._jvm, "org.apache.hadoop.fs.Path")(self._path, file)
 
     def read(self, file: str) -> str | None:
         """None if there is none; what is no text comes as what it looks like."""

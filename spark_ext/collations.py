@@ -27,7 +27,7 @@ def key(spark: SparkSession, sql: str) -> str:
     if not registry.functionExists(function_identifier(spark, NAME)):
         jvm: Any = spark._jvm
         prepare(spark.sparkContext._gateway)
-        builder = jvm.org.apache.spark.sql.internal.ToScalaUDF.apply(_Builder(jvm))
+        builder = getattr(jvm, "org.apache.spark.sql.internal.ToScalaUDF").apply(_Builder(jvm))
         registry.createOrReplaceTempFunction(NAME, builder, "scala_udf")
     return f"{NAME}({sql})"
 
@@ -39,7 +39,7 @@ class _Builder:
         self._jvm = jvm
 
     def call(self, arguments: Any) -> Any:
-        return self._jvm.org.apache.spark.sql.catalyst.expressions.CollationKey(arguments.apply(0))
+        return getattr(self._jvm, "org.apache.spark.sql.catalyst.expressions.CollationKey")(arguments.apply(0))
 
     def toString(self) -> str:
         return NAME

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from runtime.errors import CersqlError, Condition, short_lines, shortened
@@ -123,7 +123,9 @@ def thrown_in_jvm(jvm: Any, error: CersqlError, sql: str) -> Py4JJavaError:
         place = (error.line, column)
     thrown = _parse_exception(jvm, text, _message(error), place, carrier.name, _java_map(jvm, ours))
     # Without it beeline prints two screens of our innards below the message, and shows the message last.
-    thrown.setStackTrace(jvm.java.lang.reflect.Array.newInstance(jvm.java.lang.Class.forName(_FRAME), 0))
+    thrown.setStackTrace(
+        getattr(jvm, "java.lang.reflect.Array").newInstance(getattr(jvm, "java.lang.Class").forName(_FRAME), 0)
+    )
     return Py4JJavaError(error.condition, thrown)
 
 
@@ -136,8 +138,8 @@ def thrown_again(jvm: Any, error: CapturedException, sql: str) -> Exception:
     origin: Any = error._origin
     if origin is None:
         return error
-    classes = jvm.java.lang.Class.forName
-    if classes(PARSE_EXCEPTION).isInstance(origin) or classes("java.lang.RuntimeException").isInstance(origin):
+    unchecked = getattr(jvm, "java.lang.Class").forName("java.lang.RuntimeException")
+    if isinstance(error, ParseException) or unchecked.isInstance(origin):
         return Py4JJavaError(type(error).__name__, origin)
     condition = error.getCondition()
     message = origin.message() if isinstance(error, AnalysisException) else str(origin.getMessage())
@@ -154,12 +156,12 @@ def _parse_exception(
     The constructor that takes a message as it is is private in Scala, hence the reflection; the public ones render
     every error of ours as "Syntax error at or near …".
     """
-    some, none = jvm.scala.Option.apply, jvm.scala.Option.empty()
+    some, none = getattr(jvm, "scala.Option").apply, getattr(jvm, "scala.Option").empty()
     line, column = (none, none) if place is None else map(some, place)
-    origin = jvm.org.apache.spark.sql.catalyst.trees.Origin(
+    origin = getattr(jvm, "org.apache.spark.sql.catalyst.trees.Origin")(
         line, column, none, none, some(sql), none, none, none, none, none
     )
-    class_of, new_array = jvm.java.lang.Class.forName, jvm.java.lang.reflect.Array.newInstance
+    class_of, new_array = getattr(jvm, "java.lang.Class").forName, getattr(jvm, "java.lang.reflect.Array").newInstance
     contexts = new_array(class_of("org.apache.spark.QueryContext"), 0)
     arguments = new_array(class_of("java.lang.Object"), 6)
     scala_parameters = jvm.PythonUtils.toScalaMap(parameters)
@@ -174,14 +176,14 @@ def _message(error: CersqlError) -> str:
 
 
 def _java_map(jvm: Any, entries: dict[str, str]) -> Any:
-    java_map = jvm.java.util.HashMap()
+    java_map = getattr(jvm, "java.util.HashMap")()
     for key, value in entries.items():
         java_map.put(key, value)
     return java_map
 
 
 def _message_constructor(jvm: Any) -> Any:
-    for constructor in jvm.java.lang.Class.forName(PARSE_EXCEPTION).getDeclaredConstructors():
+    for constructor in getattr(jvm, "java.lang.Class").forName(PARSE_EXCEPTION).getDeclaredConstructors():
         if constructor.getParameterCount() == 6:
             constructor.setAccessible(True)
             return constructor

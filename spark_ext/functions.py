@@ -60,13 +60,13 @@ def register(spark: SparkSession, name: str, body: Implementation, *, replace: b
         return
     jvm: Any = spark._jvm
     registry = jsession.sessionState().tableFunctionRegistry()
-    builtin = jvm.org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry.builtin()
+    builtin = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry").builtin()
     if any(f"{found.funcName()}".casefold() == name.casefold() for found in _seq(builtin.listFunction())):
         raise SparkError("FUNCTION_EXISTS", name=name, hint="It is Spark's own, and found first: take another name.")
     if not replace and registry.functionExists(function_identifier(spark, name)):
         raise SparkError("FUNCTION_EXISTS", name=name, hint="Write CREATE OR REPLACE PATTERN FUNCTION.")
     prepare(spark.sparkContext._gateway)  # the session's parser may be Spark's own
-    builder = jvm.org.apache.spark.sql.internal.ToScalaUDF.apply(TableFunction(spark, name, body))
+    builder = getattr(jvm, "org.apache.spark.sql.internal.ToScalaUDF").apply(TableFunction(spark, name, body))
     registry.createOrReplaceTempFunction(name, builder, "python_udtf")
 
 
@@ -127,8 +127,8 @@ class TableFunction:
 
     def _frame(self, plan: Any) -> DataFrame:
         # The session that is analyzing, which is a clone's own where the function was cloned with a session.
-        jsession = self._jvm.org.apache.spark.sql.classic.SparkSession.active()
-        dataset = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows(jsession, plan)
+        jsession = getattr(self._jvm, "org.apache.spark.sql.classic.SparkSession").active()
+        dataset = getattr(self._jvm, "org.apache.spark.sql.classic.Dataset").ofRows(jsession, plan)
         return DataFrame(dataset, SparkSession(self._context, jsession))
 
     def _literal(self, expression: Any) -> str:
@@ -149,7 +149,7 @@ class TableFunction:
             if type in _SUFFIXES:  # dates are integers, too
                 return f"{value}{_SUFFIXES[type]}"
             return str(expression.sql())
-        literals = self._jvm.org.apache.spark.sql.catalyst.expressions.Literal
+        literals = getattr(self._jvm, "org.apache.spark.sql.catalyst.expressions.Literal")
         return str(literals.create(value, expression.dataType()).sql())
 
     def _partition_by(self, table: Any) -> tuple[str, ...] | None:

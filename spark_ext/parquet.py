@@ -114,7 +114,7 @@ def relation_of(node: Any, spark: SparkSession) -> Relation:
 
 def _files(relation: Any, partitions: Sequence[StructField], spark: SparkSession) -> Iterator[File]:
     jvm: Any = spark._jvm
-    nothing = getattr(jvm.scala.collection.immutable, "Nil$").__getattr__("MODULE$")
+    nothing = getattr(getattr(jvm, "scala.collection.immutable.Nil$"), "MODULE$")
     for folder in all_of(relation.location().listFiles(nothing, nothing)):
         constants = tuple(_constant(folder.values(), i, field) for i, field in enumerate(partitions))
         for file in all_of(folder.files()):

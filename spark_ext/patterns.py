@@ -174,11 +174,11 @@ def _identity(spark: SparkSession, kind: str, name: str, is_global: bool) -> int
         found = state.catalog().getRawTempView(name)
     if not found.isDefined():
         return 0
-    return int(spark._jvm.java.lang.System.identityHashCode(found.get()))  # type: ignore[union-attr]
+    return int(getattr(spark._jvm, "java.lang.System").identityHashCode(found.get()))  # type: ignore[union-attr]
 
 
 def function_identifier(spark: SparkSession, name: str) -> Any:
     """Where Spark keeps a temporary function."""
     jvm: Any = spark._jvm
-    some = jvm.scala.Option.apply
-    return jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name, some("session"), some("system"))
+    some = getattr(jvm, "scala.Option").apply
+    return getattr(jvm, "org.apache.spark.sql.catalyst.FunctionIdentifier")(name, some("session"), some("system"))

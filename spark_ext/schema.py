@@ -223,7 +223,7 @@ class SparkCatalog:
         if session is None:
             return self._spark.createDataFrame([], schema)
         jvm: Any = self._spark._jvm  # createDataFrame of Python's would make an RDD, which takes ten times as long
-        rows = session.createDataFrame(jvm.java.util.ArrayList(), session.parseDataType(schema.json()))
+        rows = session.createDataFrame(getattr(jvm, "java.util.ArrayList")(), session.parseDataType(schema.json()))
         return DataFrame(rows, self._spark)
 
     def name_of(self, shown: str, variables: Sequence[Variable]) -> str | None:

@@ -36,6 +36,7 @@ from runtime.errors import CersqlError, InternalError
 from spark_ext.arguments import Literals, of_context
 from spark_ext.connect import plain_sql
 from spark_ext.errors import SparkError, thrown_again, thrown_in_jvm
+from spark_ext.names import remember
 from spark_ext.quiet import mute_handled_exceptions, quiet_captures
 
 logger = logging.getLogger(__name__)
@@ -143,6 +144,7 @@ def prepare(gateway: Any) -> None:
         if parameters in vars(gateway):
             vars(gateway)[parameters].propagate_java_exceptions = True
     mute_handled_exceptions()
+    remember(gateway)
 
 
 def _replace_parser(state: Any, parser: PatternParser) -> None:

@@ -131,7 +131,7 @@ class _Properties:
     CUSTOM authentication look for theirs, whatever the server was configured with."""
 
     def __init__(self, jvm: Any) -> None:
-        self._system = jvm.java.lang.System
+        self._system = getattr(jvm, "java.lang.System")
         self._before: dict[str, str | None] = {}
 
     def set(self, settings: Mapping[str, str]) -> None:
@@ -225,7 +225,7 @@ def end_jvm() -> None:
 def _configured(jvm: Any, jsession: Any, folder: Path, given: Mapping[str, str]) -> Any:
     """A HiveConf: the session's Hadoop and Hive settings, then ours, then those given."""
     hadoop = jsession.sessionState().newHadoopConf()
-    config = jvm.org.apache.hadoop.hive.conf.HiveConf(hadoop, hadoop.getClass())
+    config = getattr(jvm, "org.apache.hadoop.hive.conf.HiveConf")(hadoop, hadoop.getClass())
     for number, name in enumerate(_FOLDERS):
         if hadoop.get(name) is None:
             own = folder / str(number)
@@ -269,11 +269,11 @@ def _set_field(service: Any, name: str, value: object) -> None:
 def _listen_to_events(spark: SparkSession, server: Any) -> None:
     """What Spark does beside starting a server: the listener of its sessions and statements, which they need."""
     jvm: Any = spark._jvm
-    module = jvm.java.lang.Class.forName("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$")
+    module = getattr(jvm, "java.lang.Class").forName("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$")
     for method in module.getDeclaredMethods():
         if method.getName() == "createListenerAndUI":
             method.setAccessible(True)
-            arguments = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)  # type: ignore[union-attr]
+            arguments = spark.sparkContext._gateway.new_array(getattr(jvm, "java.lang.Object"), 2)  # type: ignore[union-attr]
             arguments[0], arguments[1] = server, spark.sparkContext._jsc.sc()
             method.invoke(module.getField("MODULE$").get(None), arguments)
             return

@@ -55,7 +55,7 @@ def _of(spark: SparkSession, df: DataFrame) -> DataFrame:
         return df
     jvm: Any = spark._jvm
     plan = df._jdf.queryExecution().analyzed()
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(jsession, plan), spark)
+    return DataFrame(getattr(jvm, "org.apache.spark.sql.classic.Dataset").ofRows(jsession, plan), spark)
 
 
 def reaches(spark: SparkSession, owner: SparkSession) -> bool:

@@ -21,7 +21,7 @@ Bound = frozenset[tuple[str, tuple[int, ...]]]  # (variable, ids of its events, 
 
 def taught(spark: SparkSession) -> SparkSession:
     """A session of the same Spark that speaks PATTERN and shares neither views, settings nor extensions with it."""
-    jsession = spark._jvm.org.apache.spark.sql.classic.SparkSession.builder().create()  # type: ignore[union-attr]
+    jsession = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession").builder().create()  # type: ignore[union-attr]
     return cersql.enable(SparkSession(spark.sparkContext, jsession))
 
 

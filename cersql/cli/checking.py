@@ -143,7 +143,7 @@ class WithSpark:
             return  # a script of Spark's is analyzed while it runs
         # EXPLAIN does the same: a command that is analyzed and skipped.
         jvm: Any = self.spark._jvm
-        modes = jvm.org.apache.spark.sql.execution.CommandExecutionMode
+        modes = getattr(jvm, "org.apache.spark.sql.execution.CommandExecutionMode")
         state.executePlan(plan, modes.SKIP()).assertAnalyzed()
 
 

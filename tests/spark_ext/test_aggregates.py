@@ -180,8 +180,8 @@ def test_none_of_them_is_forgotten(session: SparkSession) -> None:
     """By Spark's own list of its functions."""
     catalog = session._jsparkSession.sessionState().catalog()  # type: ignore[attr-defined]
     jvm: Any = session._jvm
-    identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
-    classes = jvm.java.lang.Class.forName
+    identifier = getattr(jvm, "org.apache.spark.sql.catalyst.FunctionIdentifier")
+    classes = getattr(jvm, "java.lang.Class").forName
     aggregate = classes("org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction")
     known = set()
     for row in session.sql("SHOW SYSTEM FUNCTIONS").collect():

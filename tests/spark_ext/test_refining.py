@@ -266,7 +266,7 @@ def test_a_global_view_in_a_session_of_another_time_zone(session: SparkSession) 
 
 def test_without_the_hook(session: SparkSession, spark: SparkSession) -> None:
     bare = SparkSession(
-        spark.sparkContext, taught(spark)._jvm.org.apache.spark.sql.classic.SparkSession.builder().create()
+        spark.sparkContext, getattr(taught(spark)._jvm, "org.apache.spark.sql.classic.SparkSession").builder().create()
     )  # type: ignore[union-attr]
     view(bare, "ev", events(), SCHEMA)
     cersql.sql(bare, f"CREATE PATTERN VIEW bv AS {QUERY}")

@@ -49,7 +49,7 @@ def fake_rewrite(spark: SparkSession, sql: str, values: Values) -> str | DataFra
 
 def fresh(spark: SparkSession) -> SparkSession:
     """A session of the same Spark that shares no extensions with `spark`."""
-    jsession = spark._jvm.org.apache.spark.sql.classic.SparkSession.builder().create()  # type: ignore[union-attr]
+    jsession = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession").builder().create()  # type: ignore[union-attr]
     return SparkSession(spark.sparkContext, jsession)
 
 
@@ -232,7 +232,7 @@ def test_nothing_is_logged_for_what_is_handled(taught: SparkSession, caplog: pyt
 def test_enable_twice_is_harmless(taught: SparkSession) -> None:
     def parser() -> int:
         jvm: Any = taught._jvm
-        return jvm.java.lang.System.identityHashCode(taught._jsparkSession.sessionState().sqlParser())
+        return getattr(jvm, "java.lang.System").identityHashCode(taught._jsparkSession.sessionState().sqlParser())
 
     before = parser()
     assert enable(taught, fake_rewrite) is taught

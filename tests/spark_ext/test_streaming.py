@@ -134,7 +134,7 @@ def test_a_key_with_a_collation(session: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize("pattern", [PATTERN, QUERIES["linked"]], ids=["keys", "linked"])
 def test_what_is_irrelevant_is_dropped_above_the_watermark(session: SparkSession, tmp_path: Path, pattern: str) -> None:
     df = cersql.match(stream(session, tmp_path / "rows"), pattern)
-    utils: Any = session._jvm.org.apache.spark.sql.api.python.PythonSQLUtils  # type: ignore[union-attr]
+    utils: Any = getattr(session._jvm, "org.apache.spark.sql.api.python.PythonSQLUtils")  # type: ignore[union-attr]
     lines = utils.explainString(df._jdf.queryExecution(), "simple").splitlines()
     above, at = (next(i for i, line in enumerate(lines) if word in line) for word in ("Filter", "EventTimeWatermark"))
     assert above < at

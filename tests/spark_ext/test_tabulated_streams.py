@@ -147,7 +147,7 @@ def test_what_can_be_no_event_is_dropped_above_the_watermark(session: SparkSessi
     """Else the rows of pairs would hold the watermark back."""
     live = arrivals.read(session, session.table("words").schema, tmp_path / "rows").withWatermark("ts", "3 seconds")
     df = cersql.match(live, f"PATTERN A a ; B b WHERE {NEAR} {GREEDY} {RETURNS}")
-    utils: Any = session._jvm.org.apache.spark.sql.api.python.PythonSQLUtils  # type: ignore[union-attr]
+    utils: Any = getattr(session._jvm, "org.apache.spark.sql.api.python.PythonSQLUtils")  # type: ignore[union-attr]
     lines = utils.explainString(df._jdf.queryExecution(), "simple").splitlines()
     marks, reads = (
         [i for i, line in enumerate(lines) if word in line] for word in ("EventTimeWatermark", "StreamingRelation")
