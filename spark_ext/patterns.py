@@ -174,7 +174,7 @@ def _identity(spark: SparkSession, kind: str, name: str, is_global: bool) -> int
         found = state.catalog().getRawTempView(name)
     if not found.isDefined():
         return 0
-    return int(getattr(spark._jvm, "java.lang.System").identityHashCode(found.get()))  # type: ignore[union-attr]
+    return int(getattr(spark._jvm, "java.lang.System").identityHashCode(found.get()))
 
 
 def function_identifier(spark: SparkSession, name: str) -> Any:

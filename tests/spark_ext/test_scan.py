@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from sparks import taught
 
 from spark_ext import parquet
+from spark_ext.peeking import first_values
 
 pytestmark = pytest.mark.jvm
 
@@ -206,6 +207,33 @@ def test_sources(session: SparkSession, source: str, told: str) -> None:
     text = f"FROM {source} {PLAIN}"
     assert told in explained(session, text)
     assert rows(session, text, "auto") == rows(session, text, "spark")
+
+
+def test_the_first_types_are_read_here(session: SparkSession) -> None:
+    """Without a job, and only what is a column of the files."""
+    for name in ("one", "many", "empty"):
+        frame = session.table(name)
+        asked = [row[0] for row in frame.select("type").collect()]
+        assert sorted(first_values(frame, "type", 1000) or [], key=repr) == sorted(asked, key=repr)
+        assert len(first_values(frame, "type", 33) or []) == min(33, len(asked))
+    assert first_values(session.sql("SELECT text AS type FROM one"), "type", 9) == first_values(
+        session.table("one"), "text", 9
+    )
+    others = ["SELECT upper(type) AS type FROM one", "SELECT s AS type FROM parts", "SELECT long AS type FROM one",
+              "SELECT type FROM one WHERE id > 3", "SELECT 'A' AS type FROM range(3)"]  # fmt: skip
+    assert [first_values(session.sql(text), "type", 9) for text in others] == [None] * len(others)
+    session.conf.set("cersql.scan", "spark")
+    assert first_values(session.table("one"), "type", 9) is None
+    session.conf.set("cersql.scan", "auto")
+
+
+def test_paths_with_odd_letters(session: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder, 100% ä"
+    folder.mkdir()
+    for k, name in enumerate(("b c", "d%20e", "f#?,; g", "{x}")):
+        pq.write_table(table(8).slice(k * 100, 100), folder / f"{name}.parquet")
+    session.read.parquet(str(folder)).createOrReplaceTempView("odd")
+    assert same(session, f"FROM odd {PLAIN}")
 
 
 def test_a_file_that_changes_after_planning(session: SparkSession, tmp_path: Path) -> None:
