@@ -33,12 +33,14 @@ from runtime.scan.task import File, Scan, Stretch
 from runtime.scan.truth import Rows
 from runtime.task import Task
 from spark_ext.errors import SparkError
-from spark_ext.parquet import Groups, Refused, Relation, all_of, check_source, groups_of, relation_of
+from spark_ext.parquet import Groups, Refused, Relation, all_of, check_source, groups_of, instants_of, relation_of
 from spark_ext.worker import scanned
 
 SETTING = "cersql.scan"  # auto, parquet or spark
 MOST_READ = 1.5  # so often the rows are read at the most, for stretches overlap where files do
 MOST_HELD = 1 << 30  # bytes of a stretch, by the footers
+_UTC = ("UTC", "Z", "Etc/UTC", "+00:00")
+_ZEROS = ("0.0D", "CAST('0.0' AS FLOAT)", "CAST(0.0 AS FLOAT)")
 _CLOCKS = ("timestamp", "timestamp_ntz", "date", "tinyint", "smallint", "int", "bigint")
 
 
@@ -116,6 +118,7 @@ class _Planner:
     def __init__(self, plan: PhysicalPlan, wanted: Wanted, task: Task, n: int) -> None:
         self._plan, self._wanted, self._task, self._n = plan, wanted, task, n
         self._spark = wanted.source.sparkSession
+        self._zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
 
     def scan(self) -> Scan:
         plan, wanted = self._plan, self._wanted
@@ -133,9 +136,8 @@ class _Planner:
             if name not in relation.types:
                 raise Refused(f"{name} is no column of the files")
         types = {name: kind.simpleString() for name, kind in relation.types.items()}
-        zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
-        guards = [self._condition(item, types, zone) for item in items[len(columns) :]]
-        own = None if filter_ is None else self._condition(filter_, types, zone)
+        guards = [self._condition(item, types) for item in items[len(columns) :]]
+        own = None if filter_ is None else self._condition(filter_, types)
         time = read[wanted.time]
         if types[time] not in _CLOCKS or time in relation.partitions:
             raise Refused(f"the time {time} is of the type {types[time]}")
@@ -181,17 +183,21 @@ class _Planner:
         """The column of the files that an item is."""
         while item.nodeName() == "Alias":
             item = item.child()
+        if name in self._task.keys and item.nodeName() == "Add" and str(item.right().sql()) in _ZEROS:
+            item = item.left()  # keys that are no numbers, or zeros, are compared as Spark compares them, anyway
         if item.nodeName() != "AttributeReference":
             what = "what is compared" if name.startswith("__cersql") else name
             raise Refused(f"{what} is computed: {item.sql()[:80]}")
         return str(item.name())
 
-    def _condition(self, item: Any, types: Mapping[str, str], zone: str) -> Test:
+    def _condition(self, item: Any, types: Mapping[str, str]) -> Test:
         while item.nodeName() == "Alias":
             item = item.child()
         from planner.scan import condition  # sqlglot: a tenth of a second, which other queries need not wait for
 
-        made = condition(str(item.sql()), types, zone)
+        sql = str(item.sql())
+        instants = None if self._zone in _UTC or "TIMESTAMP '" not in sql else list(instants_of(item))
+        made = condition(sql, types, instants)
         if isinstance(made, Refusal):
             raise Refused(made.reason)
         references = {str(a.name()) for a in all_of(item.references().toSeq())}

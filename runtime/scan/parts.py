@@ -68,7 +68,7 @@ class _Reader:
         """What can matter of a row group. Raises ExecutionError SCAN_FILE."""
         scan, columns = self._scan, self._files.group(file, group, self._asked)
         n = self._files.n_rows(file, group)
-        rows = Rows({name: _in_unit(array) for name, array in columns.items()}, n)
+        rows = Rows({name: in_unit(array) for name, array in columns.items()}, n)
         times = as_clock(as_spark(columns[scan.time], self._in_file[self._order][1]))
         word = bits([rows.true(guard) for guard in scan.guards], n)
         kept = self._kept(rows, word, times)
@@ -98,7 +98,7 @@ class _Reader:
         return np.logical_and.reduce(tests) if tests else None
 
 
-def _in_unit(array: pa.Array) -> pa.Array:
+def in_unit(array: pa.Array) -> pa.Array:
     """Times in microseconds, as conditions have them."""
     if pa.types.is_timestamp(array.type) and array.type.unit != "us":
         return array.cast(pa.timestamp("us", array.type.tz))

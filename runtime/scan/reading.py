@@ -45,6 +45,12 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
+def open_parquet(path: str, dictionaries: Iterable[str] = ()) -> pq.ParquetFile:
+    """A file, of which INT96 is read as microseconds, as by Spark: nanoseconds of 64 bits end in 2262. It is not mapped
+    into memory: where a mapped file is cut meanwhile, the process is killed."""
+    return pq.ParquetFile(path, read_dictionary=list(dictionaries), coerce_int96_timestamp_unit="us")
+
+
 class Files:
     """The files of a scan, opened when they are asked for."""
 
@@ -96,8 +102,7 @@ class Files:
                 raise _unreadable(file.path, error.strerror or str(error)) from None
             if status.st_size != file.size or status.st_mtime_ns // 1_000_000 != file.modified:
                 raise _unreadable(file.path, "it has changed since the query was planned")
-            # Not mapped into memory: where a mapped file is cut meanwhile, the process is killed.
-            self._open[number] = pq.ParquetFile(file.path, read_dictionary=list(self._scan.strings))
+            self._open[number] = open_parquet(file.path, self._scan.strings)
         return self._open[number]
 
 

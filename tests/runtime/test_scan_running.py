@@ -52,7 +52,7 @@ def scan_of(query: str, rows: pa.Table, path: Path, group_rows: int) -> Scan:
     """As one task, without Spark."""
     pq.write_table(rows, path, row_group_size=group_rows)
     plan = cersql.compile(f"FROM s {query} ORDER BY ts, id RETURN *", {"s": TYPES}).plan
-    tests = [condition(sql if sql != "TRUE" else "true", TYPES, "UTC") for sql in plan.guards]
+    tests = [condition(sql if sql != "TRUE" else "true", TYPES) for sql in plan.guards]
     guards = tuple(test for test in tests if isinstance(test, Test))
     assert len(guards) == len(tests)
     terms = tuple(f"t{i}" for i in range(len(plan.terms)))

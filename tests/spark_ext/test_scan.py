@@ -209,6 +209,81 @@ def test_sources(session: SparkSession, source: str, told: str) -> None:
     assert rows(session, text, "auto") == rows(session, text, "spark")
 
 
+AROUND = [
+    "1500-02-28 12:00:00", "1582-10-04 00:00:00", "1582-10-15 00:00:00", "1883-11-18 12:00:00",
+    "1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "2024-03-31 00:59:59", "2024-03-31 01:00:00", "2024-10-27 00:30:00",
+    "2024-10-27 01:30:00", "2024-10-27 01:30:00.5", "2261-01-01 00:00:00", "2300-01-01 00:00:00.000001", "9999-12-31 23:00:00",
+]  # fmt: skip
+
+
+def around(types: int = 2) -> pa.Table:
+    """Instants at which clocks are changed, calendars differ, and what counts them in nanoseconds is full."""
+    times = [datetime.fromisoformat(text).replace(tzinfo=UTC) for text in AROUND]
+    return pa.table(
+        {
+            "id": pa.array(range(len(times)), pa.int64()),
+            "type": ["AB"[k % types] for k in range(len(times))],
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+@pytest.mark.parametrize("int96", [False, True])
+@pytest.mark.parametrize("zone", ["Europe/London", "UTC", pytest.param("Asia/Kolkata", marks=pytest.mark.exhaustive)])
+def test_zones_and_int96(session: SparkSession, tmp_path: Path, zone: str, int96: bool) -> None:
+    """Of literals by the session's clock, of which one hour comes twice; in files by Spark and by Arrow."""
+    session.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        pq.write_table(around(), tmp_path / "a.parquet", row_group_size=4, use_deprecated_int96_timestamps=int96)
+        path = tmp_path / "by_spark"
+        kind = "INT96" if int96 else "TIMESTAMP_MICROS"
+        session.conf.set("spark.sql.parquet.outputTimestampType", kind)
+        session.read.parquet(str(tmp_path / "a.parquet")).coalesce(1).write.parquet(str(path))
+        session.read.parquet(str(tmp_path / "a.parquet")).createOrReplaceTempView("by_arrow")
+        session.read.parquet(str(path)).createOrReplaceTempView("by_spark")
+        for source in ("by_arrow", "by_spark"):
+            asked = []
+            for text in [*AROUND, "2024-10-27 02:30:00", "2024-03-31 02:30:00"]:
+                asked.append(f"ts <= TIMESTAMP'{text}'")
+                asked.append(f"ts = TIMESTAMP'{text}'")
+            types = ", ".join(f"T{i} AS {sql}" for i, sql in enumerate(asked))
+            either = " OR ".join(f"T{i} t{i}" for i in range(len(asked)))
+            items = ", ".join(f"t{i}.id AS i{i}, t{i}.ts AS t{i}" for i in range(len(asked)))
+            same(session, f"FROM {source} DEFINE {types} PATTERN {either} ORDER BY ts RETURN {items}")
+            twice = "timestamp_micros(1729989000000000), timestamp_micros(1729992600000000)"
+            found = same(session, f"FROM {source} PATTERN ANY x WHERE x.ts IN ({twice}) ORDER BY ts RETURN x.id")
+            assert found == [(8,), (9,)]
+            for query in ("PATTERN A a ; B b WITHIN 1 HOURS", "PATTERN A a : B b"):
+                assert same(session, f"FROM {source} {query} ORDER BY ts RETURN *, a.id AS i, b.id AS j")
+    finally:
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        session.conf.unset("spark.sql.parquet.outputTimestampType")
+
+
+def test_files_of_the_old_calendar(session: SparkSession, tmp_path: Path) -> None:
+    """Spark's releases before 3.1 wrote INT96 in it, unless a file says otherwise."""
+    for version, told in (("2.4.8", "has dates of the old calendar"), ("3.5.1", "scan: parquet")):
+        dated = around().replace_schema_metadata({"org.apache.spark.version": version})
+        pq.write_table(dated, tmp_path / f"{version}.parquet")
+        session.read.parquet(str(tmp_path / f"{version}.parquet")).createOrReplaceTempView("dated")
+        text = "FROM dated PATTERN A a : B b ORDER BY ts RETURN a.id"
+        assert told in explained(session, text)
+        assert rows(session, text, "auto") == rows(session, text, "spark")
+    session.conf.set("spark.sql.parquet.int96RebaseModeInRead", "LEGACY")
+    assert "int96RebaseModeInRead is set" in explained(session, text)
+    session.conf.unset("spark.sql.parquet.int96RebaseModeInRead")
+
+
+@pytest.mark.parametrize("key", ["double", "single"])
+def test_keys_that_are_floats(session: SparkSession, key: str) -> None:
+    """NaN is a key, and -0.0 is that of 0.0."""
+    within = "WITHIN 60 SECONDS ORDER BY ts RETURN"
+    found = same(session, f"FROM many PATTERN A a ; B b PARTITION BY {key} {within} {key}, a.id AS i, b.id AS j")
+    assert {repr(row[0]) for row in found} >= {"nan", "0.0", "-0.0", "None"}
+    assert same(session, f"FROM many PATTERN A a ; B b WHERE a.{key} = b.{key} {within} a.id AS i, b.id AS j")
+    assert same(session, f"FROM many PATTERN A a ; B b WHERE [{key}] {within} a.id AS i, b.id AS j")
+
+
 def test_the_first_types_are_read_here(session: SparkSession) -> None:
     """Without a job, and only what is a column of the files."""
     for name in ("one", "many", "empty"):
