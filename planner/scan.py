@@ -94,6 +94,8 @@ class _Reader:
                 return self._matches(node)
             case exp.Boolean():
                 return to.Flag(to.Constant(bool(node.this)))
+            case exp.Null() | exp.Cast(this=exp.Null()):
+                return to.Flag(to.Constant(None))
             case exp.Column():
                 value, kind = self._typed(node)
                 if kind == "boolean":

@@ -69,12 +69,21 @@ class Groups:
         file, group, n_rows, first, last, n_bytes = np.array(rows, np.int64).reshape(len(rows), 6).T
         return Groups(file, group, n_rows, first, last, n_bytes, tuple(bounds))
 
+    def rows(self) -> list[tuple[int, ...]]:
+        """What `made` takes."""
+        arrays = (self.file, self.group, self.n_rows, self.first, self.last, self.n_bytes)
+        return list(zip(*(array.tolist() for array in arrays), strict=True))
+
     def of(self, kept: Callable[[Mapping[str, Bounds]], bool]) -> Groups:
         """Those whose columns lie between such values."""
-        arrays = (self.file, self.group, self.n_rows, self.first, self.last, self.n_bytes)
-        chosen = [k for k, known in enumerate(self.bounds) if kept(known)]
-        rows = [tuple(int(array[k]) for array in arrays) for k in chosen]
-        return Groups.made(rows, [self.bounds[k] for k in chosen])
+        chosen, rows = [k for k, known in enumerate(self.bounds) if kept(known)], self.rows()
+        return Groups.made([rows[k] for k in chosen], [self.bounds[k] for k in chosen])
+
+
+def joined(firsts: Sequence[int], parts: Sequence[Groups]) -> Groups:
+    """The row groups of several relations. `firsts`: the number of the first file of each."""
+    rows = [(file + first, *row) for first, groups in zip(firsts, parts, strict=True) for file, *row in groups.rows()]
+    return Groups.made(rows, [known for groups in parts for known in groups.bounds])
 
 
 # ---------------------------------------------------------------- what Catalyst says
@@ -85,7 +94,7 @@ def check_source(source: DataFrame) -> None:
     time in which Catalyst plans what a scan would ask."""
     leaves = source._jdf.queryExecution().optimizedPlan().collectLeaves()
     kinds = sorted({str(leaves.apply(i).nodeName()) for i in range(leaves.length())})
-    if leaves.length() != 1 or not kinds[0].startswith("LogicalRelation"):
+    if not all(kind.startswith("LogicalRelation") for kind in kinds):
         raise Refused(f"its source is no plain Parquet relation, but {', '.join(kinds)}")
 
 

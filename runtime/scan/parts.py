@@ -12,7 +12,7 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.partition.order import as_clock
 from runtime.scan.conditions import columns_of
 from runtime.scan.reading import AT, GROUP, Files, as_spark, bits
-from runtime.scan.task import Scan, Stretch
+from runtime.scan.task import Scan, Source, Stretch
 from runtime.scan.truth import Rows
 
 
@@ -57,38 +57,43 @@ class _Reader:
     def __init__(self, scan: Scan, stretch: Stretch, files: Files) -> None:
         task = scan.task
         self._scan, self._stretch, self._files = scan, stretch, files
-        self._in_file = {name: (column, kind) for name, column, kind in scan.columns}
-        self._order = task.order[0].name
-        self._names = [self._order, *(name for name in (*task.keys, *task.terms) if name != self._order)]
-        tests = [*scan.guards, *([scan.filter] if scan.filter is not None else [])]
-        asked = frozenset[str]().union(*map(columns_of, tests)) | {self._in_file[name][0] for name in self._names}
-        self._asked = sorted(asked)
+        order = task.order[0].name
+        self._names = [order, *(name for name in (*task.keys, *task.terms) if name != order)]
+        self._asked = [self._columns(source) for source in scan.sources]
+
+    def _columns(self, source: Source) -> list[str]:
+        """What is read of all rows of a source, as the files call it."""
+        tests = [*source.guards, *([source.filter] if source.filter is not None else [])]
+        named = {column for name, column, _ in source.columns if name in self._names}
+        return sorted(frozenset[str]().union(named, *map(columns_of, tests)))
 
     def part(self, number: int, file: int, group: int) -> Part:
         """What can matter of a row group. Raises ExecutionError SCAN_FILE."""
-        scan, columns = self._scan, self._files.group(file, group, self._asked)
+        scan, source = self._scan, self._scan.source_of(file)
+        columns = self._files.group(file, group, self._asked[scan.files[file].source])
         n = self._files.n_rows(file, group)
         rows = Rows({name: in_unit(array) for name, array in columns.items()}, n)
-        times = as_clock(as_spark(columns[scan.time], self._in_file[self._order][1]))
-        word = bits([rows.true(guard) for guard in scan.guards], n)
-        kept = self._kept(rows, word, times)
+        in_file = {name: (column, kind) for name, column, kind in source.columns if name in self._names}
+        times = as_clock(as_spark(columns[source.time], in_file[self._names[0]][1]))
+        word = bits([rows.true(guard) for guard in source.guards], n)
+        kept = self._kept(source, rows, word, times)
         at = np.arange(n) if kept is None or kept.all() else np.flatnonzero(kept)
-        known = {name: columns[self._in_file[name][0]] for name in self._names}
+        known = {name: (columns[in_file[name][0]], in_file[name][1]) for name in self._names}
         if len(at) < n:
             word, times, index = word[at], times[at], pa.array(at)
-            known = {name: array.take(index) for name, array in known.items()}
+            known = {name: (array.take(index), kind) for name, (array, kind) in known.items()}
         symbols = word.astype(np.int64)
-        held = {name: as_spark(array, self._in_file[name][1]) for name, array in known.items()}
+        held = {name: as_spark(array, kind) for name, (array, kind) in known.items()}
         held |= {name: pa.array(symbols) for name in scan.task.symbols}
         held |= {GROUP: pa.array(np.full(len(at), number, np.int32)), AT: pa.array(at)}
         return Part(symbols, times, pa.table(held))
 
-    def _kept(self, rows: Rows, word: AnyArray, times: AnyArray) -> AnyArray | None:
+    def _kept(self, source: Source, rows: Rows, word: AnyArray, times: AnyArray) -> AnyArray | None:
         """bool[n]: the rows that can matter to the stretch; None: all of them."""
         scan, stretch = self._scan, self._stretch
         tests = []
-        if scan.filter is not None:
-            tests.append(rows.true(scan.filter))
+        if source.filter is not None:
+            tests.append(rows.true(source.filter))
         if scan.drops:
             tests.append(word & word.dtype.type((1 << scan.n_events) - 1) != 0)
         if stretch.reads_from is not None:

@@ -102,7 +102,7 @@ class Files:
                 raise _unreadable(file.path, error.strerror or str(error)) from None
             if status.st_size != file.size or status.st_mtime_ns // 1_000_000 != file.modified:
                 raise _unreadable(file.path, "it has changed since the query was planned")
-            self._open[number] = open_parquet(file.path, self._scan.strings)
+            self._open[number] = open_parquet(file.path, self._scan.sources[file.source].strings)
         return self._open[number]
 
 
@@ -165,7 +165,8 @@ class LateRows:
 
     def taken(self, name: str, index: pa.Array | None) -> pa.Array:
         """Some values of a column; None in the index gives NULL. Reads the row groups in which they lie."""
-        column, kind = next((column, kind) for own, column, kind in self._scan.columns if own == name)
+        called = [{own: column for own, column, _ in source.columns}[name] for source in self._scan.sources]
+        kind = next(kind for own, _, kind in self._scan.sources[0].columns if own == name)
         places = self._known.select([GROUP, AT])
         if index is not None:
             places = places.take(index)
@@ -176,6 +177,7 @@ class LateRows:
             mine = groups == group
             wanted, back = np.unique(at[mine], return_inverse=True)
             file, number = self._groups[group]
+            column = called[self._scan.files[file].source]
             parts.append(as_spark(self._files.late(file, number, column).take(pa.array(wanted)), kind))
             found[mine] = base + back
             base += len(wanted)

@@ -18,7 +18,7 @@ from runtime.errors import ExecutionError
 from runtime.partition import partition
 from runtime.scan import reading, running
 from runtime.scan.conditions import Test
-from runtime.scan.task import File, Scan, Stretch
+from runtime.scan.task import File, Scan, Source, Stretch
 from runtime.scan.truth import Rows
 from runtime.task import OrderColumn, OutputVariable, Task
 
@@ -66,8 +66,8 @@ def scan_of(query: str, rows: pa.Table, path: Path, group_rows: int) -> Scan:
     stretch = Stretch(tuple((0, k) for k in by_first), tuple(firsts[k] for k in by_first), None, None, None)
     status = path.stat()
     file = File(str(path), status.st_size, status.st_mtime_ns // 1_000_000)
-    n, drops = plan.n_event_guards, plan.drops
-    return Scan(task, (file,), (), (stretch,), tuple(columns), "ts", None, guards, n, drops, ("type",))
+    source = Source(tuple(columns), "ts", None, guards, ("type",))
+    return Scan(task, (source,), (file,), (), (stretch,), plan.n_event_guards, plan.drops)
 
 
 def found(scan: Scan) -> list[Any]:
@@ -78,7 +78,7 @@ def found(scan: Scan) -> list[Any]:
 def held(scan: Scan, rows: pa.Table) -> list[Any]:
     """The matches of a partition of these rows."""
     word = reading.bits(
-        [Rows(dict(zip(rows.column_names, rows.columns, strict=True)), N).true(g) for g in scan.guards], N
+        [Rows(dict(zip(rows.column_names, rows.columns, strict=True)), N).true(g) for g in scan.sources[0].guards], N
     )
     kept = np.flatnonzero(word & (1 << scan.n_events) - 1) if scan.drops else np.arange(N)
     rows = rows.append_column("s", pa.array(word.astype(np.int64)))

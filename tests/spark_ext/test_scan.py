@@ -78,6 +78,9 @@ def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
             pq.write_table(table(n, n=60).drop_columns(["k"]), part / "x.parquet")
     pq.write_table(table(3, sort=False), folder / "unordered.parquet", row_group_size=20)
     pq.write_table(table(4).slice(0, 0), folder / "empty.parquet")
+    names = {"ts": "ts", "id": "id", "text": "name", "whole": "number", "single": "share"}
+    other = table(5).select(list(names)).rename_columns(list(names.values()))
+    pq.write_table(other.set_column(1, "id", other["id"].cast(pa.int32())), folder / "other.parquet", row_group_size=50)
     own = taught(spark)
     own.conf.set("spark.default.parallelism", "3")
     for path in sorted(folder.iterdir()):
@@ -177,6 +180,31 @@ def test_rows(session: SparkSession, source: str, query: str) -> None:
     assert counted == [(len(found),)]
 
 
+SEVERAL = [
+    "FROM one, many PATTERN one a ; many b WHERE a.whole > 0 AND b.double > 1 WITHIN 9 SECONDS ORDER BY ts "
+    "RETURN *, a.id AS i, b.id AS j",
+    "FROM one, many, other PATTERN other a ; many b WHERE a.number <= b.whole WITHIN 60 SECONDS ORDER BY ts "
+    "RETURN a.id AS i, b.id AS j",
+    "FROM one, other PATTERN one a : other b ORDER BY ts RETURN a.id AS i, b.id AS j, a, b",
+    "FROM one, other PATTERN ANY x : ANY y ORDER BY ts RETURN x, y.number",
+    "FROM other, one PATTERN one a ; other b WHERE a.long < b.number WITHIN 9 SECONDS ORDER BY ts RETURN *",
+    "FROM other, one PATTERN one a ; other b PARTITION BY id WITHIN 90 SECONDS ORDER BY ts RETURN id, a, b.name",
+    "FROM one TYPE type, other TYPE name PATTERN A a ; b b WITHIN 9 SECONDS ORDER BY ts RETURN *",
+    "FROM (SELECT * FROM one WHERE whole > 0) AS p, parts PATTERN p a ; parts b WHERE b.s = 'a1' WITHIN 9 SECONDS "
+    "ORDER BY ts RETURN a.id AS i, b.id AS j, b.d AS d",
+    "FROM (SELECT ts, id, 'A' AS type FROM one UNION ALL SELECT ts, whole, text FROM many) AS u "
+    "PATTERN A a ; b b WITHIN 2 SECONDS ORDER BY ts RETURN a.id AS i, b.id AS j, b.type AS t",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", SEVERAL)
+def test_several_sources(session: SparkSession, query: str) -> None:
+    """Each with columns of its own, constants, and narrower numbers, merged by time in the task."""
+    found = same(session, query)
+    assert found
+    assert rows(session, f"SELECT count(*) FROM ({query})", "parquet") == [(len(found),)]
+
+
 def explained(session: SparkSession, text: str) -> str:
     (row,) = session.sql(f"EXPLAIN {text}").collect()
     return next(line for line in str(row[0]).splitlines() if line.startswith("scan: "))
@@ -185,12 +213,16 @@ def explained(session: SparkSession, text: str) -> str:
 PLAIN = "PATTERN A a ; B b WITHIN 20 SECONDS ORDER BY ts RETURN a.id AS i, b.id AS j"
 SOURCES = [
     ("many", "scan: parquet"),
+    ("(SELECT type, ts, n AS id FROM (SELECT *, CAST(whole AS BIGINT) AS n FROM many)) AS m", "scan: parquet"),
+    ("(SELECT type, ts, CAST(long AS INT) AS id FROM many WHERE long < 9) AS m", "id is computed"),
     ("(SELECT type, ts, id FROM many) AS m", "scan: parquet"),
     ("(SELECT type, ts, id FROM many WHERE whole > 0 AND text <> 'b') AS m", "scan: parquet"),
     ("(SELECT upper(type) AS type, ts, id FROM many) AS m", "scan: spark, since"),
     ("(SELECT text AS type, ts, long AS id FROM many WHERE text IN ('A')) AS m TYPE type", "scan: parquet"),
     ("(SELECT type, ts + INTERVAL 1 SECOND AS ts, id FROM many) AS m", "ts is computed"),
-    ("(SELECT * FROM many UNION ALL SELECT * FROM one) AS m", "scan: spark, since"),
+    ("(SELECT * FROM many UNION ALL SELECT * FROM one) AS m", "scan: parquet"),
+    ("(SELECT * FROM many UNION ALL SELECT * FROM one ORDER BY id LIMIT 9) AS m", "scan: spark, since"),
+    ("(SELECT type, ts, id FROM many UNION SELECT type, ts, id FROM one) AS m", "scan: spark, since"),
     ("(SELECT * FROM many LIMIT 50) AS m", "scan: spark, since"),
     ("(SELECT * FROM many ORDER BY id) AS m", "scan: spark"),
     ("(SELECT * FROM parts WHERE k = 1 AND s <> 'a20' AND d = DATE'2024-03-01') AS m", "of 1 files"),
@@ -211,8 +243,9 @@ def test_sources(session: SparkSession, source: str, told: str) -> None:
 
 AROUND = [
     "1500-02-28 12:00:00", "1582-10-04 00:00:00", "1582-10-15 00:00:00", "1883-11-18 12:00:00",
-    "1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "2024-03-31 00:59:59", "2024-03-31 01:00:00", "2024-10-27 00:30:00",
-    "2024-10-27 01:30:00", "2024-10-27 01:30:00.5", "2261-01-01 00:00:00", "2300-01-01 00:00:00.000001", "9999-12-31 23:00:00",
+    "1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "2024-03-31 00:59:59", "2024-03-31 01:00:00",
+    "2024-10-27 00:30:00", "2024-10-27 01:30:00", "2024-10-27 01:30:00.5", "2261-01-01 00:00:00",
+    "2300-01-01 00:00:00.000001", "9999-12-31 23:00:00",
 ]  # fmt: skip
 
 
