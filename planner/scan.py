@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -25,6 +25,7 @@ from runtime.scan import conditions as to
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 MOST_DIGITS = 18  # of a decimal that fits 64 bits
+MOST_OFFSET = 26 * 3600 * 1_000_000  # microseconds between a zone's clock and UTC, with some to spare
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OPERATORS: dict[type[exp.Expr], to.Operator] = {
     exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
@@ -52,11 +53,17 @@ def known_type(type: str) -> bool:
     return type in plain or (decimal is not None and int(decimal[1]) <= MOST_DIGITS)
 
 
-def condition(sql: str, columns: Mapping[str, str], zone: str) -> to.Test | Refusal:
-    """`columns`: the Spark types of the columns by name; `zone`: the session's, in which TIMESTAMPs are written."""
+def condition(sql: str, columns: Mapping[str, str], instants: Sequence[int] | None = None) -> to.Test | Refusal:
+    """`columns`: the Spark types of the columns by name. A TIMESTAMP is written as a wall clock of the session's zone,
+    which may show the same twice a year: `instants` has those of the text in their order, in microseconds; None: the
+    zone is UTC."""
     try:
         tree = sqlglot.parse_one(sql, read="spark")
-        return _Reader(columns, zone).test(tree)
+        reader = _Reader(columns, instants)
+        test = reader.test(tree)
+        if instants is not None and next(reader.instants, None) is not None:
+            raise _Unknown("a TIMESTAMP that is not written")
+        return test
     except _Unknown as refused:
         return Refusal(f"{refused} is left to Spark")
     except (SqlglotError, RecursionError):
@@ -64,8 +71,9 @@ def condition(sql: str, columns: Mapping[str, str], zone: str) -> to.Test | Refu
 
 
 class _Reader:
-    def __init__(self, columns: Mapping[str, str], zone: str) -> None:
-        self._columns, self._zone = columns, zone
+    def __init__(self, columns: Mapping[str, str], instants: Sequence[int] | None) -> None:
+        self._columns, self._is_utc = columns, instants is None
+        self.instants = iter(instants or ())
 
     def test(self, node: exp.Expr) -> to.Test:
         node = node.unnest()
@@ -79,13 +87,15 @@ class _Reader:
             case exp.NEQ():
                 return to.Not(self._compared("=", node.this, node.expression))
             case exp.Is(this=value, expression=exp.Null()):
-                return to.IsNull(self._typed(value)[0])
+                return to.IsNull(self._typed(_normalised(value))[0])
             case exp.In() if node.expressions:
                 return self._among(node)
             case exp.StartsWith() | exp.EndsWith() | exp.Contains():
                 return self._matches(node)
             case exp.Boolean():
                 return to.Flag(to.Constant(bool(node.this)))
+            case exp.Null() | exp.Cast(this=exp.Null()):
+                return to.Flag(to.Constant(None))
             case exp.Column():
                 value, kind = self._typed(node)
                 if kind == "boolean":
@@ -168,12 +178,22 @@ class _Reader:
             return _unscaled(text, precision, scale, node)
         if type == "date" and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
             return to.Constant((date.fromisoformat(text) - _EPOCH.date()).days), type
-        if type == "timestamp_ntz" or (type == "timestamp" and self._zone in ("UTC", "Z", "Etc/UTC", "+00:00")):
-            found = re.fullmatch(r"(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?", text)
-            if found:
-                at = datetime.fromisoformat(found[1]).replace(tzinfo=UTC) - _EPOCH
-                return to.Constant(at // timedelta(microseconds=1) + int((found[2] or "").ljust(6, "0"))), type
+        if type in ("timestamp", "timestamp_ntz"):
+            return self._instant(text, type, node), type
         raise _Unknown(_shown(node))
+
+    def _instant(self, text: str, type: str, node: exp.Expr) -> to.Value:
+        found = re.fullmatch(r"(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?", text)
+        if found is None:
+            raise _Unknown(_shown(node))
+        at = datetime.fromisoformat(found[1]).replace(tzinfo=UTC) - _EPOCH
+        shown = at // timedelta(microseconds=1) + int((found[2] or "").ljust(6, "0"))
+        if type == "timestamp_ntz" or self._is_utc:
+            return to.Constant(shown)
+        meant = next(self.instants, None)
+        if meant is None or abs(meant - shown) > MOST_OFFSET or (meant - shown) % 1_000_000:
+            raise _Unknown(_shown(node))
+        return to.Constant(meant)
 
     def _widened(self, node: exp.Cast) -> tuple[to.Value, str]:
         """A cast that loses nothing, or rounds as numpy does: to the nearest, of two the even one."""
@@ -185,6 +205,15 @@ class _Reader:
         elif isinstance(value, to.Column) and type in (*WHOLE, "float", "double") and wanted == "double":
             return to.Widened(value, "float64"), wanted
         raise _Unknown(_shown(node))
+
+
+def _normalised(node: exp.Expr) -> exp.Expr:
+    """The x of `x + 0.0D`, a key in which -0.0 is 0.0; it is NULL where x is."""
+    node = node.unnest()
+    zero = node.expression if isinstance(node, exp.Add) else None
+    while isinstance(zero, exp.Cast):
+        zero = zero.this
+    return node.this if isinstance(zero, exp.Literal) and re.fullmatch(r"0(\.0)?", str(zero.this)) else node
 
 
 def _parts(test: to.Test, joined: type[to.And] | type[to.Or]) -> tuple[to.Test, ...]:

@@ -49,3 +49,6 @@ FEW_RIVALS = 1 << 6  # matches of one place that are not looked through yet
 HELD_MATCHES = 1 << 12  # beside twice those that were left the last time they were looked at
 FEW_ROWS = 1 << 16  # that are remembered without asking whether they may still be mentioned
 CHUNK_STARTS = 1 << 14  # without a match, that are listed at a time
+
+# Of what is read from files by the tasks.
+FED_ROWS = 1 << 16  # that are fed at once

@@ -359,7 +359,8 @@ class Batch:
 
     def _where(self, made: str, sql: str, conditions: Sequence[str]) -> str:
         """An expression where one of the conditions holds, else NULL; a column as it is cannot raise an error."""
-        bare = any(sql == quote(name) and made.upper() in (sql.upper(), f"({sql.upper()})", same_type(name, type))
+        alone = made.removesuffix(" + 0.0D").removesuffix(" + CAST(0 AS FLOAT)")
+        bare = any(sql == quote(name) and alone.upper() in (sql.upper(), f"({sql.upper()})", same_type(name, type))
                    for name, type in self.types.items())  # fmt: skip
         if bare or not conditions or "TRUE" in conditions:
             return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,10 +22,17 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from planner.refusal import Refusal
 from runtime.arrays import IntArray
+from runtime.partition.order import as_clock, combined
+from runtime.scan.parts import in_unit
 from runtime.scan.pruning import Bounds
-from runtime.scan.reading import digest
+from runtime.scan.reading import digest, open_parquet
 from runtime.scan.task import File
 
+# What Hadoop writes of a file, whose path it writes as it is.
+_LISTED = re.compile(r"\{path=(.*?); isDirectory=false; length=(\d+);.*?; modification_time=(\d+);", re.DOTALL)
+_PLAINLY = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles",
+            "spark.sql.parquet.int96TimestampConversion")  # fmt: skip
+_CALENDAR_SINCE = b"3.1.0"  # the release of Spark since which dates and times are of one calendar, whatever the format
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
@@ -61,12 +69,21 @@ class Groups:
         file, group, n_rows, first, last, n_bytes = np.array(rows, np.int64).reshape(len(rows), 6).T
         return Groups(file, group, n_rows, first, last, n_bytes, tuple(bounds))
 
+    def rows(self) -> list[tuple[int, ...]]:
+        """What `made` takes."""
+        arrays = (self.file, self.group, self.n_rows, self.first, self.last, self.n_bytes)
+        return list(zip(*(array.tolist() for array in arrays), strict=True))
+
     def of(self, kept: Callable[[Mapping[str, Bounds]], bool]) -> Groups:
         """Those whose columns lie between such values."""
-        arrays = (self.file, self.group, self.n_rows, self.first, self.last, self.n_bytes)
-        chosen = [k for k, known in enumerate(self.bounds) if kept(known)]
-        rows = [tuple(int(array[k]) for array in arrays) for k in chosen]
-        return Groups.made(rows, [self.bounds[k] for k in chosen])
+        chosen, rows = [k for k, known in enumerate(self.bounds) if kept(known)], self.rows()
+        return Groups.made([rows[k] for k in chosen], [self.bounds[k] for k in chosen])
+
+
+def joined(firsts: Sequence[int], parts: Sequence[Groups]) -> Groups:
+    """The row groups of several relations. `firsts`: the number of the first file of each."""
+    rows = [(file + first, *row) for first, groups in zip(firsts, parts, strict=True) for file, *row in groups.rows()]
+    return Groups.made(rows, [known for groups in parts for known in groups.bounds])
 
 
 # ---------------------------------------------------------------- what Catalyst says
@@ -77,7 +94,7 @@ def check_source(source: DataFrame) -> None:
     time in which Catalyst plans what a scan would ask."""
     leaves = source._jdf.queryExecution().optimizedPlan().collectLeaves()
     kinds = sorted({str(leaves.apply(i).nodeName()) for i in range(leaves.length())})
-    if leaves.length() != 1 or not kinds[0].startswith("LogicalRelation"):
+    if not all(kind.startswith("LogicalRelation") for kind in kinds):
         raise Refused(f"its source is no plain Parquet relation, but {', '.join(kinds)}")
 
 
@@ -97,9 +114,10 @@ def relation_of(node: Any, spark: SparkSession) -> Relation:
     options = {key.lower() for key in _keys(relation.options())}
     if options - {"path", "serialization.format", "mergeschema"}:
         raise Refused(f"its source has the options {', '.join(sorted(options))}")
-    if str(spark.conf.get("spark.sql.parquet.datetimeRebaseModeInRead")).upper() != "CORRECTED":
-        raise Refused("spark.sql.parquet.datetimeRebaseModeInRead is set")
-    for setting in ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles"):
+    for setting in ("spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead"):
+        if str(spark.conf.get(setting)).upper() != "CORRECTED":
+            raise Refused(f"{setting} is set")
+    for setting in _PLAINLY:
         if str(spark.conf.get(setting)).lower() == "true":
             raise Refused(f"{setting} is set")
     schema = StructType.fromJson(json.loads(str(node.schema().json())))
@@ -117,11 +135,15 @@ def _files(relation: Any, partitions: Sequence[StructField], spark: SparkSession
     nothing = getattr(getattr(jvm, "scala.collection.immutable.Nil$"), "MODULE$")
     for folder in all_of(relation.location().listFiles(nothing, nothing)):
         constants = tuple(_constant(folder.values(), i, field) for i, field in enumerate(partitions))
-        for file in all_of(folder.files()):
-            url = urlparse(str(file.getPath().toUri().toString()))
-            if url.scheme != "file":
-                raise Refused(f"its files are reached by {url.scheme}:")
-            yield File(unquote(url.path), int(file.getLen()), int(file.getModificationTime()), constants)
+        files = folder.files()
+        found = _LISTED.findall(str(files.toString()))  # to ask each file takes four trips to the JVM, each time
+        if len(found) != files.length():
+            raise Refused("Spark lists its files in another way")
+        for path, size, modified in found:
+            scheme, _, rest = path.partition(":")
+            if scheme != "file":
+                raise Refused(f"its files are reached by {scheme}:")
+            yield File(rest, int(size), int(modified), constants)
 
 
 def _constant(values: Any, i: int, field: StructField) -> tuple[str, Any, pa.DataType]:
@@ -144,6 +166,16 @@ def _keys(options: Any) -> list[str]:
 
 def all_of(items: Any) -> list[Any]:
     return [items.apply(i) for i in range(items.length())]
+
+
+def instants_of(expression: Any) -> Iterator[int]:
+    """The TIMESTAMP literals of an expression of Catalyst's, from left to right, in microseconds."""
+    if expression.nodeName() == "Literal" and str(expression.dataType().typeName()) == "timestamp":
+        value = expression.value()
+        if value is not None:
+            yield int(value)
+    for child in all_of(expression.children()):
+        yield from instants_of(child)
 
 
 # ---------------------------------------------------------------- footers
@@ -173,33 +205,55 @@ def _footer(file: File, time: str, wanted: tuple[tuple[str, pa.DataType], ...]) 
     """What the footer says, or why the file is refused."""
     name_of = os.path.basename(file.path)
     try:
-        with pq.ParquetFile(file.path) as opened:
-            metadata, schema = opened.metadata, opened.schema_arrow
+        with open_parquet(file.path) as opened:
+            return _told(opened, name_of, time, wanted)
+    except Refused as refused:
+        return Refusal(str(refused))
     except (OSError, pa.ArrowException):
         return Refusal(f"the footer of {name_of} cannot be read")
-    if any(key in (metadata.metadata or {}) for key in _LEGACY):
-        return Refusal(f"{name_of} has dates of the old calendar")
+
+
+def _told(opened: pq.ParquetFile, name_of: str, time: str, wanted: tuple[tuple[str, pa.DataType], ...]) -> Footer:
+    metadata, schema = opened.metadata, opened.schema_arrow
+    places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
+    int96 = {name for name, k in places.items() if metadata.schema.column(k).physical_type == "INT96"}
+    _check_calendar(metadata.metadata or {}, name_of)
     for name, kind in wanted:
         at = schema.get_all_field_indices(name)
-        if len(at) != 1 or not _fits(schema.field(at[0]).type, kind):
-            return Refusal(f"{name} is {schema.field(at[0]).type if at else 'not there'} in {name_of}")
-    places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
+        if len(at) != 1 or not _fits(schema.field(at[0]).type, kind, name in int96):
+            raise Refused(f"{name} is {schema.field(at[0]).type if at else 'not there'} in {name_of}")
     found = []
     for k in range(metadata.num_row_groups):
         group = metadata.row_group(k)
         columns = {name: group.column(places[name]) for name, _ in wanted if name in places}  # others are nested
-        known = columns[time].statistics
         if not group.num_rows:
             continue
-        if known is None or not known.has_min_max or not known.has_null_count:
-            return Refusal(f"{name_of} has no statistics of {time}")
-        if known.null_count:
-            return Refusal(f"{time} is NULL somewhere")
-        size = sum(column.total_uncompressed_size for column in columns.values())
         bounds = {name: made for name, column in columns.items()
                   if (made := _bounds(column.statistics, schema.field(name).type)) is not None}  # fmt: skip
+        if time not in bounds or not columns[time].statistics.has_null_count:
+            bounds[time] = _looked_at(opened, k, time)
+        if bounds[time].has_null:
+            raise Refused(f"{time} is NULL somewhere")
+        size = sum(column.total_uncompressed_size for column in columns.values())
         found.append(((k, group.num_rows, bounds[time].least, bounds[time].greatest, size), bounds))
     return tuple(found)
+
+
+def _check_calendar(told: Mapping[bytes, bytes], name_of: str) -> None:
+    """As Spark decides it, by what its releases have written."""
+    old = told.get(b"org.apache.spark.version", _CALENDAR_SINCE) < _CALENDAR_SINCE
+    if old or any(key in told for key in _LEGACY):
+        raise Refused(f"{name_of} has dates of the old calendar")
+
+
+def _looked_at(opened: pq.ParquetFile, group: int, time: str) -> Bounds:
+    """The times of a row group of which the footer does not tell them, as of INT96, which Spark writes unless told
+    otherwise. Some ten nanoseconds a row; who asks remembers the answer."""
+    column = combined(opened.read_row_group(group, columns=[time], use_threads=False).column(0))
+    if column.null_count:
+        return Bounds(0, 0, True, False)
+    clock = as_clock(in_unit(column))
+    return Bounds(int(clock.min()), int(clock.max()), False, False)
 
 
 def _bounds(known: Any, kind: pa.DataType) -> Bounds | None:
@@ -219,8 +273,10 @@ def _bounds(known: Any, kind: pa.DataType) -> Bounds | None:
     return None
 
 
-def _fits(there: pa.DataType, kind: pa.DataType) -> bool:
+def _fits(there: pa.DataType, kind: pa.DataType, is_int96: bool) -> bool:
     """Does Arrow read it as the values that Spark reads?"""
+    if is_int96:
+        return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
     if pa.types.is_timestamp(there) and pa.types.is_timestamp(kind):
         return there.unit in ("us", "ms") and (there.tz is None) == (kind.tz is None)
     return bool(there.equals(kind))

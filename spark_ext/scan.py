@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, _parse_datatype_json_string
 
 from planner.physical import PhysicalPlan, can_be_sliced
 from planner.refusal import Refusal
@@ -28,17 +28,31 @@ from runtime.program import WORD_BITS
 from runtime.scan.conditions import And, Test, columns_of
 from runtime.scan.pruning import Bounds, may_hold
 from runtime.scan.reading import constant
-from runtime.scan.task import File, Scan, Stretch
+from runtime.scan.task import File, Scan, Source, Stretch
 from runtime.scan.truth import Rows
 from runtime.task import Task
 from spark_ext.errors import SparkError
-from spark_ext.parquet import Groups, Refused, Relation, all_of, check_source, groups_of, relation_of
+from spark_ext.parquet import (
+    Groups,
+    Refused,
+    Relation,
+    all_of,
+    check_source,
+    groups_of,
+    instants_of,
+    joined,
+    relation_of,
+)
 from spark_ext.shipping import for_worker
 from spark_ext.worker import scanned
 
 SETTING = "cersql.scan"  # auto, parquet or spark
 MOST_READ = 1.5  # so often the rows are read at the most, for stretches overlap where files do
 MOST_HELD = 1 << 30  # bytes of a stretch, by the footers
+_UTC = ("UTC", "Z", "Etc/UTC", "+00:00")
+_ZEROS = ("0.0D", "CAST('0.0' AS FLOAT)", "CAST(0.0 AS FLOAT)")
+_WIDER = {"byte": ("short", "integer", "long", "double"), "short": ("integer", "long", "double"),
+          "integer": ("long", "double"), "float": ("double",)}  # fmt: skip
 _CLOCKS = ("timestamp", "timestamp_ntz", "date", "tinyint", "smallint", "int", "bigint")
 
 
@@ -112,86 +126,153 @@ def _with_rows(relation: Relation, filter_: Test | None) -> Iterator[File]:
             yield file
 
 
+class _Column(NamedTuple):
+    """A column of the task: of a column of the files, or a constant `value`. `kind`: as Spark sends it."""
+
+    name: str
+    of: str | None
+    value: Any
+    kind: pa.DataType
+
+    @property
+    def place(self) -> str:
+        """Its name in the files, or among their constants."""
+        return f"__cersql_constant {self.name}" if self.of is None else self.of
+
+
+class _Part(NamedTuple):
+    """What is known of one source."""
+
+    source: Source
+    files: tuple[File, ...]
+    folders: tuple[tuple[str, str], ...]
+    groups: Groups
+
+
+def _read_through(items: list[Any], below: list[Any], n_columns: int) -> list[Any]:
+    """The items of a projection over another one. Conditions may read what is a column below, too."""
+    made = {int(item.exprId().id()): item for item in below}
+
+    def of(item: Any) -> Any:
+        while item.nodeName() == "Alias":
+            item = item.child()
+        return made.get(int(item.exprId().id()), item) if item.nodeName() == "AttributeReference" else item
+
+    for item in items[n_columns:]:
+        for read in all_of(item.references().toSeq()):
+            if made[int(read.exprId().id())].nodeName() != "AttributeReference":
+                raise Refused(f"a condition reads what is computed: {item.sql()[:80]}")
+    return [*(of(item) for item in items[:n_columns]), *items[n_columns:]]
+
+
+def _value(literal: Any, name: str) -> bool | int | float | str | None:
+    """What stands in all rows, where Arrow can make it of a plain value."""
+    value, type = literal.value(), str(literal.dataType().typeName())
+    if value is None:
+        return None
+    if type not in ("boolean", "integer", "long", "double", "string"):
+        raise Refused(f"{name} is a {type} of the query")
+    return str(value.toString()) if type == "string" else value
+
+
 class _Planner:
     def __init__(self, plan: PhysicalPlan, wanted: Wanted, task: Task, n: int) -> None:
         self._plan, self._wanted, self._task, self._n = plan, wanted, task, n
         self._spark = wanted.source.sparkSession
+        self._zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
 
     def scan(self) -> Scan:
         plan, wanted = self._plan, self._wanted
         check_source(wanted.source)
         if len(plan.guards) > WORD_BITS:
             raise Refused(f"more than {WORD_BITS} conditions")
-        if len(plan.query.sources) > 1:
-            raise Refused("there are several sources")
         if plan.tabulated or plan.query.links:
             raise Refused("Spark joins rows for it")
-        items, filter_, relation = self._optimized()
-        columns = list(wanted.columns)
-        read = {name: self._attribute(item, name) for name, item in zip(columns, items, strict=False)}
-        for name in read.values():
-            if name not in relation.types:
-                raise Refused(f"{name} is no column of the files")
-        types = {name: kind.simpleString() for name, kind in relation.types.items()}
-        zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
-        guards = [self._condition(item, types, zone) for item in items[len(columns) :]]
-        own = None if filter_ is None else self._condition(filter_, types, zone)
-        time = read[wanted.time]
-        if types[time] not in _CLOCKS or time in relation.partitions:
-            raise Refused(f"the time {time} is of the type {types[time]}")
-        arrow = {name: to_arrow_type(kind, timezone="UTC") for name, kind in relation.types.items()}
-        used = {*read.values(), *(c for test in (*guards, *filter(None, [own])) for c in columns_of(test))}
-        relation = replace(relation, files=tuple(_with_rows(relation, own)))
-        groups = groups_of(relation, time, {name: arrow[name] for name in used})
-        groups = groups.of(lambda known: self._matters(known, guards, own))
-        if own is not None and wanted.rows is not None:  # how many rows a group has is not known before it is read
+        parts = [self._part(node, number) for number, node in enumerate(self._optimized())]
+        if len({tuple((name, kind) for name, _, kind in part.source.columns) for part in parts}) > 1:
+            raise Refused("a column has several types")
+        if wanted.rows is not None and any(part.source.filter is not None for part in parts):
+            # How many rows a group has is not known before it is read.
             self._wanted = replace(wanted, reach=None, rows=None)
+        files = tuple(file for part in parts for file in part.files)
+        before = [sum(len(part.files) for part in parts[:k]) for k in range(len(parts))]
         return Scan(
             task=replace(self._task, slices=None, position=None, symbol_bits=None, presorted=False),
-            files=relation.files,
-            folders=relation.folders,
-            stretches=tuple(self._stretches(groups)),
-            columns=tuple((name, column, arrow[column]) for name, column in read.items()),
-            time=time,
-            filter=own,
-            guards=tuple(guards),
+            sources=tuple(part.source for part in parts),
+            files=files,
+            folders=tuple(dict.fromkeys(folder for part in parts for folder in part.folders)),
+            stretches=tuple(self._stretches(joined(before, [part.groups for part in parts]))),
             n_events=plan.n_event_guards,
             drops=plan.drops,
-            strings=tuple(sorted(c for c in used - relation.partitions if pa.types.is_string(arrow[c]))),
         )
 
-    def _optimized(self) -> tuple[list[Any], Any | None, Relation]:
-        """The items of the projection, the filter below it, and the relation."""
+    def _optimized(self) -> list[Any]:
+        """What Catalyst makes of each source: a projection of all that is read of it."""
         wanted = self._wanted
         columns = [f"{sql} AS {quote(name)}" for name, sql in wanted.columns.items()]
         asked = [f"({sql}) AS __cersql_guard{i}" for i, sql in enumerate(wanted.guards)]
         node = wanted.source.selectExpr(*columns, *asked)._jdf.queryExecution().optimizedPlan()
-        items, filter_ = [], None
-        if node.nodeName() == "Project":
-            items = all_of(node.projectList())
-            node = node.children().apply(0)
-        if node.nodeName() == "Filter":
-            filter_ = node.condition()
-            node = node.children().apply(0)
-        if not items:
-            raise Refused("Catalyst plans it otherwise than by a projection")
-        return items, filter_, relation_of(node, self._spark)
+        return all_of(node.children()) if node.nodeName() == "Union" else [node]
 
-    def _attribute(self, item: Any, name: str) -> str:
-        """The column of the files that an item is."""
+    def _part(self, node: Any, number: int) -> _Part:
+        """One source: the projection with its filter, the relation below it, and its row groups that can matter."""
+        items, filter_ = all_of(node.output()), None
+        if node.nodeName() == "Project":
+            items, node = all_of(node.projectList()), node.children().apply(0)
+        while node.nodeName() == "Project":  # it makes once what the one above reads more often
+            items, node = _read_through(items, all_of(node.projectList()), len(self._wanted.columns)), node.child()
+        if node.nodeName() == "Filter":
+            filter_, node = node.condition(), node.children().apply(0)
+        relation, names = relation_of(node, self._spark), list(self._wanted.columns)
+        read = [self._column(item, name, relation) for name, item in zip(names, items, strict=False)]
+        types = {name: kind.simpleString() for name, kind in relation.types.items()}
+        guards = tuple(self._condition(item, types) for item in items[len(names) :])
+        own = None if filter_ is None else self._condition(filter_, types)
+        time = next(column.of for column in read if column.name == self._wanted.time)
+        if time is None or types[time] not in _CLOCKS or time in relation.partitions:
+            raise Refused(f"the time {time} is of the type {types.get(time or '')}")
+        asked = [test for test in (*guards, own) if test is not None]
+        used = {column.of for column in read if column.of is not None}.union(*map(columns_of, asked))
+        arrow = {name: to_arrow_type(relation.types[name], timezone="UTC") for name in used}
+        constants = tuple((column.place, column.value, column.kind) for column in read if column.of is None)
+        files = tuple(_with_rows(relation, own))
+        groups = groups_of(replace(relation, files=files), time, arrow)
+        columns = tuple((column.name, column.place, column.kind) for column in read)
+        strings = tuple(sorted(c for c in used - relation.partitions if pa.types.is_string(arrow[c])))
+        return _Part(
+            Source(columns, time, own, guards, strings),
+            tuple(replace(file, constants=file.constants + constants, source=number) for file in files),
+            relation.folders,
+            groups.of(lambda known: self._matters(known, guards, own)),
+        )
+
+    def _column(self, item: Any, name: str, relation: Relation) -> _Column:
+        """What an item is: a column of the files, perhaps as a wider number, or the same for all rows."""
         while item.nodeName() == "Alias":
             item = item.child()
-        if item.nodeName() != "AttributeReference":
+        kind = to_arrow_type(_parse_datatype_json_string(str(item.dataType().json())), timezone="UTC")
+        if item.nodeName() == "Literal":
+            return _Column(name, None, _value(item, name), kind)
+        if name in self._task.keys and item.nodeName() == "Add" and str(item.right().sql()) in _ZEROS:
+            item = item.left()  # -0.0 and NaN are compared as Spark compares them, anyway
+        wide = item.nodeName() == "Cast"
+        if wide and str(item.dataType().typeName()) in _WIDER.get(str(item.child().dataType().typeName()), ()):
+            item = item.child()
+        if item.nodeName() != "AttributeReference" or (wide and name == self._wanted.time):
             what = "what is compared" if name.startswith("__cersql") else name
             raise Refused(f"{what} is computed: {item.sql()[:80]}")
-        return str(item.name())
+        if str(item.name()) not in relation.types:
+            raise Refused(f"{item.name()} is no column of the files")
+        return _Column(name, str(item.name()), None, kind)
 
-    def _condition(self, item: Any, types: Mapping[str, str], zone: str) -> Test:
+    def _condition(self, item: Any, types: Mapping[str, str]) -> Test:
         while item.nodeName() == "Alias":
             item = item.child()
         from planner.scan import condition  # sqlglot: a tenth of a second, which other queries need not wait for
 
-        made = condition(str(item.sql()), types, zone)
+        sql = str(item.sql())
+        instants = None if self._zone in _UTC or "TIMESTAMP '" not in sql else list(instants_of(item))
+        made = condition(sql, types, instants)
         if isinstance(made, Refusal):
             raise Refused(made.reason)
         references = {str(a.name()) for a in all_of(item.references().toSeq())}
@@ -225,7 +306,7 @@ class _Planner:
             raise Refused("a task would read too much at once")
         for chosen, reads_from, begin, end in made:
             pairs = zip(groups.file[chosen].tolist(), groups.group[chosen].tolist(), strict=True)
-            yield Stretch(tuple(pairs), begin, end, reads_from)
+            yield Stretch(tuple(pairs), tuple(groups.first[chosen].tolist()), begin, end, reads_from)
 
 
 def _halving(n: int) -> Iterator[int]:

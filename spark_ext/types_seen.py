@@ -19,6 +19,7 @@ from planner.query import SOURCE_COLUMN, Query
 from planner.sql import literal, quote
 from spark_ext.batch import estimate
 from spark_ext.errors import SparkError
+from spark_ext.peeking import first_values
 from spark_ext.quiet import quiet_captures
 from spark_ext.schema import SparkCatalog
 
@@ -166,12 +167,19 @@ def _first_rows(frame: DataFrame, column: str, rows: int) -> First:
         return nothing
     try:
         with quiet_captures():
+            known = first_values(frame, column, rows)
+            if known is not None:
+                return _counted(known, rows)
             first = frame.selectExpr(f"CAST({quote(column)} AS STRING) AS v").limit(rows)
             if not _is_cheap(first._jdf.queryExecution().optimizedPlan()):
                 return nothing
             found = [row["v"] for row in first.collect()]
     except (PySparkException, Py4JError):  # the query will say so itself; of a CTE nothing can be read from here
         return nothing
+    return _counted(found, rows)
+
+
+def _counted(found: list[str | None], rows: int) -> First:
     counted = Counter(value for value in found if value is not None)
     return First(dict(counted.most_common()), len(found), len(found) < rows)
 

@@ -17,6 +17,7 @@ SMALL = {
     "PLACES": 2, "SLOTS": 2, "FEW_CLOCKS": 2, "EVENTS_OF_A_ROOT": 1, "MANY_MOVES": 2, "SPARE_NODES": 2,
     "KNOWN_ROWS": 2, "HELD_STARTS": 2, "MANY_ROOTS": 1, "FEW_RIVALS": 2, "HELD_MATCHES": 2, "FEW_ROWS": 2,
     "CHUNK_STARTS": 2,
+    "FED_ROWS": 3,
 }  # fmt: skip
 
 

@@ -216,7 +216,7 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
         for matches in engine.feed(symbols, clocks, positions, keys, numbers, mute):
             yield builder.batch(matches, held, base)
         if held.num_rows > most:
-            held, base = _forget(engine, held, base)
+            held, base = forgotten(engine, held, base)
             most = max(4 * STREAM_ROWS, 2 * held.num_rows)
     if task.count_only:
         yield engine.count_rest()
@@ -225,7 +225,7 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
             yield builder.batch(matches, held, base)
 
 
-def _forget(engine: Engine, held: pa.Table, base: int) -> tuple[pa.Table, int]:
+def forgotten(engine: Engine, held: pa.Table, base: int) -> tuple[pa.Table, int]:
     """Let go of the rows that no later match can mention."""
     dead = min(held.num_rows, max(0, engine.least_row() - base))
     return held.slice(dead).combine_chunks(), base + dead

@@ -11,7 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from runtime.scan.conditions import And, Column, Compare, Constant, In, IsNull, Not, Operator, Or, Test, Value, Widened
+from runtime.scan.conditions import (
+    And,
+    Column,
+    Compare,
+    Constant,
+    Flag,
+    In,
+    IsNull,
+    Not,
+    Operator,
+    Or,
+    Test,
+    Value,
+    Widened,
+)
 
 
 class Bounds(NamedTuple):
@@ -35,6 +49,8 @@ def may_hold(test: Test, known: Mapping[str, Bounds]) -> bool:
         case In(value, among):
             own = _bounds(value, known)
             return any(_may_compare("=", own, constant.value) for constant in among)
+        case Flag(Constant(constant)):
+            return bool(constant)
         case IsNull(value):
             own = _bounds(value, known)
             return own is None or own.has_null

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runtime.arrays import AnyArray, IntArray
+from runtime.arrays import AnyArray
 from runtime.errors import ExecutionError
 from runtime.scan.task import File, Scan
 
@@ -45,12 +45,35 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
+def open_parquet(path: str, dictionaries: Iterable[str] = ()) -> pq.ParquetFile:
+    """A file, of which INT96 is read as microseconds, as by Spark: nanoseconds of 64 bits end in 2262. It is not mapped
+    into memory: where a mapped file is cut meanwhile, the process is killed."""
+    return pq.ParquetFile(path, read_dictionary=list(dictionaries), coerce_int96_timestamp_unit="us")
+
+
 class Files:
     """The files of a scan, opened when they are asked for."""
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
         self._open: dict[int, pq.ParquetFile] = {}
+        self._late: dict[tuple[int, int, str], pa.Array] = {}  # the last that was asked for comes last
+
+    def path(self, file: int) -> str:
+        return self._scan.files[file].path
+
+    def late(self, file: int, group: int, name: str) -> pa.Array:
+        """A column of a row group, kept for a while: matches that follow each other ask for the same ones."""
+        place = (file, group, name)
+        if place in self._late:
+            self._late[place] = self._late.pop(place)
+            return self._late[place]
+        made = self.group(file, group, [name])[name]
+        used = made.nbytes + sum(array.nbytes for array in self._late.values())
+        while self._late and used > LATE_BYTES:
+            used -= self._late.pop(next(iter(self._late))).nbytes
+        self._late[place] = made
+        return made
 
     def group(self, file: int, group: int, names: Sequence[str]) -> dict[str, pa.Array]:
         """Some columns of a row group, by their names in the file. Raises ExecutionError SCAN_FILE."""
@@ -79,9 +102,13 @@ class Files:
                 raise _unreadable(file.path, error.strerror or str(error)) from None
             if status.st_size != file.size or status.st_mtime_ns // 1_000_000 != file.modified:
                 raise _unreadable(file.path, "it has changed since the query was planned")
-            # Not mapped into memory: where a mapped file is cut meanwhile, the process is killed.
-            self._open[number] = pq.ParquetFile(file.path, read_dictionary=list(self._scan.strings))
+            self._open[number] = open_parquet(file.path, self._scan.sources[file.source].strings)
         return self._open[number]
+
+
+def unordered(path: str) -> ExecutionError:
+    """Rows were earlier than the footer says."""
+    return _unreadable(path, "it has rows before the least time of its statistics")
 
 
 def _unreadable(path: str, detail: str) -> ExecutionError:
@@ -111,67 +138,53 @@ def as_spark(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array if array.type.equals(kind) else array.cast(kind)
 
 
-class LateRows:
-    """The rows of a stretch as a table, of which columns are read when rows are taken from them.
+GROUP, AT = "__cersql_group", "__cersql_at"  # where a row lies: which row group of its stretch, which row of that
+LATE_BYTES = 256 << 20  # of columns that were read for rows of matches, and may be asked again
 
-    `known`: columns that are there already; all others lie in the files, at `group_of` (which of `groups`) and `at`
-    (the row in the group). Stands in for a pyarrow.Table where only `column`, `take` and `num_rows` are asked for.
+
+class LateRows:
+    """Rows of a stretch as a table, of which columns are read when rows are taken from them.
+
+    `known`: columns that are there already, and the places of rows; all others lie in the files. Stands in for a
+    pyarrow.Table where only `column`, `take` and `num_rows` are asked for.
     """
 
-    def __init__(
-        self, files: Files, scan: Scan, groups: Sequence[tuple[int, int]], places: tuple[IntArray, IntArray],
-        known: Mapping[str, pa.Array],
-    ) -> None:  # fmt: skip
-        self._files, self._groups, self._known = files, groups, known
-        self._group_of, self._at = places
-        self._in_file = {name: (column, kind) for name, column, kind in scan.columns}
-        self._read: dict[tuple[int, str], pa.Array] = {}
-        self._scan = scan
+    def __init__(self, files: Files, scan: Scan, groups: Sequence[tuple[int, int]], known: pa.Table) -> None:
+        self._files, self._scan, self._groups, self._known = files, scan, groups, known
 
     @property
     def num_rows(self) -> int:
-        return len(self._at)
+        return int(self._known.num_rows)
 
     def column(self, name: str) -> Any:
         """An array, or what stands for one, with `take`."""
-        return self._known[name] if name in self._known else LateColumn(self, name)
+        return self._known.column(name) if name in self._known.column_names else LateColumn(self, name)
 
     def take(self, index: pa.Array) -> LateRows:
-        at = np.asarray(index)
-        known = {name: array.take(index) for name, array in self._known.items()}
-        rows = LateRows(self._files, self._scan, self._groups, (self._group_of[at], self._at[at]), known)
-        rows._read = self._read
-        return rows
+        return LateRows(self._files, self._scan, self._groups, self._known.take(index))
 
     def taken(self, name: str, index: pa.Array | None) -> pa.Array:
-        """Some values of a column; None in the index gives NULL. Reads the row groups in which they lie, each once."""
-        column, kind = self._in_file[name]
-        if index is None:
-            at, null = np.arange(self.num_rows), None
-        else:
-            null = np.asarray(index.is_null()) if index.null_count else None
-            at = np.asarray(index.fill_null(0) if null is not None else index)
-        if not len(at) or not self.num_rows:
-            return pa.nulls(len(at), kind)
-        groups = self._group_of[at]
-        parts, base, places = [], 0, np.empty(len(at), np.int64)
-        for group in np.unique(groups if null is None else groups[~null]).tolist():
-            part = self._whole(group, column)
+        """Some values of a column; None in the index gives NULL. Reads the row groups in which they lie."""
+        called = [{own: column for own, column, _ in source.columns}[name] for source in self._scan.sources]
+        kind = next(kind for own, _, kind in self._scan.sources[0].columns if own == name)
+        places = self._known.select([GROUP, AT])
+        if index is not None:
+            places = places.take(index)
+        null = np.asarray(places.column(GROUP).is_null())
+        groups, at = (np.asarray(places.column(own).fill_null(-1)) for own in (GROUP, AT))
+        parts, base, found = [], 0, np.zeros(len(at), np.int64)
+        for group in np.unique(groups[~null]).tolist():
             mine = groups == group
-            wanted, back = np.unique(self._at[at[mine]], return_inverse=True)
-            parts.append(as_spark(part.take(pa.array(wanted)), kind))
-            places[mine] = base + back
+            wanted, back = np.unique(at[mine], return_inverse=True)
+            file, number = self._groups[group]
+            column = called[self._scan.files[file].source]
+            parts.append(as_spark(self._files.late(file, number, column).take(pa.array(wanted)), kind))
+            found[mine] = base + back
             base += len(wanted)
         if not parts:
             return pa.nulls(len(at), kind)
         values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-        places = places if null is None else np.where(null, 0, places)
-        return values.take(pa.array(places, mask=null))
-
-    def _whole(self, group: int, column: str) -> pa.Array:
-        if (group, column) not in self._read:
-            self._read[group, column] = self._files.group(*self._groups[group], [column])[column]
-        return self._read[group, column]
+        return values.take(pa.array(found, mask=null if null.any() else None))
 
 
 class LateColumn:
@@ -197,5 +210,5 @@ def bits(tests: Sequence[AnyArray], n: int) -> AnyArray:
     kind = symbol_type(len(tests))
     word = np.zeros(n, kind)
     for i, true in enumerate(tests):
-        word |= np.left_shift(true.astype(kind), kind(i))
+        word |= true.view(np.int8).astype(kind, copy=False) * kind(1 << i)
     return word

@@ -1,4 +1,9 @@
-"""A stretch of Parquet files, read, matched and given as rows of matches; no row goes through the JVM."""
+"""A stretch of Parquet files, read, matched and given as rows of matches; no row goes through the JVM.
+
+Row groups are read by their least times. Where time alone puts rows in order, those that lie before the least time of
+the row groups to come are fed to the engine, and only the others are held: a file in order is read as a stream, and
+rows that are late are put where they belong on the way. Where keys come first, a stretch is held as a whole.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,16 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from runtime import capacities
 from runtime.arrays import AnyArray, IntArray
-from runtime.partition.order import as_clock
-from runtime.partition.partition import given, matched
+from runtime.engine import engine_for
+from runtime.partition.order import is_sorted, sorted_rows
+from runtime.partition.partition import STREAM_ROWS, forgotten, given, matched
+from runtime.partition.rows import RowBuilder
 from runtime.partition.terms import term_codes
-from runtime.scan.conditions import columns_of
-from runtime.scan.reading import Files, LateRows, as_spark, bits, check_folders
+from runtime.scan.parts import Part, joined, parts_of
+from runtime.scan.reading import Files, LateRows, check_folders, unordered
 from runtime.scan.task import Scan, Stretch
-from runtime.scan.truth import Rows
 
 
 def run(scan: Scan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -22,91 +29,108 @@ def run(scan: Scan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     check_folders(scan)
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield from given(scan.task, _stretch(scan, scan.stretches[number]))
+            found = (_streamed if is_streamed(scan) else _whole)(scan, scan.stretches[number])
+            yield from given(scan.task, found)
 
 
-def _stretch(scan: Scan, stretch: Stretch) -> Iterator[pa.RecordBatch | int]:
-    rows, symbols, times = _read(scan, stretch)
-    if not rows.num_rows:
+def is_streamed(scan: Scan) -> bool:
+    """Can rows be fed as they are read? Not where keys come first, where a second pass asks for all rows, or where the
+    codes of terms may be ranks, which mean something among the rows at hand only."""
+    task, kinds = scan.task, {name: kind for name, _, kind in scan.sources[0].columns}
+    return not (task.keys or task.interleaved or task.later) and all(_has_code(kinds[name]) for name in task.terms)
+
+
+def _has_code(kind: pa.DataType) -> bool:
+    """Has each value a code of its own? Not the least ones of 64 bits (runtime.partition.terms)."""
+    narrow = pa.types.is_integer(kind) and kind.bit_width < 64
+    return narrow or bool(pa.types.is_floating(kind) or pa.types.is_date32(kind) or pa.types.is_decimal(kind))
+
+
+def _whole(scan: Scan, stretch: Stretch) -> Iterator[pa.RecordBatch | int]:
+    files, task = Files(scan), scan.task
+    parts = [part for part in parts_of(scan, stretch, files) if len(part)]
+    if not parts:
         return
-    if scan.task.terms:
-        codes = term_codes([rows.column(name) for name in scan.task.terms], scan.task.program.numbers)
-        symbols = np.concatenate([symbols[:, None], codes], axis=1)
+    part = joined(parts)
+    rows, times = LateRows(files, scan, stretch.groups, part.rows), part.times
 
     def mutes(order: IntArray, _: AnyArray, keys: IntArray | None) -> AnyArray | None:
-        if stretch.begin is None:
-            return None  # what lies behind its end was not read
-        return times[order] < stretch.begin
+        return _mute(stretch, times[order])
 
-    yield from matched(scan.task, scan.task.program, rows, symbols, mutes, lambda _, kept: kept)
+    yield from matched(task, task.program, rows, _with_terms(scan, part), mutes, lambda _, kept: kept)
 
 
-class _Read:
-    """What has been read of a stretch."""
-
-    def __init__(self) -> None:
-        self.symbols: list[AnyArray] = []
-        self.groups: list[IntArray] = []
-        self.at: list[IntArray] = []
-        self.known: list[list[pa.Array]] = []
+def _mute(stretch: Stretch, times: AnyArray) -> AnyArray | None:
+    """Which matches others report; what lies behind the end of the stretch was not read."""
+    return None if stretch.begin is None else times < stretch.begin
 
 
-def _read(scan: Scan, stretch: Stretch) -> tuple[LateRows, AnyArray, AnyArray]:
-    """The rows of a stretch that can matter, their symbols, and their times."""
-    files, found = Files(scan), _Read()
-    in_file = {name: (column, kind) for name, column, kind in scan.columns}
-    order = scan.task.order[0].name
-    names = [order, *(name for name in (*scan.task.keys, *scan.task.terms) if name != order)]
-    tests = [*scan.guards, *([scan.filter] if scan.filter is not None else [])]
-    asked = frozenset[str]().union(*map(columns_of, tests)) | {in_file[name][0] for name in names}
-    for number, (file, group) in enumerate(stretch.groups):
-        columns = files.group(file, group, sorted(asked))
-        n = files.n_rows(file, group)
-        rows = Rows({name: _in_unit(array) for name, array in columns.items()}, n)
-        times = as_clock(as_spark(columns[scan.time], in_file[order][1]))
-        word = bits([rows.truth(guard).true for guard in scan.guards], n)
-        at = np.flatnonzero(_kept(scan, stretch, rows, word, times)).astype(np.int64)
-        if not len(at):
+def _with_terms(scan: Scan, part: Part) -> AnyArray:
+    """int64[n], or int64[n, 1 + terms]."""
+    task = scan.task
+    if not task.terms:
+        return part.symbols
+    codes = term_codes([part.rows.column(name) for name in task.terms], task.program.numbers)
+    return np.concatenate([part.symbols[:, None], codes], axis=1)
+
+
+def _streamed(scan: Scan, stretch: Stretch) -> Iterator[pa.RecordBatch | int]:
+    files, task = Files(scan), scan.task
+    engine, builder = engine_for(task.program), RowBuilder(task)
+    held, base, most = None, 0, 4 * STREAM_ROWS
+    for part in _in_order(scan, stretch, files):
+        if not task.count_only:
+            held = part.rows if held is None else pa.concat_tables([held, part.rows])
+        for symbols, clocks, mute in _pieces(scan, stretch, part):
+            if held is None:
+                yield engine.count(symbols, clocks, mute=mute)
+                continue
+            for matches in engine.feed(symbols, clocks, mute=mute):
+                yield builder.batch(matches, LateRows(files, scan, stretch.groups, held), base)
+        if held is not None and held.num_rows > most:
+            held, base = forgotten(engine, held, base)
+            most = max(4 * STREAM_ROWS, 2 * held.num_rows)
+    if task.count_only:
+        yield engine.count_rest()
+    elif held is not None:
+        for matches in engine.flush():
+            yield builder.batch(matches, LateRows(files, scan, stretch.groups, held), base)
+
+
+def _pieces(scan: Scan, stretch: Stretch, part: Part) -> Iterator[tuple[AnyArray, AnyArray, AnyArray | None]]:
+    """Symbols, clocks and what is mute, of so few rows that they stay in the cache of a core."""
+    program = scan.task.program
+    windows = [window for window in (program.window, *program.inner_windows) if window is not None]
+    timed = any(window.kind == "time" for window in windows)
+    while len(part):
+        piece, part = part.cut(capacities.FED_ROWS)
+        clocks = piece.times if timed else np.zeros(len(piece), np.int64)
+        yield _with_terms(scan, piece), clocks, _mute(stretch, piece.times)
+
+
+def _in_order(scan: Scan, stretch: Stretch, files: Files) -> Iterator[Part]:
+    """The rows of a stretch in their order, as soon as no row group to come can have one before them. Those that wait
+    are sorted again when they have doubled, so O(rows · log rows) whatever the file."""
+    waiting: list[Part] = []
+    sorted_before, given_until = 0, None
+    for number, part in enumerate(parts_of(scan, stretch, files)):
+        waiting += [part] if len(part) else []
+        n = sum(map(len, waiting))
+        until = stretch.firsts[number + 1] if number + 1 < len(stretch.groups) else None
+        if not n or (until is not None and n < 2 * sorted_before):
             continue
-        index = pa.array(at)
-        found.symbols.append(word[at].astype(np.int64))
-        found.groups.append(np.full(len(at), number, np.int64))
-        found.at.append(at)
-        found.known.append([as_spark(columns[in_file[name][0]].take(index), in_file[name][1]) for name in names])
-    return _joined(scan, stretch, files, found, names)
+        part = _sorted(scan, stretch, files, joined(waiting))
+        if given_until is not None and part.times[0] < given_until:
+            raise unordered(files.path(stretch.groups[number][0]))
+        first, rest = part.cut(n if until is None else int(np.searchsorted(part.times, until)))
+        if len(first):
+            yield first
+        waiting, sorted_before, given_until = [rest] if len(rest) else [], len(rest), until
 
 
-def _kept(scan: Scan, stretch: Stretch, rows: Rows, word: AnyArray, times: AnyArray) -> AnyArray:
-    """bool[n]: the rows that can matter to the stretch."""
-    kept = np.ones(len(times), np.bool_)
-    if scan.filter is not None:
-        kept &= rows.truth(scan.filter).true
-    if scan.drops:
-        kept &= word & word.dtype.type((1 << scan.n_events) - 1) != 0
-    if stretch.reads_from is not None:
-        kept &= times >= stretch.reads_from
-    if stretch.end is not None:
-        kept &= times < stretch.end
-    return kept
-
-
-def _joined(
-    scan: Scan, stretch: Stretch, files: Files, found: _Read, names: list[str]
-) -> tuple[LateRows, AnyArray, AnyArray]:
-    kinds = {name: kind for name, _, kind in scan.columns}
-    none = np.zeros(0, np.int64)
-    symbols, groups, at = (np.concatenate(parts or [none]) for parts in (found.symbols, found.groups, found.at))
-    known = {
-        name: pa.concat_arrays([held[k] for held in found.known]) if found.known else pa.nulls(0, kinds[name])
-        for k, name in enumerate(names)
-    }
-    times = as_clock(known[scan.task.order[0].name])
-    known |= {name: pa.array(symbols) for name in scan.task.symbols}
-    return LateRows(files, scan, stretch.groups, (groups, at), known), symbols, times
-
-
-def _in_unit(array: pa.Array) -> pa.Array:
-    """Times in microseconds, as conditions have them."""
-    if pa.types.is_timestamp(array.type) and array.type.unit != "us":
-        return array.cast(pa.timestamp("us", array.type.tz))
-    return array
+def _sorted(scan: Scan, stretch: Stretch, files: Files, part: Part) -> Part:
+    if bool(np.all(part.times[1:] > part.times[:-1])):
+        return part
+    task, rows = scan.task, LateRows(files, scan, stretch.groups, part.rows)
+    order = sorted_rows(rows, None, part.times, (*task.order[1:], *task.ties))
+    return part if is_sorted(order) else part.taken(order)

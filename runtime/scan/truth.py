@@ -34,6 +34,8 @@ from runtime.scan.conditions import (
     Widened,
 )
 
+FEW_VALUES = 4  # of a dictionary
+
 
 class Truth(NamedTuple):
     """bool[n] each: where a condition is TRUE, and where it is FALSE; neither where it is NULL."""
@@ -56,6 +58,17 @@ class Rows:
         self._columns, self._n = columns, n
         self._known: dict[Test, Truth] = {}
         self._numbers: dict[Value, Numbers] = {}
+
+    def true(self, test: Test) -> AnyArray:
+        """bool[n]: where a condition is TRUE. Where it is FALSE is only asked below a NOT."""
+        match test:
+            case And(parts):
+                return _all([self.true(part) for part in parts])
+            case Or(parts):
+                return _any([self.true(part) for part in parts])
+            case Not(inner):
+                return self.truth(inner).false
+        return self.truth(test).true
 
     def truth(self, test: Test) -> Truth:
         """O(rows) for each part of a condition that is new."""
@@ -146,6 +159,9 @@ class Rows:
             return Truth(np.zeros(self._n, np.bool_), np.zeros(self._n, np.bool_))
         by_value = np.asarray(pc.fill_null(asked(array.dictionary), False))
         index = np.asarray(pc.fill_null(array.indices, 0) if array.indices.null_count else array.indices)
+        (wanted,) = np.nonzero(by_value)
+        if 1 <= len(wanted) <= FEW_VALUES:  # to compare numbers is much faster than to look them up
+            return _known(_any([index == number for number in wanted.astype(index.dtype)]), null)
         return _known(by_value[index], null)
 
     def _as_numbers(self, value: Value) -> Numbers:
@@ -204,12 +220,20 @@ _STRINGS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 _MIRRORED: dict[str, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
+_OPPOSITE: dict[str, Operator] = {">": "<=", ">=": "<"}
+
 
 def _compared(op: Operator, left: AnyArray, right: AnyArray) -> AnyArray:
     """Spark's order of numbers: NaN equals itself, and is greater than all others."""
-    found: AnyArray = np.asarray(_NUMBERS[op](left, right))
     if not (_is_float(left) or _is_float(right)):
-        return found
+        return np.asarray(_NUMBERS[op](left, right))
+    if right.size == 1 and not np.isnan(right).any():  # a constant, which NaN is greater than
+        return (
+            ~np.asarray(_NUMBERS[_OPPOSITE[op]](left, right))
+            if op in _OPPOSITE
+            else np.asarray(_NUMBERS[op](left, right))
+        )
+    found: AnyArray = np.asarray(_NUMBERS[op](left, right))
     nan_left, nan_right = np.isnan(left), np.isnan(right)
     if not nan_left.any() and not nan_right.any():
         return found

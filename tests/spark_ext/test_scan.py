@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from sparks import taught
 
 from spark_ext import parquet
+from spark_ext.peeking import first_values
 
 pytestmark = pytest.mark.jvm
 
@@ -77,6 +78,9 @@ def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
             pq.write_table(table(n, n=60).drop_columns(["k"]), part / "x.parquet")
     pq.write_table(table(3, sort=False), folder / "unordered.parquet", row_group_size=20)
     pq.write_table(table(4).slice(0, 0), folder / "empty.parquet")
+    names = {"ts": "ts", "id": "id", "text": "name", "whole": "number", "single": "share"}
+    other = table(5).select(list(names)).rename_columns(list(names.values()))
+    pq.write_table(other.set_column(1, "id", other["id"].cast(pa.int32())), folder / "other.parquet", row_group_size=50)
     own = taught(spark)
     own.conf.set("spark.default.parallelism", "3")
     for path in sorted(folder.iterdir()):
@@ -176,6 +180,31 @@ def test_rows(session: SparkSession, source: str, query: str) -> None:
     assert counted == [(len(found),)]
 
 
+SEVERAL = [
+    "FROM one, many PATTERN one a ; many b WHERE a.whole > 0 AND b.double > 1 WITHIN 9 SECONDS ORDER BY ts "
+    "RETURN *, a.id AS i, b.id AS j",
+    "FROM one, many, other PATTERN other a ; many b WHERE a.number <= b.whole WITHIN 60 SECONDS ORDER BY ts "
+    "RETURN a.id AS i, b.id AS j",
+    "FROM one, other PATTERN one a : other b ORDER BY ts RETURN a.id AS i, b.id AS j, a, b",
+    "FROM one, other PATTERN ANY x : ANY y ORDER BY ts RETURN x, y.number",
+    "FROM other, one PATTERN one a ; other b WHERE a.long < b.number WITHIN 9 SECONDS ORDER BY ts RETURN *",
+    "FROM other, one PATTERN one a ; other b PARTITION BY id WITHIN 90 SECONDS ORDER BY ts RETURN id, a, b.name",
+    "FROM one TYPE type, other TYPE name PATTERN A a ; b b WITHIN 9 SECONDS ORDER BY ts RETURN *",
+    "FROM (SELECT * FROM one WHERE whole > 0) AS p, parts PATTERN p a ; parts b WHERE b.s = 'a1' WITHIN 9 SECONDS "
+    "ORDER BY ts RETURN a.id AS i, b.id AS j, b.d AS d",
+    "FROM (SELECT ts, id, 'A' AS type FROM one UNION ALL SELECT ts, whole, text FROM many) AS u "
+    "PATTERN A a ; b b WITHIN 2 SECONDS ORDER BY ts RETURN a.id AS i, b.id AS j, b.type AS t",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", SEVERAL)
+def test_several_sources(session: SparkSession, query: str) -> None:
+    """Each with columns of its own, constants, and narrower numbers, merged by time in the task."""
+    found = same(session, query)
+    assert found
+    assert rows(session, f"SELECT count(*) FROM ({query})", "parquet") == [(len(found),)]
+
+
 def explained(session: SparkSession, text: str) -> str:
     (row,) = session.sql(f"EXPLAIN {text}").collect()
     return next(line for line in str(row[0]).splitlines() if line.startswith("scan: "))
@@ -184,12 +213,16 @@ def explained(session: SparkSession, text: str) -> str:
 PLAIN = "PATTERN A a ; B b WITHIN 20 SECONDS ORDER BY ts RETURN a.id AS i, b.id AS j"
 SOURCES = [
     ("many", "scan: parquet"),
+    ("(SELECT type, ts, n AS id FROM (SELECT *, CAST(whole AS BIGINT) AS n FROM many)) AS m", "scan: parquet"),
+    ("(SELECT type, ts, CAST(long AS INT) AS id FROM many WHERE long < 9) AS m", "id is computed"),
     ("(SELECT type, ts, id FROM many) AS m", "scan: parquet"),
     ("(SELECT type, ts, id FROM many WHERE whole > 0 AND text <> 'b') AS m", "scan: parquet"),
     ("(SELECT upper(type) AS type, ts, id FROM many) AS m", "scan: spark, since"),
     ("(SELECT text AS type, ts, long AS id FROM many WHERE text IN ('A')) AS m TYPE type", "scan: parquet"),
     ("(SELECT type, ts + INTERVAL 1 SECOND AS ts, id FROM many) AS m", "ts is computed"),
-    ("(SELECT * FROM many UNION ALL SELECT * FROM one) AS m", "scan: spark, since"),
+    ("(SELECT * FROM many UNION ALL SELECT * FROM one) AS m", "scan: parquet"),
+    ("(SELECT * FROM many UNION ALL SELECT * FROM one ORDER BY id LIMIT 9) AS m", "scan: spark, since"),
+    ("(SELECT type, ts, id FROM many UNION SELECT type, ts, id FROM one) AS m", "scan: spark, since"),
     ("(SELECT * FROM many LIMIT 50) AS m", "scan: spark, since"),
     ("(SELECT * FROM many ORDER BY id) AS m", "scan: spark"),
     ("(SELECT * FROM parts WHERE k = 1 AND s <> 'a20' AND d = DATE'2024-03-01') AS m", "of 1 files"),
@@ -206,6 +239,109 @@ def test_sources(session: SparkSession, source: str, told: str) -> None:
     text = f"FROM {source} {PLAIN}"
     assert told in explained(session, text)
     assert rows(session, text, "auto") == rows(session, text, "spark")
+
+
+AROUND = [
+    "1500-02-28 12:00:00", "1582-10-04 00:00:00", "1582-10-15 00:00:00", "1883-11-18 12:00:00",
+    "1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "2024-03-31 00:59:59", "2024-03-31 01:00:00",
+    "2024-10-27 00:30:00", "2024-10-27 01:30:00", "2024-10-27 01:30:00.5", "2261-01-01 00:00:00",
+    "2300-01-01 00:00:00.000001", "9999-12-31 23:00:00",
+]  # fmt: skip
+
+
+def around(types: int = 2) -> pa.Table:
+    """Instants at which clocks are changed, calendars differ, and what counts them in nanoseconds is full."""
+    times = [datetime.fromisoformat(text).replace(tzinfo=UTC) for text in AROUND]
+    return pa.table(
+        {
+            "id": pa.array(range(len(times)), pa.int64()),
+            "type": ["AB"[k % types] for k in range(len(times))],
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+@pytest.mark.parametrize("int96", [False, True])
+@pytest.mark.parametrize("zone", ["Europe/London", "UTC", pytest.param("Asia/Kolkata", marks=pytest.mark.exhaustive)])
+def test_zones_and_int96(session: SparkSession, tmp_path: Path, zone: str, int96: bool) -> None:
+    """Of literals by the session's clock, of which one hour comes twice; in files by Spark and by Arrow."""
+    session.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        pq.write_table(around(), tmp_path / "a.parquet", row_group_size=4, use_deprecated_int96_timestamps=int96)
+        path = tmp_path / "by_spark"
+        kind = "INT96" if int96 else "TIMESTAMP_MICROS"
+        session.conf.set("spark.sql.parquet.outputTimestampType", kind)
+        session.read.parquet(str(tmp_path / "a.parquet")).coalesce(1).write.parquet(str(path))
+        session.read.parquet(str(tmp_path / "a.parquet")).createOrReplaceTempView("by_arrow")
+        session.read.parquet(str(path)).createOrReplaceTempView("by_spark")
+        for source in ("by_arrow", "by_spark"):
+            asked = []
+            for text in [*AROUND, "2024-10-27 02:30:00", "2024-03-31 02:30:00"]:
+                asked.append(f"ts <= TIMESTAMP'{text}'")
+                asked.append(f"ts = TIMESTAMP'{text}'")
+            types = ", ".join(f"T{i} AS {sql}" for i, sql in enumerate(asked))
+            either = " OR ".join(f"T{i} t{i}" for i in range(len(asked)))
+            items = ", ".join(f"t{i}.id AS i{i}, t{i}.ts AS t{i}" for i in range(len(asked)))
+            same(session, f"FROM {source} DEFINE {types} PATTERN {either} ORDER BY ts RETURN {items}")
+            twice = "timestamp_micros(1729989000000000), timestamp_micros(1729992600000000)"
+            found = same(session, f"FROM {source} PATTERN ANY x WHERE x.ts IN ({twice}) ORDER BY ts RETURN x.id")
+            assert found == [(8,), (9,)]
+            for query in ("PATTERN A a ; B b WITHIN 1 HOURS", "PATTERN A a : B b"):
+                assert same(session, f"FROM {source} {query} ORDER BY ts RETURN *, a.id AS i, b.id AS j")
+    finally:
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        session.conf.unset("spark.sql.parquet.outputTimestampType")
+
+
+def test_files_of_the_old_calendar(session: SparkSession, tmp_path: Path) -> None:
+    """Spark's releases before 3.1 wrote INT96 in it, unless a file says otherwise."""
+    for version, told in (("2.4.8", "has dates of the old calendar"), ("3.5.1", "scan: parquet")):
+        dated = around().replace_schema_metadata({"org.apache.spark.version": version})
+        pq.write_table(dated, tmp_path / f"{version}.parquet")
+        session.read.parquet(str(tmp_path / f"{version}.parquet")).createOrReplaceTempView("dated")
+        text = "FROM dated PATTERN A a : B b ORDER BY ts RETURN a.id"
+        assert told in explained(session, text)
+        assert rows(session, text, "auto") == rows(session, text, "spark")
+    session.conf.set("spark.sql.parquet.int96RebaseModeInRead", "LEGACY")
+    assert "int96RebaseModeInRead is set" in explained(session, text)
+    session.conf.unset("spark.sql.parquet.int96RebaseModeInRead")
+
+
+@pytest.mark.parametrize("key", ["double", "single"])
+def test_keys_that_are_floats(session: SparkSession, key: str) -> None:
+    """NaN is a key, and -0.0 is that of 0.0."""
+    within = "WITHIN 60 SECONDS ORDER BY ts RETURN"
+    found = same(session, f"FROM many PATTERN A a ; B b PARTITION BY {key} {within} {key}, a.id AS i, b.id AS j")
+    assert {repr(row[0]) for row in found} >= {"nan", "0.0", "-0.0", "None"}
+    assert same(session, f"FROM many PATTERN A a ; B b WHERE a.{key} = b.{key} {within} a.id AS i, b.id AS j")
+    assert same(session, f"FROM many PATTERN A a ; B b WHERE [{key}] {within} a.id AS i, b.id AS j")
+
+
+def test_the_first_types_are_read_here(session: SparkSession) -> None:
+    """Without a job, and only what is a column of the files."""
+    for name in ("one", "many", "empty"):
+        frame = session.table(name)
+        asked = [row[0] for row in frame.select("type").collect()]
+        assert sorted(first_values(frame, "type", 1000) or [], key=repr) == sorted(asked, key=repr)
+        assert len(first_values(frame, "type", 33) or []) == min(33, len(asked))
+    assert first_values(session.sql("SELECT text AS type FROM one"), "type", 9) == first_values(
+        session.table("one"), "text", 9
+    )
+    others = ["SELECT upper(type) AS type FROM one", "SELECT s AS type FROM parts", "SELECT long AS type FROM one",
+              "SELECT type FROM one WHERE id > 3", "SELECT 'A' AS type FROM range(3)"]  # fmt: skip
+    assert [first_values(session.sql(text), "type", 9) for text in others] == [None] * len(others)
+    session.conf.set("cersql.scan", "spark")
+    assert first_values(session.table("one"), "type", 9) is None
+    session.conf.set("cersql.scan", "auto")
+
+
+def test_paths_with_odd_letters(session: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder, 100% ä"
+    folder.mkdir()
+    for k, name in enumerate(("b c", "d%20e", "f#?,; g", "{x}")):
+        pq.write_table(table(8).slice(k * 100, 100), folder / f"{name}.parquet")
+    session.read.parquet(str(folder)).createOrReplaceTempView("odd")
+    assert same(session, f"FROM odd {PLAIN}")
 
 
 def test_a_file_that_changes_after_planning(session: SparkSession, tmp_path: Path) -> None:
