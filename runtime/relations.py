@@ -43,6 +43,7 @@ COMPARES = ("=", "<>", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM")
 UNARY = frozenset((NEG, ABS, NEG_F, ABS_F, SQRT_F, TO_F, ROUND_F, QUOTIENT, CAST_D, TO_F_D, NEG_D, ABS_D))
 FOLDS = frozenset((LEAST, GREATEST, LEAST_F, GREATEST_F))
 DAY_US = 86_400_000_000
+INT_BITS = 32  # in fewer Java does not compute
 
 Number = int | float | None
 Pairs = frozenset[tuple[int | None, int | None]]
@@ -113,6 +114,12 @@ def decoded(code: int) -> float:
 
 def holds(relation: Relation, values: Sequence[int | None]) -> bool:
     """Is it TRUE of operands with these codes (None: NULL)? ExecutionError ARITHMETIC where Spark would fail."""
+    made = computed(relation, values)
+    return made is not None and made != 0
+
+
+def computed(relation: Relation, values: Sequence[int | None]) -> Number:
+    """What its code leaves: 1 or 0 or NULL where that ends with a comparison."""
     stack: list[Number] = []
     for op, argument in relation.code:
         if op == LOAD:
@@ -142,7 +149,7 @@ def holds(relation: Relation, values: Sequence[int | None]) -> bool:
                 stack.append(None)
             else:
                 stack.append(_binary(relation, op, argument, left, right))
-    return stack[0] is not None and stack[0] != 0
+    return stack[0]
 
 
 def _in_order(value: float) -> tuple[bool, float]:
@@ -180,8 +187,13 @@ def _fitting(relation: Relation, value: int, argument: int) -> int | None:
     if -(1 << bits - 1) <= value < 1 << bits - 1:
         return value
     if mode == WRAPS:
-        return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+        return _wrapped(value, bits)
     return _missing(relation, mode)
+
+
+def _wrapped(value: int, bits: int) -> int:
+    """A whole number as one of so many bits, as Java's casts make it."""
+    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
 def _rounded(value: float, argument: int) -> float:
@@ -236,7 +248,9 @@ def _binary(relation: Relation, op: int, argument: int, left: Any, right: Any) -
         if op == DIV:
             return _fitting(relation, quotient, argument)
         rest = left - quotient * right
-        return rest if op == MOD or rest >= 0 else _fitting(relation, _signed_rest(rest + right, right), argument)
+        if op == MOD or rest >= 0:
+            return rest
+        return _signed_rest(_wrapped(rest + right, max(argument // 4, INT_BITS)), right)
     if op in (ADD_F, SUB_F, MUL_F):
         with np.errstate(all="ignore"):
             a, b = np.float64(left), np.float64(right)

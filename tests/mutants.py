@@ -2,10 +2,13 @@
 
     python tests/mutants.py [--seed 1] [--number 20] [--only runtime/steppers/cea.py:120]
 
-Each mutant is a copy of the tree with one change, chosen at random by the seed. The tests that need no JVM run on it,
-the quick ones that reach most kernels first, without the compiler and with arrays that begin with room for a few; the
-first that fails, or takes five times as long as it should, has killed it. Who survives is listed with its line: a test
-is missing, or the change changes nothing, and tests/README.md says why.
+Mutants live in one copy of the tree, one after the other. Each has one change, chosen at random by the seed. The tests
+that need no JVM run on it, first those that are quick and reach most, in the end all. The first that fail have killed
+it, or the first that take three times as long as they should. Who survives is listed with its line: a test is missing,
+or the change changes nothing, and tests/README.md says why.
+
+What is a kernel's runs without the compiler, with arrays that begin with room for a few; only the last step compiles
+it. Where the planner is changed no kernel is, so that compiled ones are kept from mutant to mutant.
 """
 
 from __future__ import annotations
@@ -14,12 +17,17 @@ import argparse
 import ast
 import os
 import random
+import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,18 +44,47 @@ OTHERS: dict[type[ast.cmpop] | type[ast.operator], type[ast.cmpop] | type[ast.op
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Add: ast.Sub, ast.Sub: ast.Add,
 }  # fmt: skip
-PYTEST = ("-P", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning")
+MOST_BYTES = 8 << 30
 QUICK = "not jvm and not exhaustive and not slow"
-STEPS: tuple[tuple[dict[str, str], tuple[str, ...]], ...] = (
-    ({"CERSQL_QUICK": "1"}, ("-W", "ignore", "tests/families.py")),
-    ({}, ("-W", "ignore", "tests/families.py")),
-    ({"CERSQL_SMALL": "1"}, (
-        *PYTEST, "-m", QUICK, "tests/runtime/test_happened.py", "tests/runtime/test_pcea.py", "tests/test_skipping.py",
+PYTEST = ("-P", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning", "-m", QUICK)
+
+
+class How(Enum):
+    """How kernels are run."""
+
+    PYTHON = "without the compiler, with arrays that begin with room for a few"
+    KEPT = "compiled, or as they were compiled for another mutant"
+    ANEW = "compiled"
+
+
+class Step(NamedTuple):
+    """Tests of one process: what Python is given, where `beside` with the tests beside the source; `few` streams."""
+
+    name: str
+    how: How
+    arguments: tuple[str, ...]
+    beside: bool = False
+    few: bool = False
+
+
+FAMILIES = ("-W", "ignore", "tests/families.py")
+FEW_STREAMS = Step("families, few streams", How.PYTHON, FAMILIES, few=True)
+OF_KERNELS = (
+    FEW_STREAMS,
+    Step("families", How.PYTHON, FAMILIES),
+    Step("the tests beside it", How.PYTHON, PYTEST, beside=True),
+    Step("kernels", How.PYTHON, (
+        *PYTEST, "tests/runtime/test_happened.py", "tests/runtime/test_pcea.py", "tests/test_skipping.py",
         "tests/test_next_match.py", "tests/test_choices.py",
     )),
-    ({}, (*PYTEST, "-m", QUICK, "tests/test_corpus.py", "tests/planner")),
+    Step("all without a JVM", How.ANEW, PYTEST),
 )  # fmt: skip
-OF_THE_PLANNER = (0, 3, 1, 2)  # the order of the steps for its files; else as they stand
+OF_THE_PLANNER = (
+    FEW_STREAMS,
+    Step("the planner", How.KEPT, (*PYTEST, "tests/planner", "tests/cersql/test_explain.py")),
+    Step("the tests beside it", How.KEPT, PYTEST, beside=True),
+    Step("all without a JVM", How.KEPT, PYTEST),
+)
 
 
 class Site(NamedTuple):
@@ -101,51 +138,104 @@ def mutant(site: Site) -> Mutant:
 
 
 def copied(folder: Path) -> None:
+    """Files keep their times, by which the compiler knows what it has kept."""
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         elif source.exists():
-            shutil.copy(source, folder / name)
+            shutil.copy2(source, folder / name)
 
 
-def run(folder: Path, step: int, seconds: float | None) -> bool:
-    """Do the tests of a step pass, and in time?"""
-    own, arguments = STEPS[step]
-    environment = {
-        **os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "1",
-        "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'tests'}", **own,
-    }  # fmt: skip
+@contextmanager
+def changed(file: Path, text: str) -> Iterator[None]:
+    """The file has another text for a while; what the compiler kept of the one that it had is good again afterwards."""
+    before, known = file.read_bytes(), file.stat()
+    file.write_text(text, encoding="utf-8")
     try:
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+        yield
+    finally:
+        file.write_bytes(before)
+        os.utime(file, ns=(known.st_atime_ns, known.st_mtime_ns))
 
 
-def killed_by(made: Mutant, limits: list[float]) -> int | None:
-    """The step that fails, or None."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        copied(folder)
-        (folder / made.site.path).write_text(made.text, encoding="utf-8")
-        order = OF_THE_PLANNER if made.site.path.parts[0] == "planner" else range(len(STEPS))
-        return next((k for k in order if not run(folder, k, limits[k])), None)
+class Tests:
+    """Runs steps in a folder. How long a step takes where nothing is changed is found out when it is first needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seconds: dict[tuple[Step, tuple[str, ...]], float] = {}
+
+    def arguments(self, step: Step, path: Path) -> tuple[str, ...]:
+        """What Python is given; nothing where no tests are beside the source, which need no JVM."""
+        if not step.beside:
+            return step.arguments
+        found = (test.relative_to(self.folder) for test in self.folder.glob(f"tests/**/test_{path.stem}.py"))
+        tests = sorted(str(test) for test in found if "spark_ext" not in test.parts)
+        return (*step.arguments, *tests) if tests else ()
+
+    def run(self, step: Step, arguments: tuple[str, ...], seconds: int = resource.RLIM_INFINITY) -> str:
+        """Empty if the tests pass; else what became of them."""
+        with tempfile.TemporaryDirectory() as kept:
+            hows = {
+                How.PYTHON: {"NUMBA_DISABLE_JIT": "1", "CERSQL_SMALL": "1"},
+                How.KEPT: {},
+                How.ANEW: {"NUMBA_CACHE_DIR": kept},
+            }
+            environment = {
+                **os.environ, "PYTHONDONTWRITEBYTECODE": "1", "CI": "1", **hows[step.how],
+                **({"CERSQL_QUICK": "1"} if step.few else {}),
+                "PYTHONPATH": f"{self.folder}{os.pathsep}{self.folder / 'tests'}",
+            }  # fmt: skip
+            done = subprocess.run(
+                [sys.executable, *arguments], cwd=self.folder, env=environment, capture_output=True, check=False,
+                preexec_fn=partial(_at_most, seconds),
+            )  # fmt: skip
+        if done.returncode == -signal.SIGXCPU:
+            return f"not done after {seconds} s"
+        return "" if done.returncode == 0 else _last_line(done.stdout + done.stderr)
+
+    def limit(self, step: Step, arguments: tuple[str, ...]) -> int:
+        """After so many seconds a mutant has made the tests endless."""
+        if (step, arguments) not in self.seconds:
+            begun = _used()
+            failed = self.run(step, arguments)
+            assert not failed, f"{step.name}: fails where nothing is changed: {failed}"
+            self.seconds[step, arguments] = _used() - begun
+        return int(3 * self.seconds[step, arguments] + 20)
+
+    def killed_by(self, made: Mutant, most: int | None) -> str | None:
+        """Which of the first `most` steps fails and how, or None. The file is as it was afterwards."""
+        path = made.site.path
+        for step in (OF_THE_PLANNER if path.parts[0] == "planner" else OF_KERNELS)[:most]:
+            arguments = self.arguments(step, path)
+            if not arguments:
+                continue
+            limit = self.limit(step, arguments)
+            with changed(self.folder / path, made.text):
+                failed = self.run(step, arguments, limit)
+            if failed:
+                return f"{step.name}: {failed}"
+        return None
 
 
-def times() -> list[float]:
-    """How long each step takes where nothing is changed."""
-    found = []
-    with tempfile.TemporaryDirectory() as name:
-        copied(Path(name))
-        for k in range(len(STEPS)):
-            begun = time.monotonic()
-            assert run(Path(name), k, None), f"the tests of step {k} fail where nothing is changed"
-            found.append(time.monotonic() - begun)
-            print(f"step {k}: {found[-1]:.0f} s", flush=True)
-    return found
+def _at_most(seconds: int) -> None:
+    """Of the processor: how busy the machine is with other things does not count. Nor may a mutant take all memory."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+
+
+def _used() -> float:
+    """Seconds of the processor that all processes have taken which are done."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _last_line(output: bytes) -> str:
+    """What failed, as pytest or Python says it."""
+    lines = output.decode(errors="replace").splitlines()
+    told = [line for line in lines if line.startswith("FAILED ") or re.match(r"\w*Error\b", line)]
+    return (told or lines or [""])[-1][:100]
 
 
 def chosen(seed: int, number: int, only: str) -> list[Site]:
@@ -161,16 +251,22 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--number", type=int, default=20)
     parser.add_argument("--only", default="", help="a file, or a file:line, of which all operators are changed in turn")
+    parser.add_argument("--steps", type=int, help="only so many of the steps: quick, and more survive")
     given = parser.parse_args()
-    limits = [5 * taken + 30 for taken in times()]
-    lived = 0
     picked = chosen(given.seed, given.number, given.only)
-    for site in picked:
-        made = mutant(site)
-        step = killed_by(made, limits)
-        lived += step is None
-        verdict = "SURVIVED" if step is None else f"killed by {step}"
-        print(f"{verdict:12} {site.path}:{site.line}: {made.before}  ->  {made.after}", flush=True)
+    mutants = [mutant(site) for site in picked]  # of the sources as they are now
+    lived = 0
+    with tempfile.TemporaryDirectory() as name:
+        copied(Path(name))
+        tests = Tests(Path(name))
+        for made in mutants:
+            begun = _used()
+            killer = tests.killed_by(made, given.steps)
+            lived += killer is None
+            verdict = f"{'SURVIVED' if killer is None else 'killed':8} {_used() - begun:4.0f} s"
+            print(f"{verdict}  {made.site.path}:{made.site.line}: {made.before}  ->  {made.after}", flush=True)
+            if killer:
+                print(f"                {killer}", flush=True)
     print(f"{len(picked) - lived} of {len(picked)} killed")
 
 

@@ -305,6 +305,7 @@ def enumerate_kernel(space, walk, n_roots, listing):
 
 WALK_STEPS = 64  # a set whose walk takes longer is counted node by node instead
 OVERFLOW = -1
+MOST = np.int64(9223372036854775807)
 
 
 class Counts(NamedTuple):
@@ -336,9 +337,9 @@ def count_kernel(space, begin, n_roots, stack, counts, total):
             count = node_count(arena, roots.node[k], roots.clock[k], space.bounds, stack, counts)
             if count < 0:
                 return k if count == -2 else OVERFLOW
-        total[0] += count
-        if total[0] < 0:
+        if count > MOST - total[0]:  # not afterwards: the compiler takes it that sums do not wrap
             return OVERFLOW
+        total[0] += count
     return n_roots
 
 
@@ -389,14 +390,10 @@ def node_count(arena, root, now, bounds, stack, counts):
                 stack[top] = right
                 top += 1
                 continue
-            if label == UNION:
-                number += counts.number[right]
-            elif counts.number[right] > np.int64(9223372036854775807) // number:
+            other = counts.number[right]
+            if other > (MOST - number if label == UNION else MOST // number):
                 return -1
-            else:
-                number *= counts.number[right]
-            if number < 0:
-                return -1
+            number = number + other if label == UNION else number * other
         counts.number[node] = number
         counts.stamp[node] = serial
         top -= 1

@@ -27,6 +27,7 @@ from runtime.relations import (
     GREATEST,
     GREATEST_F,
     INT,
+    INT_BITS,
     LEAST,
     LEAST_F,
     LOAD_F,
@@ -103,6 +104,14 @@ def in_type(value, bits):
 
 
 @inlined
+def wrapped(op, a, b):
+    """A sum, difference or product of int64, which may wrap. The compiler takes it that signed numbers never do, and
+    would leave out what looks for it: so of unsigned ones."""
+    x, y = np.uint64(a), np.uint64(b)
+    return np.int64(x + y if op == ADD else x - y if op == SUB else x * y)
+
+
+@inlined
 def overflows(op, a, b, made):
     """Has a sum, difference or product of int64 wrapped?"""
     if op == ADD:
@@ -120,9 +129,9 @@ def overflows(op, a, b, made):
 def quotient(a, b):
     """A whole quotient, towards zero; of the least number by -1, itself."""
     if b == -1:
-        return -a
+        return wrapped(SUB, np.int64(0), a)
     found = a // b
-    if found < 0 and found * b != a:
+    if found < 0 and a % b != 0:
         found += 1
     return found
 
@@ -189,7 +198,7 @@ def whole(r, op, argument, at):
     a, b = r.ints[at], r.ints[at + 1]
     failed, made = False, np.int64(0)
     if op <= MUL:
-        made = a + b if op == ADD else a - b if op == SUB else a * b
+        made = wrapped(op, a, b)
         failed = overflows(op, a, b, made) or in_type(made, bits) != made
     elif b == 0:
         r.null[at] = True
@@ -200,7 +209,7 @@ def whole(r, op, argument, at):
     else:
         made = rest_of(a, b)
         if op == PMOD and made < 0:
-            made = rest_of(made + b, b)
+            made = rest_of(in_type(wrapped(ADD, made, b), max(bits, INT_BITS)), b)
     r.ints[at] = in_type(made, bits)
     if failed and mode != WRAPS:
         r.null[at] = True
@@ -236,8 +245,8 @@ def single(r, op, argument, at):
     if op <= ABS:
         if op == NEG or value < 0:
             bits = argument // 4
-            r.ints[at] = in_type(-value, bits)
-            if in_type(-value, bits) == value and value != 0 and argument % 4 != WRAPS:
+            r.ints[at] = in_type(wrapped(SUB, np.int64(0), value), bits)
+            if r.ints[at] == value and value != 0 and argument % 4 != WRAPS:
                 r.null[at] = True
                 return argument % 4 != FAILS
     elif op == NEG_F:
