@@ -76,6 +76,8 @@ PARTITION_BYTES = 128 << 20  # what a task should read, by Catalyst's estimate
 UNKNOWN_BYTES = 1 << 60  # the estimate of what Spark knows nothing about, such as rows that came from Python
 LEAVES_TIMES = 4  # so often what it reads a source is taken to be at the most
 WORKER_BYTES = 1 << 30  # an estimate of a partition above which Spark sorts, since Spark can spill
+_WIDER = {"tinyint": ("smallint", "int", "bigint", "double"), "smallint": ("int", "bigint", "double"),
+          "int": ("bigint", "double"), "float": ("double",)}  # fmt: skip
 SORT_SETTING = "cersql.sort"  # auto, worker or spark
 MOST_SHOWN = 500  # characters of a query, in an error
 
@@ -362,7 +364,7 @@ class Batch:
     def _where(self, made: str, sql: str, conditions: Sequence[str]) -> str:
         """An expression where one of the conditions holds, else NULL; a column as it is cannot raise an error."""
         alone = made.removesuffix(" + 0.0D").removesuffix(" + CAST(0 AS FLOAT)")
-        bare = any(sql == quote(name) and alone.upper() in (sql.upper(), f"({sql.upper()})", _same_type(name, type))
+        bare = any(sql == quote(name) and alone.upper() in (sql.upper(), f"({sql.upper()})", *_safe_casts(name, type))
                    for name, type in self.types.items())  # fmt: skip
         if bare or not conditions or "TRUE" in conditions:
             return made
@@ -577,8 +579,10 @@ def _hashed_alike(spark: SparkSession, sql: str, type: str) -> str:
     return collations.key(spark, sql) if is_collated(type) else sql
 
 
-def _same_type(name: str, type: DataType) -> str:
-    return f"CAST({quote(name)} AS {type.simpleString()})".upper()
+def _safe_casts(name: str, type: DataType) -> list[str]:
+    """Casts of a column that no value makes fail."""
+    own = type.simpleString()
+    return [f"CAST({quote(name)} AS {wider})".upper() for wider in (own, *_WIDER.get(own, ()))]
 
 
 def _term_sql(spark: SparkSession, sql: str, type: str) -> str:

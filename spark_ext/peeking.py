@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from planner.sql import quote
-from spark_ext.parquet import Refused, all_of, relation_of
+from spark_ext.parquet import Refused, all_of, on_this_machine, relation_of
 from spark_ext.scan import setting
 
 
@@ -27,6 +27,8 @@ def first_values(frame: DataFrame, column: str, rows: int) -> list[str | None] |
             item = item.child() if item.nodeName() == "Alias" else item
             name, node = str(item.name()), node.children().apply(0)
         relation = relation_of(node, frame.sparkSession)
+        if not on_this_machine(frame.sparkSession):
+            return None
         if name in relation.partitions or relation.types[name].typeName() != "string":
             return None
         return _read([file.path for file in relation.files], name, rows)
