@@ -40,6 +40,8 @@ def _read(paths: list[str], name: str, rows: int) -> list[str | None]:
     found: list[str | None] = []
     for path in paths:
         with pq.ParquetFile(path) as file:
+            if name not in file.schema_arrow.names:  # it is NULL in all rows, or written otherwise
+                raise KeyError(name)
             for batch in file.iter_batches(batch_size=rows, columns=[name], use_threads=False):
                 found += batch.column(0).cast(pa.string()).to_pylist()
                 if len(found) >= rows:
