@@ -15,7 +15,7 @@ GROWING := tests/test_differential.py tests/test_registers.py tests/test_next_ma
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check format exhaustive mutants bench soak clean java
+.PHONY: help demo test lint check format exhaustive mutants bench soak wheel clean java
 
 help:
 	@echo "make demo        delayed flights that delayed the next one, on Spark"
@@ -26,6 +26,7 @@ help:
 	@echo "make exhaustive  all small formulas on all small streams (long)"
 	@echo "make mutants     one operator changed at a time: do the tests see it? SEED=1 NUMBER=20"
 	@echo "make bench       measurements"
+	@echo "make wheel       dist/cersql-….whl, and a query with it, sent to a cluster that has no cersql"
 	@echo "make soak        a stream for ten minutes: bounded state and memory"
 	@echo "make clean       remove what the other targets made"
 
@@ -61,6 +62,10 @@ bench: java $(VENV)/.installed-dev
 
 soak: java $(VENV)/.installed-dev
 	$(BIN)/python tests/bench/soak.py
+
+wheel: java $(VENV)/.installed-dev
+	$(BIN)/python -m pip -q --disable-pip-version-check wheel . --no-deps --no-build-isolation -w dist
+	$(PYTEST) tests/spark_ext/test_shipping.py -q
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench

@@ -22,7 +22,7 @@ for _package in (planner, runtime):
             "rename that file or folder, or change sys.path"
         )
 
-from cersql.api import compile, enable, explain, match, patterns, serve, session, sql  # noqa: E402
+from cersql.api import compile, enable, explain, match, patterns, serve, session, ship, sql  # noqa: E402
 from cersql.errors import BindError, ParseError  # noqa: E402
 from cersql.statements.matches import Matches  # noqa: E402
 from cersql.statements.planned import Compiled  # noqa: E402
@@ -59,5 +59,6 @@ __all__ = [
     "replay",
     "serve",
     "session",
+    "ship",
     "sql",
 ]

@@ -110,11 +110,16 @@ def compile(text: str, schemas: Mapping[str, Schema], *, order_by: str | None = 
     return Compiled(tree, query, planned(tree, query))
 
 
-def session(app_name: str = "cersql", config: Mapping[str, str] | None = None) -> SparkSession:
-    """A SparkSession that speaks PATTERN: in `spark.sql`, in subqueries, in CREATE TEMPORARY PATTERN VIEW."""
-    from spark_ext import session as hook
+def session(app_name: str = "cersql", config: Mapping[str, str] | None = None, *, ship: bool = False) -> SparkSession:
+    """A SparkSession that speaks PATTERN: in `spark.sql`, in subqueries, in CREATE TEMPORARY PATTERN VIEW.
 
-    return enable(hook.started(app_name, config))
+    `ship=True` also sends cersql to the workers, as `cersql.ship` does.
+    """
+    from spark_ext import session as hook
+    from spark_ext import shipping
+
+    spark = enable(hook.started(app_name, config))
+    return shipping.ship(spark) if ship else spark
 
 
 def enable(spark: SparkSession) -> SparkSession:
@@ -123,8 +128,21 @@ def enable(spark: SparkSession) -> SparkSession:
     Of a Spark Connect session it is the object that is taught, not the server, which a warning in the log says.
     """
     from cersql.statements import front
+    from spark_ext import shipping
 
-    return front.enable(spark)
+    front.enable(spark)
+    return shipping.ship(spark) if shipping.comes_in_an_archive() else spark
+
+
+def ship(spark: SparkSession) -> SparkSession:
+    """Send cersql to the workers of this application, where it is not installed. Returns `spark`; twice is harmless.
+
+    Their Python needs numpy, numba, pyarrow and pandas of its own. Where cersql was imported from an archive
+    (`spark-submit --py-files cersql-….whl`), `enable` and `session` do this by themselves.
+    """
+    from spark_ext import shipping
+
+    return shipping.ship(spark)
 
 
 def sql(

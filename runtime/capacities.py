@@ -8,6 +8,7 @@ from __future__ import annotations
 
 # Of the compact set.
 NODES = 1 << 16
+SPARE_NODES = 1 << 12  # an arena grows that, once compacted, is half full but for so many nodes
 ROOTS = 1 << 15
 WALK = 1 << 8  # branches that are still to be taken
 PICK_STACK = 1 << 12
@@ -39,6 +40,15 @@ PLACES = 1 << 12  # power of two
 SLOTS = 1 << 3
 MANY_MOVES = 1 << 8  # that wait to be done
 FEW_CLOCKS = 1 << 12  # that are kept without asking whether they are used
+KNOWN_ROWS = 1 << 13  # that may be kept, beside one for each live state
+
+# Of selectors, and of the second pass.
+HELD_STARTS = 1 << 12  # with a match; more are looked through
+MANY_ROOTS = 1 << 9  # of which those with an earlier end are left out at once
+FEW_RIVALS = 1 << 6  # matches of one place that are not looked through yet
+HELD_MATCHES = 1 << 12  # beside twice those that were left the last time they were looked at
+FEW_ROWS = 1 << 16  # that are remembered without asking whether they may still be mentioned
+CHUNK_STARTS = 1 << 14  # without a match, that are listed at a time
 
 # Of what is read from files by the tasks.
 FED_ROWS = 1 << 16  # that are fed at once

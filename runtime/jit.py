@@ -12,16 +12,13 @@ choice at compile time: under `if bundle is not None` numba cuts out what asks f
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import logging
-import os
-import stat
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import numba
+
+from runtime.folders import own_folder
 
 _config: Any = numba.config
 _compile: Any = numba.njit  # its type hints leave these options out
@@ -42,7 +39,7 @@ def _cached(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         return _forgiving(_compile(**options, cache=True)(function))
     except RuntimeError:  # numba: "no locator available"
         pass
-    folder = _temporary()
+    folder = own_folder()
     if folder is not None:
         before = _config.CACHE_DIR
         _config.CACHE_DIR = folder  # which numba looks at here, and keeps for this function
@@ -74,28 +71,6 @@ def _forgiving(compiled: Any) -> Callable[..., Any]:
     file._load_index = load
     made: Callable[..., Any] = compiled
     return made
-
-
-@functools.cache
-def _temporary() -> str | None:
-    """A folder for compiled code that this user alone can write: what lies in it is run."""
-    try:
-        folder = os.path.join(tempfile.gettempdir(), f"cersql-kernels-{_user()}")
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
-        found = os.lstat(folder)
-        mine = _user() in (str(found.st_uid), "") and not stat.S_IMODE(found.st_mode) & 0o022
-        if stat.S_ISDIR(found.st_mode) and mine:
-            return folder
-    except OSError:
-        pass
-    logger.info("no folder can hold compiled kernels: each process compiles its own; set NUMBA_CACHE_DIR to one")
-    return None
-
-
-def _user() -> str:
-    """The user's number; nothing where the system has none."""
-    return str(os.getuid()) if hasattr(os, "getuid") else ""
 
 
 def called(function: Callable[..., Any]) -> Callable[..., Any]:

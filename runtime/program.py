@@ -172,8 +172,11 @@ class Program:
 
 
 def check_version(program: Program) -> None:
-    """Refuse a program of another format or release: ExecutionError PROGRAM_VERSION names both."""
-    if program.format != FORMAT or program.package != package_version():
+    """Refuse a program of another format: ExecutionError PROGRAM_VERSION names both, with their releases.
+
+    Releases of one format run each other's programs, so executors can be upgraded one after the other.
+    """
+    if program.format != FORMAT:
         raise ExecutionError(
             "PROGRAM_VERSION",
             worker=f"{package_version()} (format {FORMAT})",

@@ -4,21 +4,21 @@ sources → (drop) → columns and symbol → shuffle → mapInArrow(engine) →
 → HAVING → RETURN → LIMIT
 
 Before the shuffle rows may be joined by others, of pairs that fulfil a condition on two events (spark_ext.tabulating).
+What follows the engine is in spark_ext.returned.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyarrow import RecordBatch
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
@@ -30,7 +30,6 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    VariantType,
 )  # fmt: skip
 
 from planner import cel
@@ -44,31 +43,31 @@ from planner.query import (
     STATUS_COLUMN,
     Key,
     Link,
-    Query,
     key_column,
-    output_column,
     variable_column,
 )  # fmt: skip
 from planner.refusal import Refusal
 from planner.sql import is_collated, literal, quote
 from planner.tabulated import Asked
-from runtime.limits import MATCHES_SETTING, MEMORY_SETTING
 from runtime.partition.partition import COUNT_COLUMN
 from runtime.partition.rows import EMPTY
 from runtime.partition.terms import has_own_codes
-from runtime.program import MOST_MATCHES, Later, symbol_words
+from runtime.program import symbol_words
 from runtime.scan.task import Scan
 from runtime.selection import rivals
-from runtime.task import Limits, OrderColumn, OutputVariable, Slices, Task
+from runtime.task import OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
 from spark_ext import collations, connect, scan
 from spark_ext.errors import SparkError
-from spark_ext.gathering import with_gathered
+from spark_ext.forms import clock_sql, comparable, hashed_alike, safe_casts, term_sql
+from spark_ext.limits import limits_of, most_matches
+from spark_ext.mapping import mapped
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
-from spark_ext.objections import analyzed, explained, one_row_each
+from spark_ext.objections import analyzed, explained
+from spark_ext.returned import returned
 from spark_ext.schema import SparkCatalog
 from spark_ext.tabulating import PAIR_COLUMN, Meeting, Side, pair_rows, with_pairs
-from spark_ext.worker import chosen_matches, match_partition, renamed
+from spark_ext.worker import match_partition
 
 SLICE_COLUMN = "__cersql_slice"
 TYPE_COLUMN = "__cersql_type"
@@ -76,10 +75,7 @@ PARTITION_BYTES = 128 << 20  # what a task should read, by Catalyst's estimate
 UNKNOWN_BYTES = 1 << 60  # the estimate of what Spark knows nothing about, such as rows that came from Python
 LEAVES_TIMES = 4  # so often what it reads a source is taken to be at the most
 WORKER_BYTES = 1 << 30  # an estimate of a partition above which Spark sorts, since Spark can spill
-_WIDER = {"tinyint": ("smallint", "int", "bigint", "double"), "smallint": ("int", "bigint", "double"),
-          "int": ("bigint", "double"), "float": ("double",)}  # fmt: skip
 SORT_SETTING = "cersql.sort"  # auto, worker or spark
-MOST_SHOWN = 500  # characters of a query, in an error
 
 
 class Batch:
@@ -283,7 +279,7 @@ class Batch:
             tests = ["TRUE" if kind is None else types[kind] for kind in kinds]
             value = f"CAST({sql} AS {link.type})" if type else sql
             if not is_collated(type):  # what the conditions ask of the copies is asked under the collation
-                value = _hashed_alike(self.spark, value, type)
+                value = hashed_alike(self.spark, value, type)
             values.append(f"IF({' OR '.join(f'({test})' for test in tests)}, array({value}), array())")
         all_, some = (values[:1], values[1:]) if link.null else ([], values)
         known = [f"filter(concat({', '.join(some)}), __cersql_v -> __cersql_v IS NOT NULL)"] if some else []
@@ -359,12 +355,12 @@ class Batch:
         users = {variable for variable, own, as_type in cel.compared(formula) if (own, as_type) == (sql, type)}
         kinds = {kind for variable, kind in cel.bindings(formula) if variable in users}
         tests = [types[kind] for kind in sorted(kind for kind in kinds if kind is not None)]
-        return self._where(_term_sql(self.spark, sql, type), sql, tests if None not in kinds else ["TRUE"])
+        return self._where(term_sql(self.spark, sql, type), sql, tests if None not in kinds else ["TRUE"])
 
     def _where(self, made: str, sql: str, conditions: Sequence[str]) -> str:
         """An expression where one of the conditions holds, else NULL; a column as it is cannot raise an error."""
         alone = made.removesuffix(" + 0.0D").removesuffix(" + CAST(0 AS FLOAT)")
-        bare = any(sql == quote(name) and alone.upper() in (sql.upper(), f"({sql.upper()})", *_safe_casts(name, type))
+        bare = any(sql == quote(name) and alone.upper() in (sql.upper(), f"({sql.upper()})", *safe_casts(name, type))
                    for name, type in self.types.items())  # fmt: skip
         if bare or not conditions or "TRUE" in conditions:
             return made
@@ -372,7 +368,7 @@ class Batch:
 
     def _normalised(self, name: str) -> str:
         """A PARTITION BY column."""
-        return _hashed_alike(self.spark, quote(name), self.types[name].simpleString())
+        return hashed_alike(self.spark, quote(name), self.types[name].simpleString())
 
     def _equal(self, key: Key) -> str:
         """A key of the planner's."""
@@ -380,7 +376,7 @@ class Batch:
             if key.sql == quote(link.column):
                 return collations.key(self.spark, key.sql) if is_collated(link.type) else key.sql
         type = key.type.lower()
-        made = _hashed_alike(self.spark, f"CAST({key.sql} AS {key.type})" if type else key.sql, type)
+        made = hashed_alike(self.spark, f"CAST({key.sql} AS {key.type})" if type else key.sql, type)
         return self._where(made, key.sql, self.plan.guards[: self.plan.n_event_guards])
 
     def _slices(self, clock: str, reach: int) -> str:
@@ -422,7 +418,7 @@ class Batch:
     def _ties(self) -> tuple[OrderColumn, ...]:
         """What breaks ties, with a small number in place of the TYPE column where that is enough."""
         ordered = {order.column for order in self.query.order_by} - self.sorts.keys()
-        names = [name for name in self._tie_columns() if name not in ordered and _comparable(self.types[name])]
+        names = [name for name in self._tie_columns() if name not in ordered and comparable(self.types[name])]
         type = self.plan.type_column
         if type is not None and type not in ordered:
             before = [name for name in names if name in self._before(type)]
@@ -555,103 +551,6 @@ def estimate(plan: Any) -> int:
     return size
 
 
-def mapped(rows: DataFrame, function: Callable[..., Iterator[RecordBatch]], schema: StructType) -> DataFrame:
-    """mapInArrow, which by itself cannot read columns whose names have dots or back-ticks in them."""
-    for field in rows.schema.fields:
-        try:
-            to_arrow_type(field.dataType, timezone="UTC")
-        except PySparkException as error:
-            type = field.dataType.simpleString()
-            raise SparkError("NO_ARROW_TYPE", name=field.name, type=type, hint="Cast it in a subquery.") from error
-    names = tuple(rows.columns)
-    if not all(name.isidentifier() for name in names):
-        rows = rows.toDF(*(f"__cersql_column{i}" for i in range(len(names))))
-        function = partial(renamed, names, function)
-    return rows.mapInArrow(function, schema)
-
-
-def _hashed_alike(spark: SparkSession, sql: str, type: str) -> str:
-    """A key such that equal values, as GROUP BY sees them, hash alike."""
-    if type == "double":
-        return f"{sql} + 0.0D"
-    if type == "float":
-        return f"{sql} + CAST(0 AS FLOAT)"
-    return collations.key(spark, sql) if is_collated(type) else sql
-
-
-def _safe_casts(name: str, type: DataType) -> list[str]:
-    """Casts of a column that no value makes fail."""
-    own = type.simpleString()
-    return [f"CAST({quote(name)} AS {wider})".upper() for wider in (own, *_WIDER.get(own, ()))]
-
-
-def _term_sql(spark: SparkSession, sql: str, type: str) -> str:
-    """An attribute that is compared, in the type in which it is; equal under a collation is equal as a key."""
-    cast = f"CAST({sql} AS {type})" if type else f"({sql})"
-    return collations.key(spark, cast) if is_collated(type) else cast
-
-
-def clock_sql(column: str, types: dict[str, DataType]) -> str:
-    """The ORDER BY column as the whole number that windows are measured in."""
-    name, kind = quote(column), types[column].simpleString()
-    if kind == "timestamp":
-        return f"unix_micros({name})"
-    if kind == "timestamp_ntz":
-        # Its wall clock read as UTC: a cast would go through the session's zone, which has gaps.
-        parts = ", ".join(
-            f"extract({part} FROM {name})" for part in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
-        )
-        return f"unix_micros(make_timestamp_ltz({parts}, 'UTC'))"
-    if kind == "date":
-        return f"CAST(unix_date({name}) AS BIGINT)"
-    if kind.startswith("decimal"):
-        scale = int(kind.split(",")[1].rstrip(")"))
-        return f"CAST({name} * {10**scale}BD AS BIGINT)"
-    return f"CAST({name} AS BIGINT)"
-
-
-def most_matches(spark: SparkSession) -> int:
-    """How many matches a task may list."""
-    written = spark.conf.get(MATCHES_SETTING, "")
-    if not written:
-        return MOST_MATCHES
-    if not re.fullmatch(r"[1-9]\d{0,17}", written.strip()):
-        raise SparkError("SETTING", name=MATCHES_SETTING, value=written, expected="a whole number, at least 1")
-    return int(written)
-
-
-def limits_of(spark: SparkSession, query: Query) -> Limits:
-    """What a worker may use."""
-    return Limits(_memory_limit(spark), shown_text(query))
-
-
-def shown_text(query: Query) -> str:
-    """The query in one line, shortened."""
-    text = " ".join(query.text.split())
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} …"
-
-
-def _memory_limit(spark: SparkSession) -> int | None:
-    written = spark.conf.get(MEMORY_SETTING, "")
-    if not written:
-        return None
-    found = re.fullmatch(r"(\d{1,15})([kmgt]?)b?", written.strip().lower())
-    if found is not None:
-        return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[found[2]]
-    raise SparkError("SETTING", name=MEMORY_SETTING, value=written, expected="a size such as 8g or 512m, or 0 for none")
-
-
-def _comparable(type: DataType) -> bool:
-    """Can its values be put in order?"""
-    if isinstance(type, MapType | VariantType):
-        return False
-    if isinstance(type, ArrayType):
-        return _comparable(type.elementType)
-    if isinstance(type, StructType):
-        return all(_comparable(field.dataType) for field in type.fields)
-    return True
-
-
 def _is_local(spark: object) -> bool:
     session = getattr(spark, "_jsparkSession", None)
     return session is not None and str(session.sparkContext().master()).startswith("local")
@@ -669,62 +568,7 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch,
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
         matches = kind(plan, catalog, lasting=lasting).frame()
-    return _returned(plan, catalog, matches)
-
-
-def _returned(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
-    """What becomes of the matches that the engine gives."""
-    query, columns = plan.query, [column.name for column in plan.query.columns]
-    matches = with_gathered(query.text, matches, query.gathered[: query.gathered_on_match], mapped)
-    with explained(query.text, matches, query.on_match, condition=True, columns=columns):
-        for condition in query.on_match:
-            matches = analyzed(matches.where(_of_matches(plan, condition.text)))
-    if plan.later is not None:
-        matches = _competing(plan, plan.later, matches, limits_of(catalog.spark, query))
-    matches = with_gathered(query.text, matches, query.gathered[query.gathered_on_match :], mapped)
-    matches = _with_computed(query, matches)
-    with explained(query.text, matches, query.having, condition=True, columns=columns):
-        for condition in query.having:
-            matches = analyzed(matches.where(condition.text))
-    outputs = [output.sql for output in query.outputs]
-    with explained(query.text, matches, outputs, columns=columns):
-        items = (_named(i, query, catalog) for i in range(len(outputs)))
-        rows = one_row_each(query.text, matches, analyzed(matches.selectExpr(*items)), outputs)
-    return rows if query.limit is None else rows.limit(query.limit)
-
-
-def _of_matches(plan: PhysicalPlan, condition: str) -> str:
-    """A condition of WHERE, of which the starts that may time out are not asked."""
-    if plan.later is None or not plan.later.timeouts:
-        return condition
-    return f"IF({rivals.KIND} = {rivals.TIMEOUT}, TRUE, {condition})"
-
-
-def _competing(plan: PhysicalPlan, later: Later, matches: DataFrame, limits: Limits) -> DataFrame:
-    """The second pass, in the same tasks."""
-    fields = [field for field in matches.schema.fields if field.name not in rivals.COLUMNS]
-    if not fields:  # nothing else of a match is asked for
-        matches, fields = matches.selectExpr("*", f"0Y AS {EMPTY}"), [StructField(EMPTY, ByteType())]
-    names = tuple(field.name for field in fields)
-    return matches.mapInArrow(partial(chosen_matches, later, plan.program, names, limits), StructType(fields))
-
-
-def _with_computed(query: Query, matches: DataFrame) -> DataFrame:
-    """The items of RETURN that HAVING reads as columns, so that it reads what is returned."""
-    if not query.computed:
-        return matches
-    outputs = [query.outputs[i].sql for i in query.computed]
-    named = [f"{sql.text} AS {output_column(i)}" for i, sql in zip(query.computed, outputs, strict=True)]
-    with explained(query.text, matches, outputs):
-        return one_row_each(query.text, matches, analyzed(matches.selectExpr("*", *named)), outputs)
-
-
-def _named(i: int, query: Query, catalog: SparkCatalog) -> str:
-    """An item of RETURN under its alias, or the name that Spark gives to what the user wrote."""
-    output = query.outputs[i]
-    name = output.name or catalog.name_of(output.shown, query.variables)
-    sql = quote(output_column(i)) if i in query.computed else output.sql.text
-    return f"{sql} AS {quote(name or ' '.join(output.shown.split()))}"
+    return returned(plan, catalog, matches)
 
 
 def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
@@ -736,7 +580,7 @@ def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
         counts = Batch(plan, catalog, count_only=True).frame()
     # A mistake in RETURN is a mistake, although nothing of it is computed.
-    _returned(plan, catalog, catalog.without_rows(Batch(plan, catalog).match_schema()))
+    returned(plan, catalog, catalog.without_rows(Batch(plan, catalog).match_schema()))
     return counts.selectExpr(f"coalesce(sum({COUNT_COLUMN}), 0L)")
 
 

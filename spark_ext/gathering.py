@@ -8,23 +8,21 @@ its first one carries the match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-from pyarrow import RecordBatch
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from planner.query import ROW_COLUMN, Gathered
 from planner.sql import quote
+from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed, explained
 from spark_ext.worker import PLACE_COLUMN, gathered_rows
 
-Mapped = Callable[[DataFrame, Callable[..., Iterator[RecordBatch]], StructType], DataFrame]
 
-
-def with_gathered(text: str, matches: DataFrame, wanted: Sequence[Gathered], mapped: Mapped) -> DataFrame:
-    """The matches with a column for each. `mapped`: mapInArrow."""
+def with_gathered(text: str, matches: DataFrame, wanted: Sequence[Gathered]) -> DataFrame:
+    """The matches with a column for each."""
     for together in _together(wanted):
         exploded = f"posexplode_outer({together[0].combinations}) AS ({PLACE_COLUMN}, {ROW_COLUMN})"
         rows = analyzed(matches.selectExpr("*", exploded))

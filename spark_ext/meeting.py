@@ -26,8 +26,9 @@ from pyspark.sql.types import StructType
 from planner.cel import Tabulated, left_column, right_column
 from planner.sql import quote
 from runtime.stream.meeting import MeetingTask, Role
-from spark_ext.batch import mapped
+from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed
+from spark_ext.shipping import for_worker
 from spark_ext.stream_worker import BUCKET, PACKED, ROWS, PairBucket, pack, unpack
 from spark_ext.tabulating import PAIR_COLUMN, Side
 
@@ -67,6 +68,6 @@ def meeting_pairs(
     schema = StructType()
     for name in task.result:
         schema = schema.add(name, fields[name].dataType)
-    pairs = analyzed(met.mapInArrow(unpack, schema).where(condition))
+    pairs = analyzed(met.mapInArrow(for_worker(unpack), schema).where(condition))
     codes = [f"{role.code} AS {term}" for role, term in zip((task.left, task.right), terms, strict=True)]
     return pairs.selectExpr(task.slab, quote(task.time), task.until, *codes, f"{number} AS {PAIR_COLUMN}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -44,6 +43,7 @@ from spark_ext.parquet import (
     joined,
     relation_of,
 )
+from spark_ext.shipping import for_worker
 from spark_ext.worker import scanned
 
 SETTING = "cersql.scan"  # auto, parquet or spark
@@ -113,7 +113,7 @@ def scan_of(plan: PhysicalPlan, wanted: Wanted, task: Task, n: int) -> Scan | Re
 def frame(scan: Scan, spark: SparkSession, schema: StructType) -> DataFrame:
     """The matches (or counts) of a scan."""
     n = len(scan.stretches)
-    return spark.range(0, n, 1, max(1, n)).mapInArrow(partial(scanned, scan), schema)
+    return spark.range(0, n, 1, max(1, n)).mapInArrow(for_worker(scanned, scan), schema)
 
 
 def _with_rows(relation: Relation, filter_: Test | None) -> Iterator[File]:

@@ -41,11 +41,14 @@ from runtime.errors import CersqlError
 from runtime.program import Later
 from runtime.stream.meeting import MeetingTask
 from runtime.stream.task import Reach, StreamTask
-from spark_ext.batch import Batch, limits_of, mapped, parallelism, shown_text
+from spark_ext.batch import Batch, parallelism
 from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
+from spark_ext.limits import limits_of, shown_text
+from spark_ext.mapping import mapped
 from spark_ext.meeting import UNTIL_COLUMN, meeting_pairs, sent
 from spark_ext.schema import SparkCatalog, filters_rows
+from spark_ext.shipping import for_worker
 from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, PACKED, MatchBucket, pack, unpack
 from spark_ext.tabulating import with_pairs
 
@@ -97,7 +100,7 @@ class Streaming(Batch):
         # In the progress of whatever query reads this: observedMetrics. Two patterns in one query need two names.
         counts = [F.expr(f"coalesce(sum({name}), 0L)").alias(shown) for name, shown in METRICS]
         matched = matched.observe(f"{METRICS_NAME}{_known(standing)}_{uuid.uuid4().hex[:8]}", *counts)
-        return matched.select(MATCHES).mapInArrow(unpack, self._match_schema(task.task))
+        return matched.select(MATCHES).mapInArrow(for_worker(unpack), self._match_schema(task.task))
 
     def stream_task(self, rows: StructType) -> StreamTask:
         program = program_of(self.plan, self.holding)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +25,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 if os.environ.get("CERSQL_SMALL"):
     small.shrink()
 
+# What a micro-batch writes goes to the disk at once, some ten files of a few bytes: half a second, of which the tests
+# need nothing. A file system in memory has it for nothing.
+MEMORY = Path("/dev/shm")  # of Linux
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 8 << 30:
+    os.environ.setdefault("TMPDIR", str(MEMORY))
+    os.environ.setdefault("SPARK_LOCAL_DIRS", str(MEMORY))
+    tempfile.tempdir = None  # read it anew
+
 # For every JVM that a test starts, in whatever process: most of its code runs once. Nothing is printed about it.
-JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Hadoop forks `readlink` some fifty times a micro-batch where checkpoints are written in its newer way.
+CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+JVM_OPTIONS = " ".join((
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", f"-Djava.io.tmpdir={tempfile.gettempdir()}",
+    f"-Dspark.sql.streaming.checkpointFileManagerClass={CHECKPOINTS}",
+))  # fmt: skip
 ARCHIVE = Path(__file__).parents[1] / ".venv" / "spark.jsa"  # of classes, ready to be mapped; see jvm_archive.py
 MAPPED = f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else ""  # else a JVM prints a misfit
 os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS + MAPPED)

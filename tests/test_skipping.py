@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import cersql
+from runtime import capacities
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import Program, Skip, SkipTo, Strategy
-from runtime.selection import select, skipping
+from runtime.selection import select
 from runtime.steppers import live, run_table
 from runtime.steppers.register_stepper import RegisterStepper
 from runtime.steppers.stepper import Stepper
@@ -82,7 +83,7 @@ def test_one_match_at_a_time(name: str, within: str, to: str, monkeypatch: pytes
     assert some.family in ("timed", "skipping")
     total = 0
     for seed in range(3):
-        monkeypatch.setattr(skipping, "MANY_ROOTS", seed)  # whether earlier ends are left out at once changes nothing
+        monkeypatch.setattr(capacities, "MANY_ROOTS", seed)  # whether earlier ends are left out at once changes nothing
         expected = select.skipped(listed(every, *stream(every, n, seed), []), Skip(to), some.variables)
         total += len(expected)
         wanted = [(m.positions, m.names) for m in expected]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 import lark
@@ -224,7 +224,7 @@ class _Feed(Lexer):
 
 @cache
 def _parser() -> lark.Lark:
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    grammar = files("cersql.language").joinpath("grammar.lark").read_text(encoding="utf-8")
     return lark.Lark(grammar, parser="lalr", lexer=_Feed, transformer=Build(), maybe_placeholders=True)
 
 

@@ -78,7 +78,7 @@ class Store:
         """Compact before event `at`, and double the arena if more than half of it is alive (so that compacting is
         amortized O(1)), or if what compacting left was not enough for this one event of many live states."""
         self.compact(now)
-        if at == self._crowded or 2 * self.arena.size[0] > len(self.arena.row) - 4096:
+        if at == self._crowded or 2 * self.arena.size[0] > len(self.arena.row) - capacities.SPARE_NODES:
             self.grow()
         self._crowded = at
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from runtime import capacities
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.program import Later, Program, Window
@@ -38,7 +39,6 @@ MATCH, TIMEOUT, WITNESS = 0, 1, 2
 gaps where STRICT allows none."""
 
 FOREVER = int(np.iinfo(np.int64).max)
-MOST_HELD = 4096  # matches, beside twice those that were left the last time they were looked at
 
 _runs = itertools.count()
 _KEYS = 1 << 40  # more keys than a worker can hold rows
@@ -187,7 +187,7 @@ class Choosing:
         self._dropped = -1  # the last place at which no match of the key may begin any more
         self._waiting: list[Rival] = []  # those of one end; of a key, or of all keys
         self._best: dict[int, Rival] = {}  # by start, for AFTER MATCH SKIP alone
-        self._most = MOST_HELD
+        self._most = capacities.HELD_MATCHES
         self._timeouts: list[Rival] = []  # that wait until all keys are read
         self._matched: set[tuple[int, int]] = set()
         self._drops: dict[int, Dropped] = defaultdict(Dropped)
@@ -270,7 +270,7 @@ class Choosing:
             for rival in self._waiting:
                 by_start[rival.match.begin].append(rival)
             self._waiting = [r for rivals in by_start.values() for r in self._taken(rivals, -1)]
-        self._most = MOST_HELD + 2 * len(self._waiting)
+        self._most = capacities.HELD_MATCHES + 2 * len(self._waiting)
 
     def _settle(self) -> None:
         """Choose among what waits: of one end, or one end after the other."""
@@ -279,7 +279,7 @@ class Choosing:
         waiting, self._waiting = self._waiting, []
         for _, rivals in itertools.groupby(sorted(waiting, key=_end), key=_end):
             self._choose([rival for rival in rivals if rival.match.begin > self._dropped])
-        self._most = MOST_HELD
+        self._most = capacities.HELD_MATCHES
 
     def _choose(self, rivals: list[Rival]) -> None:
         """Of the matches that end at one event."""
@@ -370,7 +370,7 @@ class _Rows:
 
     def keep(self, held: list[Rival]) -> None:
         """Forget the rows of others, and number these anew; not each time, since that copies what is held."""
-        if held and self._n <= MOST_HELD + 2 * len(held):
+        if held and self._n <= capacities.HELD_MATCHES + 2 * len(held):
             return
         held.sort(key=lambda rival: rival.row)
         if held:

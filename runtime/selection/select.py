@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import assert_never
 
+from runtime import capacities
 from runtime.limits import Listed
 from runtime.program import Program, Skip, Strategy
 
@@ -169,9 +170,6 @@ def _meet(having: dict[int, int], own: frozenset[int], n: int) -> bool:
     return n > 0
 
 
-FEW = 64  # rivals that are not looked through yet
-
-
 class Held:
     """Matches that are held back until the end of their key: only those which, of all so far, can still be chosen.
 
@@ -189,9 +187,10 @@ class Held:
         place = match.end if self._skip is None else match.begin
         rivals = self._rivals[place]
         rivals.append(match)
-        if len(rivals) >= self._full.get(place, FEW) and (self._strategy != "ALL" or self._skip is not None):
+        few = capacities.FEW_RIVALS
+        if len(rivals) >= self._full.get(place, few) and (self._strategy != "ALL" or self._skip is not None):
             rivals[:] = self._left(rivals)
-            self._full[place] = max(FEW, 2 * len(rivals))
+            self._full[place] = max(few, 2 * len(rivals))
 
     def _left(self, rivals: list[Match]) -> list[Match]:
         if self._skip is not None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.store import Store
@@ -22,8 +23,6 @@ from runtime.selection.key_events import KeyEvents
 from runtime.selection.selector import Selector
 from runtime.steppers.stepper import Feed, Stepper
 
-MOST_HELD = 1 << 12  # starts with a match; more are looked through
-MANY_ROOTS = 1 << 9  # of which those with an earlier end are left out at once
 NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
 
@@ -55,7 +54,7 @@ class Skipping(Selector):
         self._hold()
         if self.stepper.absorbs:  # what was dropped is as if a match before all others had ended there
             self.stepper.absorb({-1: self._dropped} | {start: end for start, (end, _) in self._best.items()})
-        if len(self._best) >= MOST_HELD:
+        if len(self._best) >= capacities.HELD_STARTS:
             yield from self._settled(self.stepper.least_start())
 
     def fed(self) -> Iterator[Matches]:
@@ -84,7 +83,7 @@ class Skipping(Selector):
             return
         self._key = int(roots.key[n - 1])
         begin, end, node = roots.begin[:n], roots.end[:n], roots.node[:n]
-        if n > MANY_ROOTS:
+        if n > capacities.MANY_ROOTS:
             latest = _latest(begin, end)
             begin, end, node = begin[latest], end[latest], node[latest]
         for start, until, own in zip(begin.tolist(), end.tolist(), node.tolist(), strict=True):

@@ -13,6 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import IntArray
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.store import Store
@@ -21,8 +22,6 @@ from runtime.program import Program
 from runtime.selection import select
 from runtime.selection.selector import Picking
 from runtime.steppers.stepper import Feed, Stepper
-
-FEW = 1 << 16  # rows that are remembered without asking whether they may still be mentioned
 
 
 class Taking(Picking):
@@ -36,7 +35,7 @@ class Taking(Picking):
         self._skip, self._late = program.skip, program.ends_late
         self._rows: IntArray = np.zeros(0, np.int64)  # of the events from number `_first` on
         self._first = 0
-        self._most = FEW
+        self._most = capacities.FEW_ROWS
         self._dropped = -1  # the number of the last event at which no match may begin any more
         self._listed = Listed(program.max_matches)
         self._held: list[select.Match] = []  # of one key where matches come late, else of one end
@@ -109,7 +108,7 @@ class Taking(Picking):
         least = min([self.store.compact(), *(match.begin for match in self._held)])
         gone = min(max(least - self._first, 0), len(self._rows))
         self._rows, self._first = self._rows[gone:].copy(), self._first + gone
-        self._most = FEW + 2 * len(self._rows)
+        self._most = capacities.FEW_ROWS + 2 * len(self._rows)
 
     def least_row(self) -> int:
         """See Selector.least_row."""

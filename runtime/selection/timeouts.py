@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import capacities
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.store import Store
@@ -39,8 +40,6 @@ from runtime.selection.key_events import Dropped, KeyEvents
 from runtime.selection.select import Match, last_dropped
 from runtime.selection.selector import Selector
 from runtime.steppers.stepper import Feed, Stepper
-
-CHUNK_STARTS = 1 << 14
 
 
 @kernel
@@ -143,8 +142,9 @@ class Watch(Selector):
             starts = np.array([start for start, _ in open_], np.int64)
             nodes = np.array([node for _, node in open_], np.int32)
             nodes = nodes[~self._dropped(key, starts, self._events)]
-            for begin in range(0, len(nodes), CHUNK_STARTS):
-                yield self._spelled(nodes[begin : begin + CHUNK_STARTS], key)
+            most = capacities.CHUNK_STARTS
+            for begin in range(0, len(nodes), most):
+                yield self._spelled(nodes[begin : begin + most], key)
         self._best = {}
         self._events.clear()
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from runtime import capacities
 from runtime.automata.machine import NOW, Clock, Symbol, Value
 
 Question = int | tuple[Clock, int]  # the value of a term, or whether a window has closed for a clock
 States = frozenset[Value]
 Row = tuple[States, list[tuple[int, States, bool]], bool]  # see GeneralStepper._row
-LEAST = 1 << 13  # rows that may be kept at the least
 
 
 class Asked(Symbol):
@@ -70,7 +70,7 @@ class KnownRows:
 
     def keep(self, states: States, event: Asked, row: Row, live: int) -> None:
         """Keep a row that was made by asking the event. `live`: how many states there are."""
-        if self._n > LEAST + live:
+        if self._n > capacities.KNOWN_ROWS + live:
             self._rows, self._n = {}, 0
         by_questions = self._rows.setdefault(states, {}).setdefault(event.words, {})
         by_questions.setdefault(tuple(event.said), {})[tuple(event.said.values())] = row

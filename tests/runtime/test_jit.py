@@ -18,12 +18,12 @@ SCRIPT = """
 import numpy as np
 import runtime.steppers.table, runtime.selection.timeouts, runtime.compact_set.picking
 from runtime.compact_set.tecs import Bounds, inside
-from runtime.jit import _temporary
+from runtime.folders import own_folder
 
 assert runtime.__file__.startswith({installed!r})
 assert inside(np.int64(1), np.int64(5), Bounds(np.int64(4), False))
 assert not inside(np.int64(1), np.int64(5), Bounds(np.int64(4), True))
-print(_temporary())
+print(own_folder())
 """
 
 

@@ -16,7 +16,6 @@ from runtime import capacities
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
 from runtime.program import Program
-from runtime.selection import skipping
 
 A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
 EITHER = cel.Event("B", frozenset({"x"}))
@@ -91,7 +90,7 @@ def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", FORMULAS)
 def test_skipping_as_the_general_engine(name: str, skip: Skip, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capacities, "NODES", 64)
-    monkeypatch.setattr(skipping, "MOST_HELD", 3)
+    monkeypatch.setattr(capacities, "HELD_STARTS", 3)
     random = np.random.default_rng(len(name))
     n = 400
     kinds, values = np.array(list("ABC"))[random.integers(0, 3, n)], random.integers(0, 9, n)

@@ -24,6 +24,7 @@ from planner.errors import PlanError
 from planner.lower import lower_window, rt_skip
 from planner.physical import COMPETING
 from planner.query import Skip
+from runtime import capacities
 from runtime.partition import partition
 from runtime.program import Later
 from runtime.selection import rivals
@@ -188,18 +189,19 @@ def test_starts_that_all_keys_consume() -> None:
         assert found[0, "match", frozenset({("A", (1,)), ("B", (2,))})] == 1
 
 
-def test_little_is_held() -> None:
+def test_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many matches that end together those that can still win; of a start whose window has closed none."""
+    monkeypatch.setattr(capacities, "HELD_MATCHES", 1 << 12)
     formula = cel.Sequence(cel.Iteration(A), B)
     for options in (Options("NXT"), Options("MAX"), Options("LAST", skip=Skip("TO NEXT ROW"))):
         task = listed(Asked(formula, None, options), False, False)
         table = buckets.table_of(task, rows_of("A" * 14 + "B"))
         most = held_at_most(task, partition.run(task.task, table.to_batches()))
-        assert most < 3 * rivals.MOST_HELD
+        assert most < 3 * capacities.HELD_MATCHES
     past = Asked(AB, cel.Window("time", 2), Options(skip=Skip("PAST LAST ROW")))
     task = listed(past, False, False)
     table = buckets.table_of(task, rows_of("AB" * 20_000))
-    assert held_at_most(task, partition.run(task.task, table.to_batches())) < 3 * rivals.MOST_HELD
+    assert held_at_most(task, partition.run(task.task, table.to_batches())) < 3 * capacities.HELD_MATCHES
 
 
 def held_at_most(task: StreamTask, batches: Iterator[pa.RecordBatch]) -> int:

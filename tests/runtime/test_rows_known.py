@@ -9,8 +9,8 @@ import oracle
 import pytest
 
 from planner import cel
+from runtime import capacities
 from runtime.automata.machine import NOW, Clock
-from runtime.steppers import rows_known
 from runtime.steppers.rows_known import Asked, KnownRows, Row
 
 STATE: frozenset[int] = frozenset({1})
@@ -56,7 +56,7 @@ def test_questions_of_other_states_do_not_count() -> None:
 
 
 def test_rows_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows_known, "LEAST", 2)
+    monkeypatch.setattr(capacities, "KNOWN_ROWS", 2)
     known = KnownRows()
     for n in range(3):
         asked = event(n)
@@ -78,6 +78,7 @@ FORMULA = cel.Across(
 
 
 def test_knowing_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capacities, "KNOWN_ROWS", 1 << 13)
     pick = random.Random(3)
     events = [oracle.Event(frozenset({pick.choice("ABC")}), n, 0, (("v", pick.randint(1, 4)),)) for n in range(400)]
     program = harness.compiled(FORMULA)

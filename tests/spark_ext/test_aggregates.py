@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
 from typing import Any
 
 import pytest
 import sparks
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
 from sparks import settings
 
 import cersql
@@ -143,19 +143,18 @@ def theirs(session: SparkSession, calls: list[str]) -> tuple[list[Any], dict[str
     types: dict[str, Any] = {}
     rows: dict[str, dict[str, Any]] = {}
     for some in filter(None, together):
-        df = reduce(
-            DataFrame.unionAll,
-            [of_group(session, row.g, some) for row in session.sql("SELECT DISTINCT g FROM ev").collect()],
-        )
+        df = of_groups(session, some)
         types |= zip(some, (field.dataType.simpleString() for field in df.schema.fields[1:]), strict=True)
         for row in df.collect():
             rows.setdefault(row.g, {}).update(zip(some, row[1:], strict=True))
     return [types[call] for call in calls], {g: (g, *(row[call] for call in calls)) for g, row in rows.items()}
 
 
-def of_group(session: SparkSession, group: str, calls: list[str]) -> DataFrame:
-    rows = session.table("ev").where(f"g = '{group}' AND kind = 'B'").coalesce(1).sortWithinPartitions("ts")
-    return rows.alias("x").selectExpr(f"'{group}' AS g", *(f"{c} AS c{k}" for k, c in enumerate(calls)))
+def of_groups(session: SparkSession, calls: list[str]) -> DataFrame:
+    """A row for each group that has rows, which stay in their order in the one partition, and for `none`."""
+    rows = session.table("ev").where("kind = 'B'").coalesce(1).sortWithinPartitions("ts").alias("x")
+    named = [f"{c} AS c{k}" for k, c in enumerate(calls)]
+    return rows.groupBy("g").agg(*map(expr, named)).unionAll(rows.where("FALSE").selectExpr("'none' AS g", *named))
 
 
 @pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.exhaustive)])
