@@ -59,7 +59,7 @@ from runtime.task import OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
 from spark_ext import collations, connect, scan
 from spark_ext.errors import SparkError
-from spark_ext.forms import clock_sql, comparable, hashed_alike, same_type, term_sql
+from spark_ext.forms import clock_sql, comparable, hashed_alike, safe_casts, term_sql
 from spark_ext.limits import limits_of, most_matches
 from spark_ext.mapping import mapped
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
@@ -360,7 +360,7 @@ class Batch:
     def _where(self, made: str, sql: str, conditions: Sequence[str]) -> str:
         """An expression where one of the conditions holds, else NULL; a column as it is cannot raise an error."""
         alone = made.removesuffix(" + 0.0D").removesuffix(" + CAST(0 AS FLOAT)")
-        bare = any(sql == quote(name) and alone.upper() in (sql.upper(), f"({sql.upper()})", same_type(name, type))
+        bare = any(sql == quote(name) and alone.upper() in (sql.upper(), f"({sql.upper()})", *safe_casts(name, type))
                    for name, type in self.types.items())  # fmt: skip
         if bare or not conditions or "TRUE" in conditions:
             return made

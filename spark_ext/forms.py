@@ -8,6 +8,9 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 from planner.sql import is_collated, quote
 from spark_ext import collations
 
+_WIDER = {"tinyint": ("smallint", "int", "bigint", "double"), "smallint": ("int", "bigint", "double"),
+          "int": ("bigint", "double"), "float": ("double",)}  # fmt: skip
+
 
 def hashed_alike(spark: SparkSession, sql: str, type: str) -> str:
     """A key such that equal values, as GROUP BY sees them, hash alike."""
@@ -18,9 +21,10 @@ def hashed_alike(spark: SparkSession, sql: str, type: str) -> str:
     return collations.key(spark, sql) if is_collated(type) else sql
 
 
-def same_type(name: str, type: DataType) -> str:
-    """A cast of a column to the type that it has, in upper case: what term_sql makes of a column as it is."""
-    return f"CAST({quote(name)} AS {type.simpleString()})".upper()
+def safe_casts(name: str, type: DataType) -> list[str]:
+    """Casts of a column that no value makes fail, in upper case: to the type that it has, and to wider numbers."""
+    own = type.simpleString()
+    return [f"CAST({quote(name)} AS {wider})".upper() for wider in (own, *_WIDER.get(own, ()))]
 
 
 def term_sql(spark: SparkSession, sql: str, type: str) -> str:

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import json
-import os
+import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
-from planner.refusal import Refusal
 from runtime.arrays import IntArray
-from runtime.partition.order import as_clock, combined
-from runtime.scan.parts import in_unit
+from runtime.scan.footers import Footer, Wanted, footer_of
 from runtime.scan.pruning import Bounds
-from runtime.scan.reading import digest, open_parquet
+from runtime.scan.reading import digest
 from runtime.scan.task import File
+from spark_ext.worker import footers
 
 # What Hadoop writes of a file, whose path it writes as it is.
 _LISTED = re.compile(r"\{path=(.*?); isDirectory=false; length=(\d+);.*?; modification_time=(\d+);", re.DOTALL)
 _PLAINLY = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles",
             "spark.sql.parquet.int96TimestampConversion")  # fmt: skip
-_CALENDAR_SINCE = b"3.1.0"  # the release of Spark since which dates and times are of one calendar, whatever the format
-_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
 class Refused(Exception):
@@ -109,8 +105,6 @@ def relation_of(node: Any, spark: SparkSession) -> Relation:
         is_parquet = False
     if not is_parquet:
         raise Refused("its source is no Parquet relation")
-    if not str(spark.sparkContext.master).startswith("local"):
-        raise Refused("workers on other machines may not have the files")
     options = {key.lower() for key in _keys(relation.options())}
     if options - {"path", "serialization.format", "mergeschema"}:
         raise Refused(f"its source has the options {', '.join(sorted(options))}")
@@ -180,103 +174,43 @@ def instants_of(expression: Any) -> Iterator[int]:
 
 # ---------------------------------------------------------------- footers
 
+MOST_KNOWN = 4096  # footers that are remembered
+_known: dict[tuple[File, str, Wanted], Footer | str] = {}
 
-def groups_of(relation: Relation, time: str, kinds: Mapping[str, pa.DataType]) -> Groups:
+
+def groups_of(relation: Relation, time: str, kinds: Mapping[str, pa.DataType], spark: SparkSession) -> Groups:
     """The row groups that have rows, with their times."""
     wanted = tuple(sorted((name, kind) for name, kind in kinds.items() if name not in relation.partitions))
-    with ThreadPoolExecutor(8) as pool:
-        read = list(pool.map(lambda file: _footer(file, time, wanted), relation.files))
+    keys = [(file, time, wanted) for file in relation.files]
+    missing = [file for file, key in zip(relation.files, keys, strict=True) if key not in _known]
+    for file, found in zip(missing, _footers(missing, time, wanted, spark), strict=True):
+        _known[file, time, wanted] = found
+    read = [_known[key] for key in keys]
+    while len(_known) > MOST_KNOWN:
+        del _known[next(iter(_known))]
     rows: list[tuple[int, ...]] = []
     bounds: list[Mapping[str, Bounds]] = []
     for number, found in enumerate(read):
-        if isinstance(found, Refusal):
-            raise Refused(found.reason)
+        if isinstance(found, str):
+            raise Refused(found)
         rows += [(number, *group) for group, _ in found]
         bounds += [known for _, known in found]
     return Groups.made(rows, bounds)
 
 
-Footer = tuple[tuple[tuple[int, ...], Mapping[str, Bounds]], ...]
-"""(row group, rows, first time, last time, bytes) of each row group that has rows, and what its columns lie between."""
+def on_this_machine(spark: SparkSession) -> bool:
+    """Are the workers where the driver is, so that it can open what they can?"""
+    return re.match(r"local(\[|$)", str(spark.sparkContext.master)) is not None
 
 
-@lru_cache(maxsize=4096)
-def _footer(file: File, time: str, wanted: tuple[tuple[str, pa.DataType], ...]) -> Footer | Refusal:
-    """What the footer says, or why the file is refused."""
-    name_of = os.path.basename(file.path)
-    try:
-        with open_parquet(file.path) as opened:
-            return _told(opened, name_of, time, wanted)
-    except Refused as refused:
-        return Refusal(str(refused))
-    except (OSError, pa.ArrowException):
-        return Refusal(f"the footer of {name_of} cannot be read")
-
-
-def _told(opened: pq.ParquetFile, name_of: str, time: str, wanted: tuple[tuple[str, pa.DataType], ...]) -> Footer:
-    metadata, schema = opened.metadata, opened.schema_arrow
-    places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
-    int96 = {name for name, k in places.items() if metadata.schema.column(k).physical_type == "INT96"}
-    _check_calendar(metadata.metadata or {}, name_of)
-    for name, kind in wanted:
-        at = schema.get_all_field_indices(name)
-        if len(at) != 1 or not _fits(schema.field(at[0]).type, kind, name in int96):
-            raise Refused(f"{name} is {schema.field(at[0]).type if at else 'not there'} in {name_of}")
-    found = []
-    for k in range(metadata.num_row_groups):
-        group = metadata.row_group(k)
-        columns = {name: group.column(places[name]) for name, _ in wanted if name in places}  # others are nested
-        if not group.num_rows:
-            continue
-        bounds = {name: made for name, column in columns.items()
-                  if (made := _bounds(column.statistics, schema.field(name).type)) is not None}  # fmt: skip
-        if time not in bounds or not columns[time].statistics.has_null_count:
-            bounds[time] = _looked_at(opened, k, time)
-        if bounds[time].has_null:
-            raise Refused(f"{time} is NULL somewhere")
-        size = sum(column.total_uncompressed_size for column in columns.values())
-        found.append(((k, group.num_rows, bounds[time].least, bounds[time].greatest, size), bounds))
-    return tuple(found)
-
-
-def _check_calendar(told: Mapping[bytes, bytes], name_of: str) -> None:
-    """As Spark decides it, by what its releases have written."""
-    old = told.get(b"org.apache.spark.version", _CALENDAR_SINCE) < _CALENDAR_SINCE
-    if old or any(key in told for key in _LEGACY):
-        raise Refused(f"{name_of} has dates of the old calendar")
-
-
-def _looked_at(opened: pq.ParquetFile, group: int, time: str) -> Bounds:
-    """The times of a row group of which the footer does not tell them, as of INT96, which Spark writes unless told
-    otherwise. Some ten nanoseconds a row; who asks remembers the answer."""
-    column = combined(opened.read_row_group(group, columns=[time], use_threads=False).column(0))
-    if column.null_count:
-        return Bounds(0, 0, True, False)
-    clock = as_clock(in_unit(column))
-    return Bounds(int(clock.min()), int(clock.max()), False, False)
-
-
-def _bounds(known: Any, kind: pa.DataType) -> Bounds | None:
-    """A column's statistics in the form of constants: whole numbers, microseconds, days, floats, strings."""
-    if known is None or not known.has_min_max:
-        return None
-    has_null = not known.has_null_count or known.null_count > 0
-    if pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
-        unit = 1000 if pa.types.is_timestamp(kind) and kind.unit == "ms" else 1
-        return Bounds(int(known.min_raw) * unit, int(known.max_raw) * unit, has_null, False)
-    if pa.types.is_floating(kind):
-        if known.min != known.min or known.max != known.max:  # old writers took NaN for the least and the greatest
-            return None
-        return Bounds(float(known.min), float(known.max), has_null, True)
-    if pa.types.is_string(kind) and isinstance(known.min, str):
-        return Bounds(known.min, known.max, has_null, False)
-    return None
-
-
-def _fits(there: pa.DataType, kind: pa.DataType, is_int96: bool) -> bool:
-    """Does Arrow read it as the values that Spark reads?"""
-    if is_int96:
-        return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
-    if pa.types.is_timestamp(there) and pa.types.is_timestamp(kind):
-        return there.unit in ("us", "ms") and (there.tz is None) == (kind.tz is None)
-    return bool(there.equals(kind))
+def _footers(files: Sequence[File], time: str, wanted: Wanted, spark: SparkSession) -> list[Footer | str]:
+    """Read here where the workers are on this machine; else by a job: the files are where the workers are."""
+    if not files:
+        return []
+    if on_this_machine(spark):
+        with ThreadPoolExecutor(8) as pool:
+            return list(pool.map(lambda file: footer_of(file, time, wanted), files))
+    tasks = min(len(files), 4 * int(spark.sparkContext.defaultParallelism))
+    numbers = spark.range(0, len(files), 1, tasks)
+    rows = numbers.mapInArrow(partial(footers, files, time, wanted), "file bigint, footer binary").collect()
+    return [pickle.loads(row["footer"]) for row in sorted(rows)]

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from planner.sql import quote
-from spark_ext.parquet import Refused, all_of, relation_of
+from spark_ext.parquet import Refused, all_of, on_this_machine, relation_of
 from spark_ext.scan import setting
 
 
@@ -27,6 +27,8 @@ def first_values(frame: DataFrame, column: str, rows: int) -> list[str | None] |
             item = item.child() if item.nodeName() == "Alias" else item
             name, node = str(item.name()), node.children().apply(0)
         relation = relation_of(node, frame.sparkSession)
+        if not on_this_machine(frame.sparkSession):
+            return None
         if name in relation.partitions or relation.types[name].typeName() != "string":
             return None
         return _read([file.path for file in relation.files], name, rows)
@@ -38,6 +40,8 @@ def _read(paths: list[str], name: str, rows: int) -> list[str | None]:
     found: list[str | None] = []
     for path in paths:
         with pq.ParquetFile(path) as file:
+            if name not in file.schema_arrow.names:  # it is NULL in all rows, or written otherwise
+                raise KeyError(name)
             for batch in file.iter_batches(batch_size=rows, columns=[name], use_threads=False):
                 found += batch.column(0).cast(pa.string()).to_pylist()
                 if len(found) >= rows:

@@ -236,7 +236,7 @@ class _Planner:
         arrow = {name: to_arrow_type(relation.types[name], timezone="UTC") for name in used}
         constants = tuple((column.place, column.value, column.kind) for column in read if column.of is None)
         files = tuple(_with_rows(relation, own))
-        groups = groups_of(replace(relation, files=files), time, arrow)
+        groups = groups_of(replace(relation, files=files), time, arrow, self._spark)
         columns = tuple((column.name, column.place, column.kind) for column in read)
         strings = tuple(sorted(c for c in used - relation.partitions if pa.types.is_string(arrow[c])))
         return _Part(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,9 @@ from runtime.arrays import AnyArray
 from runtime.errors import InternalError
 from runtime.partition.partition import run
 from runtime.program import Later, Program
+from runtime.scan.footers import Wanted, footer_of
 from runtime.scan.running import run as run_scan
-from runtime.scan.task import Scan
+from runtime.scan.task import File, Scan
 from runtime.selection.rivals import chosen
 from runtime.task import Limits, Task
 from spark_ext.guarding import guarded
@@ -42,6 +44,16 @@ def chosen_matches(
 def scanned(scan: Scan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The matches of stretches of Parquet files, whose numbers arrive."""
     return guarded(scan.task.limits, run_scan(scan, batches))
+
+
+def footers(
+    files: Sequence[File], time: str, wanted: Wanted, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What the footers of files say whose numbers arrive, pickled."""
+    for batch in batches:
+        numbers = batch.column(0).to_pylist()
+        found = [pickle.dumps(footer_of(files[number], time, wanted)) for number in numbers]
+        yield pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), pa.array(found)], ["file", "footer"])
 
 
 PLACE_COLUMN = "__cersql_place"
