@@ -125,12 +125,15 @@ def side_holds(side: cel.Side, picked: dict[str, dict[str, int]], stream: Sequen
     return true_of(side.op, *values) if isinstance(side, cel.Comparison) else COMPUTED[str(side)](*values)
 
 
-# What is computed with the values of two events, by the name of the relation (tests/strategies.py has its program).
+# What is computed with the values of two events, by the name of the relation: tests/strategies.py has its program, or
+# tests/families.py its text.
 COMPUTED: dict[str, Callable[[int | None, int | None], bool]] = {
     "second - first >= 1": lambda a, b: a is not None and b is not None and b - a >= 1,
     "abs(first - second) <= 1": lambda a, b: a is not None and b is not None and -1 <= a - b <= 1,
     "2 * first < second": lambda a, b: a is not None and b is not None and a + a < b,
     "least(first, second) > 1": lambda a, b: min((v for v in (a, b) if v is not None), default=0) > 1,
+    "abs(a.x - b.x) = 1": lambda a, b: a is not None and b is not None and abs(a - b) == 1,
+    "a.x * b.y > 3": lambda a, b: a is not None and b is not None and a * b > 3,
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from queries import bound
 
@@ -76,6 +78,14 @@ def test_the_type_in_the_symbol() -> None:
     assert packed_symbol_sql(planned("B b : A a WHERE a.v > 1")) is None  # v breaks ties, too
     assert planned("ANY x : A").type_column is None
     assert planned("A x ; A y WHERE x.v > 1").type_in_symbol is False
+
+
+def test_the_rank_and_the_symbol_fit_an_int() -> None:
+    """Two types have ranks of three bits; the sign is not used."""
+    made = planned("B b : A a")
+    packed = [packed_symbol_sql(replace(made, guards=tuple(f"g{i}" for i in range(n)))) for n in (12, 13, 28, 29)]
+    types = [None if sql is None else sql.rsplit(" AS ", 1)[1] for sql in packed]
+    assert types == ["SMALLINT)", "INT)", "INT)", None]
 
 
 def test_guards() -> None:
