@@ -9,8 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from planner.sql import quote
-from spark_ext.parquet import Refused, all_of, on_this_machine, relation_of
+from spark_ext.parquet import Refused, on_this_machine, relation_of
 from spark_ext.scan import setting
 
 
@@ -20,19 +19,20 @@ def first_values(frame: DataFrame, column: str, rows: int) -> list[str | None] |
     try:
         if setting(frame.sparkSession) == "spark":
             return None
-        node = frame.select(quote(column))._jdf.queryExecution().optimizedPlan()
-        name = column
+        node = frame._jdf.queryExecution().optimizedPlan()  # which Spark remembers, and is asked again
+        at = [name.casefold() for name in frame.columns].index(column.casefold())
+        item = node.output().apply(at)
         if node.nodeName() == "Project":
-            (item,) = all_of(node.projectList())
+            item, node = node.projectList().apply(at), node.child()
             item = item.child() if item.nodeName() == "Alias" else item
-            name, node = str(item.name()), node.children().apply(0)
+        name = str(item.name())
         relation = relation_of(node, frame.sparkSession)
         if not on_this_machine(frame.sparkSession):
             return None
         if name in relation.partitions or relation.types[name].typeName() != "string":
             return None
         return _read([file.path for file in relation.files], name, rows)
-    except (Refused, PySparkException, Py4JError, OSError, KeyError, pa.ArrowException):
+    except (Refused, PySparkException, Py4JError, OSError, KeyError, ValueError, pa.ArrowException):
         return None
 
 

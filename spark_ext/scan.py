@@ -216,9 +216,9 @@ class _Planner:
 
     def _part(self, node: Any, number: int) -> _Part:
         """One source: the projection with its filter, the relation below it, and its row groups that can matter."""
-        items, filter_ = all_of(node.output()), None
-        if node.nodeName() == "Project":
-            items, node = all_of(node.projectList()), node.children().apply(0)
+        plain, filter_ = node.nodeName() != "Project", None
+        items = all_of(node.output() if plain else node.projectList())
+        node = node if plain else node.child()
         while node.nodeName() == "Project":  # it makes once what the one above reads more often
             items, node = _read_through(items, all_of(node.projectList()), len(self._wanted.columns)), node.child()
         if node.nodeName() == "Filter":
