@@ -29,6 +29,7 @@ from planner.rewrite.rules import Rewritten
 from planner.sql import literal, quote
 from planner.tabulated import Asked, tabulated
 from runtime import nodes
+from runtime.marks import is_round
 from runtime.program import WORD_BITS, Consume, Later, Program, Strategy, symbol_words
 
 # A slice is this many windows long, so that one row in so many is sent twice.
@@ -96,6 +97,10 @@ def plan(query: Query) -> PhysicalPlan:
     )
     program, automaton = made.program, made.automaton
     later = _later(asked, program) if query is not asked else None
+    if query.created is not None and query.created.identity is not None:
+        created = {variable.mark for variable in query.variables if variable.created}
+        visible = tuple(mark for mark in query.marks if mark not in created and not is_round(mark))
+        later = replace(later or Later(ends_late=program.ends_late), distinct=visible)
     if later is not None and later.timeouts:
         program = replace(program, all_starts=True)
     events = made.guards[: program.n_event_guards]
@@ -144,7 +149,8 @@ def plan(query: Query) -> PhysicalPlan:
 def listing(query: Query) -> Query:
     """The query whose matches are listed, where a second pass chooses among those that WHERE leaves; else itself."""
     competes = query.strategy in COMPETING or query.consume != "NONE" or query.skip is not None or query.timeouts
-    if not query.on_match or not competes:
+    judged = query.created is not None and query.created.judges
+    if not (query.on_match or judged) or not competes:
         return query
     strict = query.strategy == "STRICT" and query.timeouts  # a match with gaps is one where timeouts are asked
     strategy = "ALL" if query.strategy in COMPETING or strict else query.strategy

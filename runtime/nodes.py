@@ -100,6 +100,14 @@ class Bind(Around):
 
 
 @dataclass(frozen=True, eq=False)
+class Ending(Node):
+    """φ with `mask` on the last event of each match."""
+
+    inner: Node
+    mask: int
+
+
+@dataclass(frozen=True, eq=False)
 class Restrict(Around):
     """φ FILTER (P₁(x₁) OR …): sides are (mask of the variable, guard bit)."""
 

@@ -27,7 +27,7 @@ from planner.cel import always_bound
 from planner.errors import too_complex
 from planner.query import Column, Order, Query, Variable, Window
 from runtime.errors import CersqlError, Span
-from runtime.marks import is_hidden, visible_name
+from runtime.marks import is_hidden, is_round, member_of, visible_name
 
 
 def bind(
@@ -72,8 +72,11 @@ class _Binder:
         query = self.query
         types = self._types()
         lists = selection.wants_all(query)
-        translator = Translator(self.scope, self.conditions, dict(types), self._window, lists)
+        translator = Translator(self.scope, self.conditions, dict(types), self._window, lambda: self._time, lists)
         formula = translator.query(query.pattern, self.rows.where)
+        rounds = translator.rounds
+        rounds.check(formula, selection.choosing(query))
+        formula = rounds.marked(formula)
         self._bind_unused_definitions()
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
@@ -90,6 +93,7 @@ class _Binder:
             always_bound(formula),
         )  # fmt: skip
         on_match = tuple(returns.condition(clause) for clause in translator.on_match)
+        returns.used.update(rounds.members())
         n_gathered = len(returns.gathered)
         for own in self._held(returns, variables):  # they decide ties, too
             self.conditions.reads.update(own)
@@ -98,7 +102,7 @@ class _Binder:
         held = self._held(returns, variables)
         self.conditions.reads.update(self.partition_by)
         # What PROJECT keeps tells matches apart, whether it is returned or not.
-        told = {mark for project in translator.projects for mark in project.keep}
+        told = {mark for part in cel.walk(formula) if isinstance(part, cel.Project) for mark in part.keep}
         labelled = {*returns.used, *told, *([chosen.skip.mark] if chosen.skip else [])}
         bound = Query(
             text=query.text,
@@ -128,6 +132,7 @@ class _Binder:
             limit=query.limit,
             uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),
+            created=rounds.created(formula, variables),
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
         )
         warnings = [
@@ -139,6 +144,12 @@ class _Binder:
     @cached_property
     def _order(self) -> tuple[Order, ...]:
         return self.clauses.order(self.default_order)
+
+    @property
+    def _time(self) -> Column:
+        """The first column of ORDER BY."""
+        name = self._order[0].column
+        return next(column for column in self.stream.every if column.name == name)
 
     def _window(self, window: syntax.Window | None) -> Window | None:
         """A window of the pattern, or the clause's."""
@@ -175,12 +186,22 @@ class _Binder:
 
     def _variable(self, mark: str, count: int) -> Variable:
         names = self.conditions.columns_of(mark)
+        if mark in self.conditions.created:
+            view = self.conditions.created[mark]
+            named = zip(view.every, view.columns, strict=True)
+            own = (self.catalog.common([column], name) for name, column in named if name in names)
+            return Variable(display(mark), mark, count < MANY, names, tuple(filter(None, own)), created=True)
+        if is_round(mark):
+            return Variable(display(mark), mark, False, self.stream.known(self._sources_of(mark)) or (self._time.name,))
         types = (self.stream.type_of(name, self._sources_of(mark)) for name in names)
         return Variable(display(mark), mark, count < MANY, names, tuple(column for column in types if column))
 
     def _sources_of(self, mark: str) -> tuple[int, ...]:
         """The sources whose rows a variable can be bound to."""
         if mark not in self._sources:
+            if is_round(mark):  # the events of a variable, or of any: only their times are read
+                own = member_of(mark)
+                return self._sources_of(own) if own is not None else tuple(range(len(self.sources.items)))
             types = [visible_name(mark)] if is_hidden(mark) else self._types_of[mark]
             self._sources[mark] = tuple(sorted({i for type in types for i in self.types.origins(type)}))
         return self._sources[mark]
@@ -191,7 +212,7 @@ class _Binder:
         return tuple(
             tuple(self.stream.column(name, self._sources_of(v.mark), at).name for name in used)
             for v in variables
-            for used in (self._own_order(v, returns.used.get(v.mark, ())),)
+            for used in (() if v.created else self._own_order(v, returns.used.get(v.mark, ())),)
         )
 
     def _own_order(self, variable: Variable, names: Iterable[str]) -> tuple[str, ...]:

@@ -78,6 +78,8 @@ class Composer:
                         (VISIBLE if v is None else self.mask(frozenset({v})), self.term(sql, type)) for v, sql in terms
                     ),
                 )
+            case cel.Aggregate(inner) | cel.Judged(inner):
+                return nodes.Ending(self.node(inner), self.mask(formula.marks))
             case cel.Project(inner, keep):
                 return nodes.Keep(self.node(inner), self.mask(keep & cel.variables(inner)))
             case cel.Sequence(left, right):
@@ -275,6 +277,9 @@ def masks(node: nodes.Node) -> frozenset[int]:
             return _begun(frozenset(own))
         case nodes.Bind(inner, mask):
             return frozenset(m | mask if m & VISIBLE else m for m in masks(inner))
+        case nodes.Ending(inner, mask):
+            within = masks(inner)
+            return within | {m | mask for m in (*within, 0, BEGIN)}
         case nodes.Keep(inner, mask):
             return frozenset(m & (mask | BEGIN | END) for m in masks(inner))
         case nodes.Join(left, right) | nodes.Either(left, right):

@@ -36,6 +36,8 @@ PARTS: dict[type[cel.Formula], tuple[cel.Formula, tuple[cel.Formula, ...], tuple
         (cel.NotAfter(A, (B, C), HOUR), (A,), (B, C)),
         (cel.Start(A), (A,), ()),
         (cel.Project(A, frozenset({"a"})), (A,), ()),
+        (cel.Aggregate(A, 1, frozenset({"y"}), (("n", "COUNT(a)"),)), (A,), ()),
+        (cel.Judged(A, 1, "COUNT(a) > 1"), (A,), ()),
         (cel.Strategy("NXT", A), (A,), ()),
         (cel.Within(A, HOUR), (A,), ()),
         (cel.Filter(A, "a", POSITIVE), (A,), ()),
