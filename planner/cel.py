@@ -19,7 +19,9 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from planner.terms import Comparison as Comparison
+from planner.terms import Measure as Measure
 from planner.terms import Predicate as Predicate
+from planner.terms import Register as Register
 from planner.terms import Related as Related
 from planner.terms import Side as Side
 from planner.terms import Tabulated as Tabulated
@@ -379,6 +381,25 @@ class Judged(Formula):
         return self.inner.always_binds() | self.marks
 
 
+@dataclass(frozen=True)
+class Measured(Formula):
+    """The same, where runs hold what is asked of: registers, of which `sides` is an OR ([ACEL] Section 6)."""
+
+    inner: Formula
+    sides: tuple[Measure, ...]
+    condition: str
+    filters = True
+
+    def head(self) -> str:
+        return f"FILTER by registers: {self.condition}"
+
+    @property
+    def registers(self) -> tuple[Register, ...]:
+        """Each once."""
+        every = (part for side in self.sides for part in (side.left, side.right) if isinstance(part, Register))
+        return tuple(dict.fromkeys(every))
+
+
 Round = Aggregate | Judged
 """What is computed of each match of a part; several of them can lie in one match, one after the other."""
 
@@ -633,6 +654,8 @@ def compared(formula: Formula) -> Iterator[tuple[str | None, str, str]]:
                 yield from ((term.variable, term.sql, side.type) for term in (side.left, side.right))
             elif isinstance(side, Related):
                 yield from ((term.variable, term.sql, type) for term, type in zip(side.terms, side.types, strict=True))
+    if isinstance(formula, Measured):
+        yield from ((one.variable, one.sql, one.type) for one in formula.registers if one.sql is not None)
     if isinstance(formula, Agree):
         yield from ((variable, sql, formula.type) for variable, sql in formula.terms)
     for part in children(formula):

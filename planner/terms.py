@@ -6,6 +6,7 @@ planner.cel has all of these names too, since a formula is not read without them
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from runtime.program import ReachKind
 from runtime.relations import Relation
@@ -116,6 +117,26 @@ class Test:
 
     def __str__(self) -> str:
         return f"{self.variable}{'' if self.of == 'each' else f'[{self.of}]'}: {self.predicate}"
+
+
+@dataclass(frozen=True)
+class Register:
+    """An aggregate that runs hold: FUNCTION(variable.sql), `type` the Spark type of the values; sql None: of events
+    (COUNT(x); variable None, too: COUNT(*))."""
+
+    function: str
+    variable: str | None
+    sql: str | None = None
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A comparison of an aggregate with a number, in the unit of the register, or with another one."""
+
+    left: Register
+    op: str
+    right: Register | int | float | Fraction
 
 
 Side = Comparison | Related | Test

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -38,23 +39,40 @@ class Drawn:
     filtered: tuple[Drawn, str | None] | None = None
 
 
-def draw_part(chance: random.Random, depth: int) -> Drawn:
+PLAIN = "seq seq tight loop loop tightloop or agg agg agg filter judge judge project few all unless"
+COUNTING = (
+    "seq seq tight loop loop tightloop or filter judge judge judge few all unless veto choice choice start window"
+)
+"""Operators by their names here: for what is listed, and for what runs can answer."""
+
+
+def draw_part(chance: random.Random, depth: int, kinds: str = PLAIN) -> Drawn:
     """A part with at most so many operators in each other."""
     if depth == 0:
         name = chance.choice("ab")
         return Drawn(f"{chance.choice('AABC')} {name}", frozenset(name))
-    kind = chance.choice(
-        "seq seq tight loop loop tightloop or agg agg agg filter judge judge project few all unless".split()
-    )
-    part = draw_part(chance, depth - 1)
+    kind = chance.choice(kinds.split())
+    part = draw_part(chance, depth - 1, kinds)
     text, stream, made = f"({part.text})", part.stream, part.made
     if kind in ("seq", "tight", "or", "all", "unless"):
-        other = draw_part(chance, chance.randrange(depth))
+        other = draw_part(chance, chance.randrange(depth), kinds)
         if kind == "unless":
             return Drawn(f"{text} UNLESS (C c)", stream, made)
         sign = {"seq": ";", "tight": ":", "or": "OR", "all": "ALL"}[kind]
         return Drawn(f"{text} {sign} ({other.text})", stream | other.stream, made | other.made)
     match kind:
+        case "veto":  # what must not happen, with a condition on all of it
+            veto = draw_part(chance, 1, "loop few judge")
+            condition = draw_condition(chance, veto)
+            names = str.maketrans({"a": "d", "b": "e"})
+            hidden = f"({veto.text.translate(names)}) FILTER {condition.translate(names)}"
+            return Drawn(f"{text} UNLESS ({hidden})", stream, made)
+        case "choice":
+            return Drawn(f"{chance.choice(('NXT', 'LAST', 'MAX'))}({part.text})", stream, made)
+        case "start":
+            return Drawn(f"START({part.text})", stream, made)
+        case "window":
+            return Drawn(f"({part.text} WITHIN 3 EVENTS)", stream, made)
         case "loop" | "tightloop" | "few":
             return Drawn(text + {"loop": "+", "tightloop": ":+", "few": "{1,2}"}[kind], stream, made)
         case "agg" if not part.text.startswith("AGG") or chance.random() < 0.3:
@@ -98,7 +116,7 @@ def draw_condition(chance: random.Random, part: Drawn) -> str:
 
 def draw_text(chance: random.Random, depth: int = 5) -> tuple[str, list[str]]:
     """A query, and what it asks of whole matches: WHERE, and the filters around the whole pattern."""
-    part = draw_part(chance, chance.randint(2, depth))
+    part = draw_part(chance, chance.randint(2, depth), chance.choice((PLAIN, PLAIN, COUNTING, f"{PLAIN} {COUNTING}")))
     where = draw_condition(chance, part) if part.stream | part.made and chance.random() < 0.4 else ""
     asked, outer = [where] if where else [], part
     while outer.filtered is not None:
@@ -136,6 +154,21 @@ def plain(formula: cel.Formula) -> cel.Formula:
         case cel.Project(_, keep):
             return replace(formula, keep=frozenset(m for m in keep if not is_round(m)))
     return formula
+
+
+def by_registers(formula: cel.Formula) -> cel.Formula:
+    """The formula with every condition on a whole part asked by runs."""
+    formula = cel.rebuilt(formula, by_registers)
+    if not isinstance(formula, cel.Judged):
+        return formula
+    sides = []
+    for side in formula.condition.split(" OR "):
+        found = re.fullmatch(r"(\w+)\((\*|\w+)(?:\.(\w+))?\) (\S+) (\d+)", side)
+        assert found is not None, side
+        function, variable, column, op, number = found.groups()
+        one = cel.Register(function, None if variable == "*" else variable, column, "int" if column else "")
+        sides.append(cel.Measure(one, op, int(number)))
+    return cel.Measured(formula.inner, tuple(sides), formula.condition)
 
 
 def event(row: Row, formula: cel.Formula) -> oracle.Event:

@@ -283,7 +283,7 @@ class Meaning:
                 for s, e, mu in self.of(inner, i, j):
                     made = created.created(formula, bound_in(mu), e, self.value)
                     yield s, e, mu | {(variable, made) for variable in formula.marks}
-            case cel.Judged(inner):
+            case cel.Judged(inner) | cel.Measured(inner):
                 for c in self.of(inner, i, j):
                     if created.holds(formula.condition, bound_in(c[2]), self.value):
                         yield c

@@ -75,6 +75,7 @@ class _Binder:
         translator = Translator(self.scope, self.conditions, dict(types), self._window, lambda: self._time, lists)
         formula = translator.query(query.pattern, self.rows.where)
         rounds = translator.rounds
+        formula = rounds.placed(formula)
         rounds.check(formula, selection.choosing(query))
         formula = rounds.marked(formula)
         self._bind_unused_definitions()

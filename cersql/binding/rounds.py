@@ -29,6 +29,7 @@ from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import Bare, Call, Node, Ref, rendered
 from cersql.binding.formulas import MANY, occurrences
+from cersql.binding.measures import measures
 from cersql.binding.references import CreatedView
 from cersql.binding.returns import Returns
 from cersql.binding.scope import Names, display
@@ -100,6 +101,7 @@ class _Round:
     variable: str | None = None
     attributes: tuple[tuple[str, Sql], ...] = ()
     judge: Sql | None = None
+    measures: tuple[cel.Measure, ...] | None = None  # the condition, if runs can answer it themselves
 
 
 class Rounds:
@@ -143,7 +145,7 @@ class Rounds:
         values = self._values(formula)
         sql = values.condition(clause).wrapped("coalesce(", ", FALSE)")
         made = self._add(values, formula, at, None)
-        made.judge = sql
+        made.judge, made.measures = sql, None if creators(formula) else measures(clause, self.conditions)
         shown = " OR ".join(f"{'' if positive else 'NOT '}{self._shown(part.span)}" for part, positive in clause)
         return cel.Judged(formula, made.number, shown)
 
@@ -276,6 +278,21 @@ class Rounds:
         return conditions.types.aggregated(conditions.text, sql, list(used.values()), f"AGG.{name}")
 
     # ------------------------------------------------------------ the whole
+
+    def placed(self, formula: cel.Formula, inside: bool = False) -> cel.Formula:
+        """The formula whose conditions on whole parts are asked by runs where matches are not listed: `inside` of a
+        strategy, of AND, and of what must not happen."""
+        match formula:
+            case cel.Strategy(name) if name != "STRICT":
+                inside = True
+            case cel.And():
+                inside = True
+            case cel.Judged(inner, number) if inside and self.found[number - 1].measures is not None:
+                sides = self.found[number - 1].measures
+                assert sides is not None
+                return cel.Measured(self.placed(inner, inside), sides, formula.condition)
+        negated = {id(part) for part in cel.negated(formula)}
+        return cel.rebuilt(formula, lambda part: self.placed(part, inside or id(part) in negated))
 
     def check(self, formula: cel.Formula, chooses: str | None) -> None:
         """Raises where what is asked of whole parts would have to be known before matches are listed; `chooses`: the

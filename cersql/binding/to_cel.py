@@ -279,6 +279,9 @@ class Translator:
             across.setdefault(owner, []).append(self._sides(clause))
         for owner, clauses in across.items():
             formula = self._compared_across(formula, owner, tuple(clauses), condition.span)
+        if split.judged and cel.may_be_empty(formula):
+            hint = "Let one part of it be there: A+ instead of A*, or ask it in WHERE."
+            raise BindError("MAY_BE_EMPTY", span=condition.span, construct="a condition on it as a whole", hint=hint)
         for judged in split.judged:
             formula = self.rounds.judge(formula, judged, condition.span)
         # Last: each side has negated parts of its own, with all that is asked of them.

@@ -64,6 +64,8 @@ class Composer:
                 return nodes.Restrict(self.node(inner), tuple(self.side(*side) for side in sides))
             case cel.Compare(inner, sides):
                 return nodes.Compare(self.node(inner), self.compared(sides))
+            case cel.Measured(inner):
+                return self.measured(formula, self.node(inner))
             case cel.Across(inner):
                 deciding = self.deciding(formula)
                 return nodes.Across(self.node(inner), deciding)
@@ -169,6 +171,23 @@ class Composer:
                 comparisons.append((left, side.op, right))
         choices = tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in in_a_row.items())
         return nodes.Compared(choices, tuple(comparisons), tuple(tests), tuple(related))
+
+    def measured(self, formula: cel.Measured, inner: nodes.Node) -> nodes.Measured:
+        registers = formula.registers
+        made = []
+        for one in registers:
+            mask = VISIBLE if one.variable is None else self.mask(frozenset({one.variable}))
+            term = -1 if one.sql is None else self.term(one.sql, one.type)
+            if term >= 0:
+                self.numbers.add(term)
+            made.append(nodes.Register(one.function, mask, term, one.type in ("float", "double")))
+        sides = tuple(
+            nodes.Measure(registers.index(side.left), side.op, other=registers.index(side.right))
+            if isinstance(side.right, cel.Register)
+            else nodes.Measure(registers.index(side.left), side.op, side.right)
+            for side in formula.sides
+        )
+        return nodes.Measured(inner, tuple(made), sides, formula.condition)
 
     def numbers_of(self, side: cel.Related) -> tuple[int, ...]:
         """The terms that a relation computes with, or looks up."""

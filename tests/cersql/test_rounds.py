@@ -57,6 +57,21 @@ def test_a_projected_variable_may_have_a_second_name() -> None:
     assert [(v.name, v.columns) for v in query.variables if v.created] == [("y", ("ts", "n")), ("z", ("ts", "n"))]
 
 
+def test_runs_ask_what_they_can_where_matches_are_not_listed() -> None:
+    def measured(pattern: str) -> list[str]:
+        formula = bound(T + pattern + END).formula
+        return [part.condition for part in cel.walk(formula) if isinstance(part, cel.Measured)]
+
+    assert measured("NXT((A a ; B+ b) FILTER COUNT(b) > 1 AND 2.5 > SUM(b.v)) ; C") == [
+        "COUNT(b) > 1",
+        "2.5 > SUM(b.v)",
+    ]
+    assert measured("A a UNLESS ((B b ; C+ c) FILTER MAX(c.v) <= MIN(c.v) OR COUNT(*) = 2)") == [
+        "MAX(c.v) <= MIN(c.v) OR COUNT(*) = 2"
+    ]
+    assert measured("((A a ; B+ b) FILTER COUNT(b) > 1) ; C") == []
+
+
 WHOLE = "a condition on a part as a whole"
 
 
@@ -91,9 +106,10 @@ WHOLE = "a condition on a part as a whole"
         ("AGG(y : n = COUNT(a) ; A a) WHERE y.‸m > 1", "UNKNOWN_COLUMN", "It has: ts, n"),
         ("AGG(y : n = COUNT(a) ; A a) WHERE y[‸v > 1]", "UNKNOWN_COLUMN", "It has: ts, n"),
         ("AGG(y : n = COUNT(a) ; A+ a)+ WHERE ‸INCREASING(y.n)", "NOT_SUPPORTED_YET", "created events"),
-        ("NXT((A a ; B+ b) FILTER ‸COUNT(b) > 1) ; C", "NOT_SUPPORTED_YET", WHOLE),
-        ("A a UNLESS ((B b ; C+ c) FILTER ‸COUNT(c) > 1)", "NOT_SUPPORTED_YET", WHOLE),
-        ("SEQ(A a, !(B+ b FILTER ‸COUNT(b) > 1), C c)", "NOT_SUPPORTED_YET", WHOLE),
+        ("NXT((A a ; B+ b) FILTER ‸SUM(b.v + 1) > 1) ; C", "NOT_SUPPORTED_YET", WHOLE),
+        ("A a UNLESS ((B b ; C+ c) FILTER ‸COUNT(DISTINCT c.v) > 1)", "NOT_SUPPORTED_YET", WHOLE),
+        ("SEQ(A a, !(B+ b FILTER ‸SUM(b.v) > AVG(b.v) + 1), C c)", "NOT_SUPPORTED_YET", WHOLE),
+        ("(B* b FILTER ‸COUNT(b) < 3) ; C", "MAY_BE_EMPTY", "ask it in WHERE"),
         ("A x AND (‸AGG(y : n = COUNT(x) ; A x))", "NOT_SUPPORTED_YET", "AND, whose sides"),
         ("NXT(PROJECT(y : ‸AGG(y : n = COUNT(a) ; A+ a)))", "NOT_SUPPORTED_YET", "NXT around a PROJECT"),
     ],

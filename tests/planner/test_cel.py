@@ -38,6 +38,7 @@ PARTS: dict[type[cel.Formula], tuple[cel.Formula, tuple[cel.Formula, ...], tuple
         (cel.Project(A, frozenset({"a"})), (A,), ()),
         (cel.Aggregate(A, 1, frozenset({"y"}), (("n", "COUNT(a)"),)), (A,), ()),
         (cel.Judged(A, 1, "COUNT(a) > 1"), (A,), ()),
+        (cel.Measured(A, (cel.Measure(cel.Register("COUNT", "a"), ">", 1),), "COUNT(a) > 1"), (A,), ()),
         (cel.Strategy("NXT", A), (A,), ()),
         (cel.Within(A, HOUR), (A,), ()),
         (cel.Filter(A, "a", POSITIVE), (A,), ()),

@@ -1,0 +1,47 @@
+"""Conditions on aggregates inside a pattern, asked by runs that hold registers: held to the oracle."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+
+import aggregating
+import harness
+import oracle
+import pytest
+
+from planner import cel
+from runtime.errors import CersqlError
+
+ROUNDS = int(os.environ.get("CERSQL_DIFFERENTIAL", "60"))
+STRATEGIES = ("ALL", "ALL", "ALL", "NXT", "LAST", "MAX", "STRICT")
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_random_patterns(seed: int) -> None:
+    chance = random.Random(f"measuring {seed}")
+    tried = 0
+    while tried < 4:
+        part = aggregating.draw_part(chance, chance.randint(2, 5), aggregating.COUNTING)
+        text = f"FROM events PATTERN ({part.text}) ; A z ORDER BY ts RETURN *"
+        try:
+            formula = aggregating.by_registers(aggregating.plain(aggregating.bound(text).formula))
+        except CersqlError:
+            continue
+        if not cel.contains(formula, (cel.Measured,)):
+            continue
+        rows = aggregating.draw_rows(chance, chance.randint(3, 9))
+        events = [replace(aggregating.event(row, formula), key=None) for row in rows]
+        options = harness.Options(chance.choice(STRATEGIES))
+        window = chance.choice((None, None, oracle.Window("events", 4), oracle.Window("time", 3)))
+        try:
+            oracle.evaluate(formula, events, window, 300)
+        except oracle.TooLarge:
+            continue
+        tried += 1
+        try:
+            harness.check(formula, events, window, seed=seed, options=options)
+        except Exception as error:
+            error.add_note(f"{text} {options} {window}\n{cel.show(formula)}\n{rows}")
+            raise
