@@ -30,6 +30,7 @@ from planner.sql import literal, quote
 from planner.tabulated import Asked, tabulated
 from runtime import nodes
 from runtime.marks import is_round
+from runtime.monoids import TAKES_MORE
 from runtime.program import WORD_BITS, Consume, Later, Program, Strategy, symbol_words
 
 # A slice is this many windows long, so that one row in so many is sent twice.
@@ -136,6 +137,7 @@ def plan(query: Query) -> PhysicalPlan:
             *_why_compared(made, asked_of_pairs),
             *_why_tabulated(asked_of_pairs, query),
             *_why_listed(asked, later),
+            *_why_created(query.formula),
         ),
         terms=made.terms,
         later=later,
@@ -191,6 +193,26 @@ def _why_listed(query: Query, later: Later | None) -> tuple[str, ...]:
         return ()
     verb = "asks" if len(asks) == 1 else "ask"
     return (f"all matches are listed and then filtered, since {' and '.join(asks)} {verb} about them as a whole",)
+
+
+def _why_created(formula: cel.Formula) -> tuple[str, ...]:
+    """What aggregates inside the pattern cost."""
+    found = []
+    for part in cel.walk(formula):
+        match part:
+            case cel.Aggregate(_, _, marks):
+                names = ", ".join(sorted(mark for mark in marks if not is_round(mark)))
+                found.append(f"{names} of AGG: computed of each match that is listed, at a cost by its events")
+            case cel.Judged(_, _, condition):
+                why = f"since {condition} asks about a part as a whole"
+                found.append(f"all matches are listed and then filtered, {why}")
+            case cel.Measured(_, sides, condition):
+                few = not any(
+                    side.left.function in TAKES_MORE or isinstance(side.right, cel.Register) for side in sides
+                )
+                cost = "few values, so that matches that fail are never listed" if few else "as many values as occur"
+                found.append(f"{condition}: runs hold registers, of {cost}")
+    return tuple(dict.fromkeys(found))
 
 
 def _sees_other_keys(query: Query) -> str | None:

@@ -13,8 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
+from math import prod
 
-from cersql.binding.booleans import Bool, OrOf
+from cersql.binding.booleans import MAX_CLAUSES, Bool, OrOf, conjunctive
 from cersql.binding.comparisons import NOT, unwrapped
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import Call, Node, Ref, Word
@@ -30,14 +32,20 @@ _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _FUNCTIONS = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG", "MEAN"})
 
 
-def measures(clause: OrOf, conditions: Conditions) -> tuple[Measure, ...] | None:
-    """The sides of an OR, or None where one of them is Spark's."""
+Clauses = tuple[tuple[Measure, ...], ...]  # an AND of ORs
+
+
+def measures(clause: OrOf, conditions: Conditions) -> Clauses | None:
+    """An OR, whose sides may have AND and OR in them, as an AND of ORs; None where some side is Spark's."""
+    sides = [conjunctive(part, lambda _: False, positive) for part, positive in clause]
+    if prod(map(len, sides)) > MAX_CLAUSES:
+        return None
     found = []
-    for part, positive in clause:
-        side = _measure(part, positive, conditions)
-        if side is None:
+    for choice in product(*sides):
+        own = [_measure(part, positive, conditions) for ors in choice for part, positive in ors]
+        if any(side is None for side in own):
             return None
-        found.append(side)
+        found.append(tuple(side for side in own if side is not None))
     return tuple(found)
 
 

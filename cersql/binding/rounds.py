@@ -29,7 +29,7 @@ from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import Bare, Call, Node, Ref, rendered
 from cersql.binding.formulas import MANY, occurrences
-from cersql.binding.measures import measures
+from cersql.binding.measures import Clauses, measures
 from cersql.binding.references import CreatedView
 from cersql.binding.returns import Returns
 from cersql.binding.scope import Names, display
@@ -101,7 +101,7 @@ class _Round:
     variable: str | None = None
     attributes: tuple[tuple[str, Sql], ...] = ()
     judge: Sql | None = None
-    measures: tuple[cel.Measure, ...] | None = None  # the condition, if runs can answer it themselves
+    measures: Clauses | None = None  # the condition, if runs can answer it themselves
 
 
 class Rounds:
@@ -288,9 +288,10 @@ class Rounds:
             case cel.And():
                 inside = True
             case cel.Judged(inner, number) if inside and self.found[number - 1].measures is not None:
-                sides = self.found[number - 1].measures
-                assert sides is not None
-                return cel.Measured(self.placed(inner, inside), sides, formula.condition)
+                clauses, made = self.found[number - 1].measures, self.placed(inner, inside)
+                for sides in clauses or ():
+                    made = cel.Measured(made, sides, formula.condition)
+                return made
         negated = {id(part) for part in cel.negated(formula)}
         return cel.rebuilt(formula, lambda part: self.placed(part, inside or id(part) in negated))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from queries import bound, check_error
+from queries import SCHEMAS, bound, check_error
 
+import cersql
 from planner import cel
 from planner.physical import plan
 
@@ -63,13 +64,40 @@ def test_runs_ask_what_they_can_where_matches_are_not_listed() -> None:
         return [part.condition for part in cel.walk(formula) if isinstance(part, cel.Measured)]
 
     assert measured("NXT((A a ; B+ b) FILTER COUNT(b) > 1 AND 2.5 > SUM(b.v)) ; C") == [
-        "COUNT(b) > 1",
         "2.5 > SUM(b.v)",
+        "COUNT(b) > 1",
     ]
     assert measured("A a UNLESS ((B b ; C+ c) FILTER MAX(c.v) <= MIN(c.v) OR COUNT(*) = 2)") == [
         "MAX(c.v) <= MIN(c.v) OR COUNT(*) = 2"
     ]
     assert measured("((A a ; B+ b) FILTER COUNT(b) > 1) ; C") == []
+
+
+def test_explain_prints_registers_as_the_paper_draws_them() -> None:
+    """[ACEL] Figure 2, Example 6."""
+    text = "FROM t PATTERN AGG(M : MAX = MAX(intel.v) ; A AS msft ; (B AS intel)+ ; C AS amzn) ORDER BY ts RETURN M"
+    shown = cersql.compile(text, SCHEMAS).explain("automaton")
+    assert shown.splitlines()[3:] == [
+        "q0 -[A / msft]-> q1",
+        "q1 -[TRUE / -]-> q1",
+        "q1 -[B / @#1:intel, intel]-> q1",
+        "q1 -[B / @#1:intel, intel]-> q2",
+        "q2 -[TRUE / -]-> q2",
+        "q2 -[C / @#1, M, amzn]-> q3",
+        "round 1 has the registers MAX, empty at first:",
+        "  @#1:…  MAX <- MAX(intel.v), with this event",
+        "  @#1  M <- a new event with MAX; then the registers are empty again",
+    ]
+
+
+def test_explain_says_what_a_condition_costs() -> None:
+    def physical(pattern: str) -> str:
+        return cersql.compile(T + pattern + END, SCHEMAS).explain("physical")
+
+    assert "since SUM(b.v) > 5 asks about a part as a whole" in physical("((A a ; B+ b) FILTER SUM(b.v) > 5) ; C")
+    assert "COUNT(b) > 1: runs hold registers, of few values" in physical("NXT((A a ; B+ b) FILTER COUNT(b) > 1)")
+    assert "SUM(b.v) > 1: runs hold registers, of as many" in physical("NXT((A a ; B+ b) FILTER SUM(b.v) > 1)")
+    assert "y of AGG: computed of each match that is listed" in physical("AGG(y : n = COUNT(a) ; A+ a)")
 
 
 WHOLE = "a condition on a part as a whole"
