@@ -18,7 +18,7 @@ from planner import cel
 from planner.automata.automaton import Automaton, Guard, own_type, show_guard
 from planner.automata.hierarchy import hierarchy
 from planner.cel import Predicate, contains, is_flat
-from planner.choice import skip_by
+from planner.choice import compares, skip_by
 from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
 from planner.lower import Lowered, lower_window, rt_skip
@@ -91,7 +91,7 @@ class PhysicalPlan:
 def plan(query: Query) -> PhysicalPlan:
     """Choose how to run a query. Raises PlanError if its automaton is too large."""
     found, tree = keyed(query, _sees_other_keys(query)), hierarchy(query.formula)
-    asked = found.query
+    asked = counting(found.query)
     query = listing(asked)
     made = lowered(
         query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts
@@ -145,6 +145,38 @@ def plan(query: Query) -> PhysicalPlan:
         rewritten=made.rewritten,
         stepper=made.stepper,
         refusals=made.refusals,
+    )
+
+
+def counting(query: Query) -> Query:
+    """The query whose runs count events, where WHERE asks for numbers of them and loops with gaps have many matches.
+
+    `A+ a ; B b WHERE COUNT(a) >= 3` has 2ⁿ matches, and what fails is not listed. Runs that compare events have
+    kernels, and runs of SKIP TILL NEXT MATCH must take what they can: there Spark counts.
+    """
+    if not any(query.counts):
+        return query
+    chooses = query.strategy in ("NEXT_MATCH", "STRICT") or query.skip is not None or query.timeouts
+    if chooses or query.consume != "NONE" or compares(query.formula) or not _has_gaps(query.formula):
+        return query
+    if contains(query.formula, (cel.NotBefore, cel.NotAfter)):  # which stand around all else
+        return query
+    formula, left = query.formula, []
+    for sql, clauses in zip(query.on_match, query.counts, strict=True):
+        if clauses is None:
+            left.append((sql, clauses))
+            continue
+        for sides in clauses:
+            formula = cel.Measured(formula, sides, " OR ".join(map(str, sides)))
+    kept = tuple(sql for sql, _ in left), tuple(clauses for _, clauses in left)
+    return replace(query, formula=formula, on_match=kept[0], counts=kept[1])
+
+
+def _has_gaps(formula: cel.Formula) -> bool:
+    """Is there a loop that may skip events?"""
+    return any(
+        isinstance(part, cel.Iteration) or (isinstance(part, cel.Repeat) and not part.contiguous and part.high != 1)
+        for part in cel.walk(formula, cel.positive)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cel import Formula
+from planner.cel import Formula, Measure
 from planner.cel import Window as Window
 from planner.sql import Sql
 
@@ -204,7 +204,8 @@ class Query:
     `watermark_us`: WATERMARK, for a stream. `on_match`: conditions on the whole match that hold before matches compete.
     `gathered`: what these, and `having` and `outputs`, read beside the columns of a match, in this order;
     `gathered_on_match`: how many of them `on_match` reads. `computed`: the outputs that `having` reads. `created`:
-    what is computed before all of these.
+    what is computed before all of these. `counts`: for each of `on_match` the same as an AND of ORs about numbers of
+    events, COUNT(b) >= 3, which runs can answer; None where it is another.
     """
 
     text: str
@@ -239,6 +240,7 @@ class Query:
     made: tuple[Made, ...] = ()
     held: tuple[tuple[str, ...], ...] = ()
     created: Created | None = None
+    counts: tuple[tuple[tuple[Measure, ...], ...] | None, ...] = ()
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)

@@ -129,6 +129,10 @@ class Register:
     sql: str | None = None
     type: str = ""
 
+    def __str__(self) -> str:
+        column = "" if self.sql is None else f".{self.sql}"
+        return f"{self.function}({self.variable or '*'}{column})"
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -137,6 +141,9 @@ class Measure:
     left: Register
     op: str
     right: Register | int | float | Fraction
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
 
 
 Side = Comparison | Related | Test

@@ -114,6 +114,19 @@ def draw_condition(chance: random.Random, part: Drawn) -> str:
     return " OR ".join(sides)
 
 
+def draw_count(chance: random.Random) -> tuple[str, list[str]]:
+    """A query with a loop, whose WHERE asks for numbers of events."""
+    kinds = "seq seq tight loop loop few or all unless filter start window"
+    part = draw_part(chance, chance.randint(1, 4), kinds)
+    sides = [
+        f"{_count(chance, part)} {chance.choice(('<', '<=', '>', '>=', '<>', '='))} {chance.randrange(5)}"
+        for _ in range(chance.choice((1, 1, 2)))
+    ]
+    clauses = f"{chance.choice(CLAUSES)} {chance.choice(CHOICES)}".strip()
+    where = " OR ".join(sides)
+    return f"FROM events PATTERN {part.text} WHERE {where} ORDER BY ts {clauses} RETURN *", [where]
+
+
 def draw_text(chance: random.Random, depth: int = 5) -> tuple[str, list[str]]:
     """A query, and what it asks of whole matches: WHERE, and the filters around the whole pattern."""
     part = draw_part(chance, chance.randint(2, depth), chance.choice((PLAIN, PLAIN, COUNTING, f"{PLAIN} {COUNTING}")))

@@ -14,6 +14,7 @@ from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import walk
 from cersql.binding.formulas import MANY, occurrences
+from cersql.binding.measures import numbers_of_events
 from cersql.binding.ordering import Clauses
 from cersql.binding.returns import Returns
 from cersql.binding.row_keys import RowKeys
@@ -134,6 +135,7 @@ class _Binder:
             uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),
             created=rounds.created(formula, variables),
+            counts=tuple(numbers_of_events(clause, self.conditions, formula) for clause in translator.on_match),
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
         )
         warnings = [

@@ -19,7 +19,8 @@ from math import prod
 from cersql.binding.booleans import MAX_CLAUSES, Bool, OrOf, conjunctive
 from cersql.binding.comparisons import NOT, unwrapped
 from cersql.binding.conditions import Conditions
-from cersql.binding.expressions import Call, Node, Ref, Word
+from cersql.binding.expressions import Call, Node, Ref, Word, walk
+from planner import cel
 from planner.cel import Measure, Register
 
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -47,6 +48,16 @@ def measures(clause: OrOf, conditions: Conditions) -> Clauses | None:
             return None
         found.append(tuple(side for side in own if side is not None))
     return tuple(found)
+
+
+def numbers_of_events(clause: OrOf, conditions: Conditions, formula: cel.Formula) -> Clauses | None:
+    """The same of a condition on the match that only counts events; created ones are not seen by runs."""
+    named = {node.function for part, _ in clause for node in walk(part.nodes) if isinstance(node, Call)}
+    if named != {"COUNT"} or cel.contains(formula, (cel.Aggregate,)):
+        return None
+    found = measures(clause, conditions)
+    registers = [side.left for sides in found or () for side in sides]
+    return found if all(one.sql is None for one in registers) else None
 
 
 def _measure(part: Bool, positive: bool, conditions: Conditions) -> Measure | None:
