@@ -9,7 +9,6 @@ from functools import cached_property
 
 from cersql.binding import advice, selection, source_rows
 from cersql.binding import sources as src
-from cersql.binding.about import needs_match
 from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import walk
@@ -83,7 +82,7 @@ class _Binder:
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
         if chosen.strategy == "NEXT_MATCH":
-            _refuse_undecided(translator.on_match)
+            _refuse_undecided(translator.on_match, self.conditions)
             _refuse_either(translator.eithers)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
@@ -245,10 +244,10 @@ class _Binder:
         return tuple(c.name for c in self.stream.every if c.name in names)
 
 
-def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
+def _refuse_undecided(clauses: Iterable[OrOf], conditions: Conditions) -> None:
     """A run must take what it can, which the workers decide; aggregates, FIRST and LAST are decided at the end."""
-    for clause in conditions:
-        if not any(needs_match(node) for part, _ in clause for node in walk(part.nodes)):
+    for clause in clauses:
+        if not any(conditions.of_whole(node) for part, _ in clause for node in walk(part.nodes)):
             raise BindError(
                 "NOT_SUPPORTED_YET", span=clause[0][0].span,
                 construct="Under SKIP TILL NEXT MATCH this condition on several events",
