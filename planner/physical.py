@@ -149,17 +149,18 @@ def plan(query: Query) -> PhysicalPlan:
 
 
 def counting(query: Query) -> Query:
-    """The query whose runs count events, where WHERE asks for numbers of them and loops with gaps have many matches.
+    """The query whose runs count events, where WHERE asks for numbers of them.
 
-    `A+ a ; B b WHERE COUNT(a) >= 3` has 2ⁿ matches, and what fails is not listed. Runs that compare events have
-    kernels, and runs of SKIP TILL NEXT MATCH must take what they can: there Spark counts.
+    `A+ a ; B b WHERE COUNT(a) >= 3` has 2ⁿ matches, and what fails is not listed; and beside CONSUME BY and AFTER MATCH
+    SKIP no second pass has to choose among what is. Runs that compare events have kernels, and runs of SKIP TILL NEXT
+    MATCH must take what they can: there Spark counts.
     """
-    if not any(query.counts):
-        return query
-    chooses = query.strategy in ("NEXT_MATCH", "STRICT") or query.skip is not None or query.timeouts
-    if chooses or query.consume != "NONE" or compares(query.formula) or not _has_gaps(query.formula):
+    if not any(query.counts) or query.strategy == "NEXT_MATCH" or query.timeouts or compares(query.formula):
         return query
     if contains(query.formula, (cel.NotBefore, cel.NotAfter)):  # which stand around all else
+        return query
+    drops = query.consume != "NONE" or query.skip is not None
+    if not drops and not _has_gaps(query.formula):
         return query
     formula, left = query.formula, []
     for sql, clauses in zip(query.on_match, query.counts, strict=True):

@@ -12,9 +12,15 @@ import oracle
 import pytest
 
 from planner import cel
+from planner.query import Skip
 from runtime.errors import CersqlError
 
 ROUNDS = int(os.environ.get("CERSQL_DIFFERENTIAL", "60"))
+DROPPING = (
+    harness.Options(consume="PARTITION"), harness.Options(skip=Skip("PAST LAST ROW")),
+    harness.Options(skip=Skip("TO NEXT ROW")),
+    harness.Options("NXT", skip=Skip("PAST LAST ROW")), harness.Options("LAST", consume="PARTITION"),
+)  # fmt: skip
 STRATEGIES = ("ALL", "ALL", "ALL", "NXT", "LAST", "MAX", "STRICT")
 
 
@@ -33,7 +39,7 @@ def test_random_patterns(seed: int) -> None:
             continue
         rows = aggregating.draw_rows(chance, chance.randint(3, 9))
         events = [replace(aggregating.event(row, formula), key=None) for row in rows]
-        options = harness.Options(chance.choice(STRATEGIES))
+        options = chance.choice((harness.Options(chance.choice(STRATEGIES)), *DROPPING))
         window = chance.choice((None, None, oracle.Window("events", 4), oracle.Window("time", 3)))
         try:
             oracle.evaluate(formula, events, window, 300)

@@ -13,7 +13,7 @@ from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import walk
 from cersql.binding.formulas import MANY, occurrences
-from cersql.binding.measures import numbers_of_events
+from cersql.binding.measures import held_by_runs, numbers_of_events
 from cersql.binding.ordering import Clauses
 from cersql.binding.returns import Returns
 from cersql.binding.row_keys import RowKeys
@@ -65,7 +65,8 @@ class _Binder:
         self.conditions = Conditions(query.text, self.scope, self.stream, self._sources_of, keys, by)
         self.conditions.types = catalog
         streams = any(catalog.is_stream(source.relation) for source in self.sources.items)
-        self.conditions.decides = selection.must_take(query) or (streams and selection.drops(query))
+        self._drops_on_stream = streams and selection.drops(query)
+        self.conditions.decides = selection.must_take(query) or self._drops_on_stream
         self.types = Types(query, self.sources, catalog, self.conditions)
 
     def bind(self) -> Query:
@@ -79,6 +80,7 @@ class _Binder:
         rounds.check(formula, selection.choosing(query))
         formula = rounds.marked(formula)
         self._bind_unused_definitions()
+        formula, asked = self._decided(formula, translator.on_match)
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
         if chosen.strategy == "NEXT_MATCH":
@@ -93,7 +95,7 @@ class _Binder:
             self.conditions, variables, by, self.catalog, chosen.timeouts, agreed,
             always_bound(formula),
         )  # fmt: skip
-        on_match = tuple(returns.condition(clause) for clause in translator.on_match)
+        on_match = tuple(returns.condition(clause) for clause in asked)
         returns.used.update(rounds.members())
         n_gathered = len(returns.gathered)
         for own in self._held(returns, variables):  # they decide ties, too
@@ -134,7 +136,7 @@ class _Binder:
             uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),
             created=rounds.created(formula, variables),
-            counts=tuple(numbers_of_events(clause, self.conditions, formula) for clause in translator.on_match),
+            counts=tuple(numbers_of_events(clause, self.conditions, formula) for clause in asked),
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
         )
         warnings = [
@@ -142,6 +144,18 @@ class _Binder:
             *advice.warnings(query, bound, self.scope, self._used_names(returns)),
         ]  # fmt: skip
         return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
+
+    def _decided(self, formula: cel.Formula, clauses: Sequence[OrOf]) -> tuple[cel.Formula, list[OrOf]]:
+        """The formula, and what is left of the conditions on the match, where runs must know what holds: on a stream
+        what a match drops is known before whole matches are asked (STREAM_LATER)."""
+        left = []
+        for clause in clauses:
+            found = held_by_runs(clause, self.conditions, formula) if self._drops_on_stream else None
+            if found is None:
+                left.append(clause)
+            for sides in found or ():
+                formula = cel.Measured(formula, sides, " OR ".join(map(str, sides)))
+        return formula, left
 
     @cached_property
     def _order(self) -> tuple[Order, ...]:

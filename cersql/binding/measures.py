@@ -60,6 +60,13 @@ def numbers_of_events(clause: OrOf, conditions: Conditions, formula: cel.Formula
     return found if all(one.sql is None for one in registers) else None
 
 
+def held_by_runs(clause: OrOf, conditions: Conditions, formula: cel.Formula) -> Clauses | None:
+    """The same of any condition on the match that runs can answer."""
+    if cel.contains(formula, (cel.Aggregate, cel.NotBefore, cel.NotAfter)):
+        return None
+    return measures(clause, conditions)
+
+
 def _measure(part: Bool, positive: bool, conditions: Conditions) -> Measure | None:
     nodes = unwrapped(part.nodes)
     at = [k for k, node in enumerate(nodes) if isinstance(node, Word) and node.upper in _OPS]
