@@ -30,7 +30,6 @@ from planner.sql import literal, quote
 from planner.tabulated import Asked, tabulated
 from runtime import nodes
 from runtime.marks import is_round
-from runtime.monoids import TAKES_MORE
 from runtime.program import WORD_BITS, Consume, Later, Program, Strategy, symbol_words
 
 # A slice is this many windows long, so that one row in so many is sent twice.
@@ -240,9 +239,7 @@ def _why_created(formula: cel.Formula) -> tuple[str, ...]:
                 why = f"since {condition} asks about a part as a whole"
                 found.append(f"all matches are listed and then filtered, {why}")
             case cel.Measured(_, sides, condition):
-                few = not any(
-                    side.left.function in TAKES_MORE or isinstance(side.right, cel.Register) for side in sides
-                )
+                few = all(side.holds_few for side in sides)
                 cost = "few values, so that matches that fail are never listed" if few else "as many values as occur"
                 found.append(f"{condition}: runs hold registers, of {cost}")
     return tuple(dict.fromkeys(found))

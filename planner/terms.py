@@ -142,6 +142,11 @@ class Measure:
     op: str
     right: Register | int | float | Fraction
 
+    @property
+    def holds_few(self) -> bool:
+        """Does a run hold only how the aggregate stands to the number (runtime.monoids.capped)?"""
+        return self.left.function in ("COUNT", "MIN", "MAX") and not isinstance(self.right, Register)
+
     def __str__(self) -> str:
         return f"{self.left} {self.op} {self.right}"
 

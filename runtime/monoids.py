@@ -67,7 +67,6 @@ MONOIDS: dict[str, Monoid] = {
         lambda held: None if held is None else held[0] / held[1],
     ),
 }  # fmt: skip
-TAKES_MORE = frozenset({"SUM", "AVG"})  # of which every value tells
 
 
 def order(a: Any, b: Any) -> int:
