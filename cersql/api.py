@@ -89,6 +89,9 @@ class SchemaCatalog:
         """Only Spark knows; what is made of it is not run."""
         return "double"
 
+    def aggregated(self, text: str, sql: Sql, columns: Sequence[Column], name: str) -> Column:
+        return Column(name, self.aggregate_type(text, sql, columns))
+
     def in_lambda(self, expressions: Sequence[str], columns: Sequence[Column]) -> bool:
         """Only Spark knows its UDFs."""
         return True

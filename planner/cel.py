@@ -9,7 +9,7 @@ filter, can it be empty, what does it bind. `children`, `positive`, `negated`, `
 new operator is one class here: `Unless(A, X)` has the children A and X, the positive part A and the negated one X.
 
 Source: Grez, Riveros, Ugarte, Vansummeren, "A Formal Framework for Complex Event Recognition", Section 4,
-with start and end as in Bourhis, Riveros, Salas, "ACEL", Section 3.
+with start and end, and aggregation, as in Bourhis, Riveros, Salas, "ACEL", Sections 3 and 5.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from planner.terms import Comparison as Comparison
+from planner.terms import Measure as Measure
 from planner.terms import Predicate as Predicate
+from planner.terms import Register as Register
 from planner.terms import Related as Related
 from planner.terms import Side as Side
 from planner.terms import Tabulated as Tabulated
@@ -330,6 +332,79 @@ class Project(Formula):
 
 
 @dataclass(frozen=True)
+class Aggregate(Formula):
+    """⟦Agg_y[b ← ⊗x(a), …] φ⟧: C of φ with one more event in y, at time e(C), that has the `attributes` (name, what).
+
+    `AGG(y : b = SUM(x.a) ; A+ x)` has number 1, marks {y} and attributes (("b", "SUM(x.a)"),). The `number` tells the
+    aggregations of a pattern apart. `marks`: the variables that hold the created event, and hidden ones of our own;
+    what is run puts them on the event at e(C), and the attributes are computed of what is listed.
+    ([ACEL] Section 5.)
+    """
+
+    inner: Formula
+    number: int
+    marks: frozenset[str]
+    attributes: tuple[tuple[str, str], ...]
+    is_small = True
+
+    def head(self) -> str:
+        shown = ", ".join(f"{name} = {what}" for name, what in self.attributes)
+        return f"AGG {self.number} {', '.join(sorted(self.marks))}: {shown}"
+
+    def binds(self) -> frozenset[str]:
+        return self.inner.binds() | self.marks
+
+    def always_binds(self) -> frozenset[str]:
+        return self.inner.always_binds() | self.marks
+
+
+@dataclass(frozen=True)
+class Judged(Formula):
+    """⟦φ FILTER P⟧, where P asks about all of C together: `SUM(x.a) > 5`, `y.b > 5` of a created event y.
+
+    `marks`: hidden ones, on the event at e(C), as of Aggregate; P is asked of what is listed.
+    """
+
+    inner: Formula
+    number: int
+    condition: str
+    marks: frozenset[str] = frozenset()
+    is_small = True
+
+    def head(self) -> str:
+        return f"FILTER {self.number} of the whole: {self.condition}"
+
+    def binds(self) -> frozenset[str]:
+        return self.inner.binds() | self.marks
+
+    def always_binds(self) -> frozenset[str]:
+        return self.inner.always_binds() | self.marks
+
+
+@dataclass(frozen=True)
+class Measured(Formula):
+    """The same, where runs hold what is asked of: registers, of which `sides` is an OR ([ACEL] Section 6)."""
+
+    inner: Formula
+    sides: tuple[Measure, ...]
+    condition: str
+    filters = True
+
+    def head(self) -> str:
+        return f"FILTER by registers: {self.condition}"
+
+    @property
+    def registers(self) -> tuple[Register, ...]:
+        """Each once."""
+        every = (part for side in self.sides for part in (side.left, side.right) if isinstance(part, Register))
+        return tuple(dict.fromkeys(every))
+
+
+Round = Aggregate | Judged
+"""What is computed of each match of a part; several of them can lie in one match, one after the other."""
+
+
+@dataclass(frozen=True)
 class Strategy(Formula):
     """⟦STRICT(φ)⟧, NXT, LAST, MAX (`name`): those C of ⟦φ⟧(i, j) that win among all of ⟦φ⟧(i, j), by their positions.
 
@@ -579,6 +654,8 @@ def compared(formula: Formula) -> Iterator[tuple[str | None, str, str]]:
                 yield from ((term.variable, term.sql, side.type) for term in (side.left, side.right))
             elif isinstance(side, Related):
                 yield from ((term.variable, term.sql, type) for term, type in zip(side.terms, side.types, strict=True))
+    if isinstance(formula, Measured):
+        yield from ((one.variable, one.sql, one.type) for one in formula.registers if one.sql is not None)
     if isinstance(formula, Agree):
         yield from ((variable, sql, formula.type) for variable, sql in formula.terms)
     for part in children(formula):

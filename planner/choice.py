@@ -55,13 +55,21 @@ class Choice:
     @property
     def compares(self) -> bool:
         """Are events compared with each other?"""
-        return contains(self.formula, COMPARES)
+        return compares(self.formula)
 
     @property
     def timed(self) -> bool:
         """Does it need clocks, or what is run with them (runtime.steppers.clocks)?"""
         chooses = self.first is not None or self.consume != "NONE" or self.late != "ALL"
         return chooses or contains(self.formula, CLOCKS)
+
+
+def compares(formula: cel.Formula) -> bool:
+    """Do runs hold values of events? Counting them takes none."""
+    return contains(formula, COMPARES) or any(
+        isinstance(part, cel.Measured) and any(one.sql is not None for one in part.registers)
+        for part in cel.walk(formula)
+    )
 
 
 def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:

@@ -18,7 +18,7 @@ from planner import cel
 from planner.automata.automaton import Automaton, Guard, own_type, show_guard
 from planner.automata.hierarchy import hierarchy
 from planner.cel import Predicate, contains, is_flat
-from planner.choice import skip_by
+from planner.choice import compares, skip_by
 from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
 from planner.lower import Lowered, lower_window, rt_skip
@@ -29,6 +29,7 @@ from planner.rewrite.rules import Rewritten
 from planner.sql import literal, quote
 from planner.tabulated import Asked, tabulated
 from runtime import nodes
+from runtime.marks import is_round
 from runtime.program import WORD_BITS, Consume, Later, Program, Strategy, symbol_words
 
 # A slice is this many windows long, so that one row in so many is sent twice.
@@ -89,13 +90,17 @@ class PhysicalPlan:
 def plan(query: Query) -> PhysicalPlan:
     """Choose how to run a query. Raises PlanError if its automaton is too large."""
     found, tree = keyed(query, _sees_other_keys(query)), hierarchy(query.formula)
-    asked = found.query
+    asked = counting(found.query)
     query = listing(asked)
     made = lowered(
         query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts
     )
     program, automaton = made.program, made.automaton
     later = _later(asked, program) if query is not asked else None
+    if query.created is not None and query.created.identity is not None:
+        created = {variable.mark for variable in query.variables if variable.created}
+        visible = tuple(mark for mark in query.marks if mark not in created and not is_round(mark))
+        later = replace(later or Later(ends_late=program.ends_late), distinct=visible)
     if later is not None and later.timeouts:
         program = replace(program, all_starts=True)
     events = made.guards[: program.n_event_guards]
@@ -131,6 +136,7 @@ def plan(query: Query) -> PhysicalPlan:
             *_why_compared(made, asked_of_pairs),
             *_why_tabulated(asked_of_pairs, query),
             *_why_listed(asked, later),
+            *_why_created(query.formula),
         ),
         terms=made.terms,
         later=later,
@@ -141,10 +147,44 @@ def plan(query: Query) -> PhysicalPlan:
     )
 
 
+def counting(query: Query) -> Query:
+    """The query whose runs count events, where WHERE asks for numbers of them.
+
+    `A+ a ; B b WHERE COUNT(a) >= 3` has 2ⁿ matches, and what fails is not listed; and beside CONSUME BY and AFTER MATCH
+    SKIP no second pass has to choose among what is. Runs that compare events have kernels, and runs of SKIP TILL NEXT
+    MATCH must take what they can: there Spark counts.
+    """
+    if not any(query.counts) or query.strategy == "NEXT_MATCH" or query.timeouts or compares(query.formula):
+        return query
+    if contains(query.formula, (cel.NotBefore, cel.NotAfter)):  # which stand around all else
+        return query
+    drops = query.consume != "NONE" or query.skip is not None
+    if not drops and not _has_gaps(query.formula):
+        return query
+    formula, left = query.formula, []
+    for sql, clauses in zip(query.on_match, query.counts, strict=True):
+        if clauses is None:
+            left.append((sql, clauses))
+            continue
+        for sides in clauses:
+            formula = cel.Measured(formula, sides, " OR ".join(map(str, sides)))
+    kept = tuple(sql for sql, _ in left), tuple(clauses for _, clauses in left)
+    return replace(query, formula=formula, on_match=kept[0], counts=kept[1])
+
+
+def _has_gaps(formula: cel.Formula) -> bool:
+    """Is there a loop that may skip events?"""
+    return any(
+        isinstance(part, cel.Iteration) or (isinstance(part, cel.Repeat) and not part.contiguous and part.high != 1)
+        for part in cel.walk(formula, cel.positive)
+    )
+
+
 def listing(query: Query) -> Query:
     """The query whose matches are listed, where a second pass chooses among those that WHERE leaves; else itself."""
     competes = query.strategy in COMPETING or query.consume != "NONE" or query.skip is not None or query.timeouts
-    if not query.on_match or not competes:
+    judged = query.created is not None and query.created.judges
+    if not (query.on_match or judged) or not competes:
         return query
     strict = query.strategy == "STRICT" and query.timeouts  # a match with gaps is one where timeouts are asked
     strategy = "ALL" if query.strategy in COMPETING or strict else query.strategy
@@ -185,6 +225,24 @@ def _why_listed(query: Query, later: Later | None) -> tuple[str, ...]:
         return ()
     verb = "asks" if len(asks) == 1 else "ask"
     return (f"all matches are listed and then filtered, since {' and '.join(asks)} {verb} about them as a whole",)
+
+
+def _why_created(formula: cel.Formula) -> tuple[str, ...]:
+    """What aggregates inside the pattern cost."""
+    found = []
+    for part in cel.walk(formula):
+        match part:
+            case cel.Aggregate(_, _, marks):
+                names = ", ".join(sorted(mark for mark in marks if not is_round(mark)))
+                found.append(f"{names} of AGG: computed of each match that is listed, at a cost by its events")
+            case cel.Judged(_, _, condition):
+                why = f"since {condition} asks about a part as a whole"
+                found.append(f"all matches are listed and then filtered, {why}")
+            case cel.Measured(_, sides, condition):
+                few = all(side.holds_few for side in sides)
+                cost = "few values, so that matches that fail are never listed" if few else "as many values as occur"
+                found.append(f"{condition}: runs hold registers, of {cost}")
+    return tuple(dict.fromkeys(found))
 
 
 def _sees_other_keys(query: Query) -> str | None:

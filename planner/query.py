@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cel import Formula
+from planner.cel import Formula, Measure
 from planner.cel import Window as Window
 from planner.sql import Sql
 
@@ -79,7 +79,7 @@ class Variable:
     """A variable of the pattern. `mark` is its name in the formula; `single`: it can hold only one event.
 
     `columns`: the names of the columns of the sources that it can be bound to. `types`: these with their types, but for
-    those that have none, since its sources do not agree.
+    those that have none, since its sources do not agree. `created`: it holds events that AGG creates, of no source.
     """
 
     name: str
@@ -87,6 +87,7 @@ class Variable:
     single: bool
     columns: tuple[str, ...]
     types: tuple[Column, ...] = ()
+    created: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,49 @@ class Gathered:
     value: Sql
 
 
+PLACE_FIELD = "__cersql_place"
+"""A field of events inside a match, INT: the number of the event among all that are listed of the match."""
+
+
+def rounds_column(number: int) -> str:
+    """The match's column with the matches of the part of this number, an array in their order (planner.cel.Round)."""
+    return f"__cersql_rounds{number}"
+
+
+def made_column(number: int) -> str:
+    """The match's column with the events that they create, an array, each struct with its place first."""
+    return f"__cersql_made{number}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is computed of the matches that the engine gives, in its turn: a column, or (None) a condition that they
+    must fulfil."""
+
+    column: str | None
+    sql: Sql
+
+
+@dataclass(frozen=True)
+class Created:
+    """What AGG, and conditions on parts as a whole, ask of the matches that are listed.
+
+    `steps`: in the order in which they are computed. `identity`: SQL of a struct of what was created, if equal matches
+    can be listed more than once. `variables`: the columns of variables that hold created events, with their SQL;
+    `size`: SQL of how many events were created in all. `judges`: does some step leave out matches?
+    """
+
+    steps: tuple[Step, ...]
+    variables: tuple[tuple[str, Sql], ...] = ()
+    size: str = "0"
+    identity: str | None = None
+    judges: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (*(step.sql.text for step in self.steps), *(sql.text for _, sql in self.variables))
+
+
 @dataclass(frozen=True)
 class Output:
     """A column of the result: an expression over the match's columns. `name` None: Spark's name for `shown`."""
@@ -159,7 +203,9 @@ class Query:
     which rows are copied.
     `watermark_us`: WATERMARK, for a stream. `on_match`: conditions on the whole match that hold before matches compete.
     `gathered`: what these, and `having` and `outputs`, read beside the columns of a match, in this order;
-    `gathered_on_match`: how many of them `on_match` reads. `computed`: the outputs that `having` reads.
+    `gathered_on_match`: how many of them `on_match` reads. `computed`: the outputs that `having` reads. `created`:
+    what is computed before all of these. `counts`: for each of `on_match` the same as an AND of ORs about numbers of
+    events, COUNT(b) >= 3, which runs can answer; None where it is another.
     """
 
     text: str
@@ -193,6 +239,8 @@ class Query:
     watermark_us: int | None = None
     made: tuple[Made, ...] = ()
     held: tuple[tuple[str, ...], ...] = ()
+    created: Created | None = None
+    counts: tuple[tuple[tuple[Measure, ...], ...] | None, ...] = ()
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
@@ -202,4 +250,5 @@ class Query:
         """All SQL over the columns of a match."""
         sqls = (*(output.sql for output in self.outputs), *self.on_match, *self.having)
         gathered = (text for each in self.gathered for text in (each.combinations, each.value.text))
-        return (*(sql.text for sql in sqls), *gathered)
+        created = () if self.created is None else self.created.texts
+        return (*(sql.text for sql in sqls), *gathered, *created)

@@ -117,6 +117,8 @@ def _whole_window(formula: cel.Formula) -> cel.Window | None:
             return window
         case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Project(inner) | cel.Compare(inner):
             return _whole_window(inner)
+        case cel.Aggregate(inner) | cel.Judged(inner) | cel.Measured(inner):
+            return _whole_window(inner)
     return None
 
 

@@ -6,6 +6,7 @@ planner.cel has all of these names too, since a formula is not read without them
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from runtime.program import ReachKind
 from runtime.relations import Relation
@@ -116,6 +117,38 @@ class Test:
 
     def __str__(self) -> str:
         return f"{self.variable}{'' if self.of == 'each' else f'[{self.of}]'}: {self.predicate}"
+
+
+@dataclass(frozen=True)
+class Register:
+    """An aggregate that runs hold: FUNCTION(variable.sql), `type` the Spark type of the values; sql None: of events
+    (COUNT(x); variable None, too: COUNT(*))."""
+
+    function: str
+    variable: str | None
+    sql: str | None = None
+    type: str = ""
+
+    def __str__(self) -> str:
+        column = "" if self.sql is None else f".{self.sql}"
+        return f"{self.function}({self.variable or '*'}{column})"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A comparison of an aggregate with a number, in the unit of the register, or with another one."""
+
+    left: Register
+    op: str
+    right: Register | int | float | Fraction
+
+    @property
+    def holds_few(self) -> bool:
+        """Does a run hold only how the aggregate stands to the number (runtime.monoids.capped)?"""
+        return self.left.function in ("COUNT", "MIN", "MAX") and not isinstance(self.right, Register)
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
 
 
 Side = Comparison | Related | Test

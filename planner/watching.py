@@ -10,7 +10,7 @@ from planner.automata.compose import Composer
 from planner.automata.positions import position_node
 from planner.automata.simple import gathered, is_around, is_simple
 from planner.cel import contains
-from planner.choice import COMPARES, searches_each_window
+from planner.choice import compares, searches_each_window
 from planner.query import Window
 from runtime import nodes
 
@@ -52,7 +52,7 @@ def watching(watched: Watched, composer: Composer) -> Watch:
     projects, positions = contains(formula, (cel.Project,)), watched.next_match or contains(formula, (cel.Across,))
     if positions:
         formula = gathered(formula)
-    family = "bound" if contains(formula, COMPARES) or searches_each_window(formula) else "timed"
+    family = "bound" if compares(formula) or searches_each_window(formula) else "timed"
     after: list[nodes.Deciding] = []  # by what the match is compared with what follows it
     before: list[cel.Across] = []
     while isinstance(formula, cel.Across) and is_around(formula):

@@ -7,12 +7,15 @@ these do. For `A x ; !B ; A` there are
     placeholder(0)    stands for the first negated part while its formula is being made
     absent_mark(0)    a match of the first negated part, where its own events have no name
     PASSED            the events that NEXT(R) passes over
+    round_mark(1)     the last event of each match of the first part of which something is computed (planner.cel, Round)
+    member_mark(1, "x")  the events of x inside these matches
 """
 
 from __future__ import annotations
 
 _HIDDEN = "@"
 _PLACEHOLDER = "@!"
+_ROUND = "@#"
 
 PASSED = "@:passed"
 """The mark of the events that NEXT(R) passes over."""
@@ -31,6 +34,26 @@ def absent_mark(number: int) -> str:
 def placeholder(number: int) -> str:
     """The mark of what stands for a negated part, by the number of the part."""
     return f"{_PLACEHOLDER}{number}"
+
+
+def round_mark(number: int) -> str:
+    """The mark of the last event of each match of the part with this number."""
+    return f"{_ROUND}{number}"
+
+
+def member_mark(number: int, variable: str) -> str:
+    """The mark of the events of a variable inside the matches of the part with this number."""
+    return f"{_ROUND}{number}:{variable}"
+
+
+def is_round(mark: str) -> bool:
+    """Is it one of these two?"""
+    return mark.startswith(_ROUND)
+
+
+def member_of(mark: str) -> str | None:
+    """The variable of a `member_mark`."""
+    return mark.partition(":")[2] or None if is_round(mark) else None
 
 
 def is_hidden(mark: str) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from typing import Any, NamedTuple, Self
 
 from runtime.arrays import IntArray
@@ -100,6 +101,14 @@ class Bind(Around):
 
 
 @dataclass(frozen=True, eq=False)
+class Ending(Node):
+    """φ with `mask` on the last event of each match."""
+
+    inner: Node
+    mask: int
+
+
+@dataclass(frozen=True, eq=False)
 class Restrict(Around):
     """φ FILTER (P₁(x₁) OR …): sides are (mask of the variable, guard bit)."""
 
@@ -148,6 +157,35 @@ class Compare(Around):
 
     def own_guards(self, number: Numbering) -> Node:
         return replace(self, compared=self.compared.with_guards(number))
+
+
+class Register(NamedTuple):
+    """An aggregate that a run holds (runtime.monoids): of the events with `mask`, of a term (-1: of the events
+    themselves), whose values are `floating` or whole."""
+
+    function: str
+    mask: int
+    term: int
+    floating: bool = False
+
+
+class Measure(NamedTuple):
+    """A side of a Measured: register `left` beside a number, or beside register `other`."""
+
+    left: int
+    op: str
+    number: int | float | Fraction = 0
+    other: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured(Node):
+    """φ FILTER (Q₁ OR …), where the sides compare aggregates; `shown`: as the user wrote it."""
+
+    inner: Node
+    registers: tuple[Register, ...]
+    sides: tuple[Measure, ...]
+    shown: str
 
 
 NEGATED = -1

@@ -18,7 +18,7 @@ from runtime.errors import ExecutionError
 from runtime.marks import is_hidden
 from runtime.nodes import Node
 
-FORMAT = 6  # of Program; raised whenever an older worker could not read it
+FORMAT = 7  # of Program; raised whenever an older worker could not read it
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 
@@ -80,7 +80,8 @@ class Later:
 
     `strategy`: ALL, NXT, LAST or MAX; `consume`: NONE, PARTITION or ANY; `timeouts`: the starts that timed out are
     chosen from, too; `ends_late`: as in Program; `window`: when a start is closed. `strict`: only matches without gaps
-    compete, though any match says that its start has one.
+    compete, though any match says that its start has one. `distinct`: of matches that are equal in these variables, and
+    in what was created (runtime.selection.distinct), one is left; None: there are no such.
     """
 
     strategy: Strategy = "ALL"
@@ -90,6 +91,7 @@ class Later:
     ends_late: bool = False
     window: Window | None = None
     strict: bool = False
+    distinct: tuple[str, ...] | None = None
 
     @property
     def drops(self) -> bool:

@@ -20,6 +20,7 @@ class OutputVariable:
     """A variable in the output: column `name`, a struct of `fields` (`single`) or an array of them.
 
     `mark` is its name in the program's labels. `names`: what the struct calls the fields, if not what the input does.
+    `place`: a field more, INT, the number of the event among all events of its match.
     """
 
     name: str
@@ -27,6 +28,7 @@ class OutputVariable:
     single: bool
     fields: tuple[str, ...]
     names: tuple[str, ...] = ()
+    place: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Task:
     `status`, `reached`: the columns of WITH TIMEOUTS; `names`: for the latter, what the user calls each of
     Program.variables. `later`: with the columns by which matches are chosen in a second pass
     (runtime.selection.rivals). `pairs`: the column that says of which tabulated condition a row is a pair
-    (runtime.partition.tables), NULL in rows of events. `limits`: what the worker may use, beside Program.max_matches.
+    (runtime.partition.tables), NULL in rows of events. `counted`: the variables whose events `size` counts (None: all).
+    `limits`: what the worker may use, beside Program.max_matches.
     """
 
     program: Program
@@ -89,4 +92,5 @@ class Task:
     terms: tuple[str, ...] = ()
     later: Later | None = None
     pairs: str | None = None
+    counted: tuple[str, ...] | None = None
     limits: Limits = DEFAULT_LIMITS

@@ -36,6 +36,7 @@ from planner import cel
 from planner.physical import PhysicalPlan, drop_sql, in_window, packed_symbol_sql, symbol_sql, type_rank_sql
 from planner.query import (
     END_COLUMN,
+    PLACE_FIELD,
     REACHED_COLUMN,
     SIZE_COLUMN,
     SOURCE_COLUMN,
@@ -49,6 +50,7 @@ from planner.query import (
 from planner.refusal import Refusal
 from planner.sql import is_collated, literal, quote
 from planner.tabulated import Asked
+from runtime.marks import is_round
 from runtime.partition.partition import COUNT_COLUMN
 from runtime.partition.rows import EMPTY
 from runtime.partition.terms import has_own_codes
@@ -58,6 +60,7 @@ from runtime.selection import rivals
 from runtime.task import OrderColumn, OutputVariable, Slices, Task
 from runtime.warm import compile_kernels
 from spark_ext import collations, connect, scan
+from spark_ext.created import counted, lists_more
 from spark_ext.errors import SparkError
 from spark_ext.forms import clock_sql, comparable, hashed_alike, safe_casts, term_sql
 from spark_ext.limits import limits_of, most_matches
@@ -443,9 +446,16 @@ class Batch:
         query, plan = self.query, self.plan
         slices = None if plan.slice_size is None else Slices(SLICE_COLUMN, plan.slice_size)
         variables = [
-            OutputVariable(variable_column(i), variable.mark, variable.single, held, used)
+            OutputVariable(
+                variable_column(i),
+                variable.mark,
+                variable.single,
+                held,
+                used,
+                PLACE_FIELD if is_round(variable.mark) else None,
+            )
             for i, (variable, held, used) in enumerate(zip(query.variables, query.held, query.used, strict=True))
-            if self._wants(quote(variable_column(i)))
+            if self._wants(quote(variable_column(i))) and not variable.created
         ]
         keys = [(name, key_column(i)) for i, name in enumerate(query.partition_by) if self._wants(key_column(i))]
         return Task(
@@ -462,7 +472,7 @@ class Batch:
             start=START_COLUMN if self._wants(START_COLUMN) else None,
             end=END_COLUMN if self._wants(END_COLUMN) else None,
             size=SIZE_COLUMN if self._wants(SIZE_COLUMN) else None,
-            limit=None if query.having or query.on_match else query.limit,
+            limit=None if query.having or query.on_match or lists_more(query) else query.limit,
             presorted=presorted,
             count_only=self.count_only,
             slices=slices,
@@ -473,6 +483,7 @@ class Batch:
             names=tuple({v.mark: v.name for v in query.variables}[mark] for mark in plan.program.variables),
             later=plan.later,
             pairs=PAIR_COLUMN if plan.tabulated else None,
+            counted=counted(query),
         )
 
     def _match_schema(self, task: Task) -> StructType:
@@ -491,6 +502,8 @@ class Batch:
                 StructField(name, self.types[field])
                 for field, name in zip(variable.fields, variable.names, strict=True)
             ]
+            if variable.place is not None:
+                inner.append(StructField(variable.place, IntegerType()))
             struct = StructType(inner or [StructField(EMPTY, ByteType())])
             fields.append(StructField(variable.name, struct if variable.single else ArrayType(struct)))
         return StructType(fields or [StructField(EMPTY, ByteType())])
@@ -574,7 +587,7 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch,
 def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
     """The number of matches, one BIGINT, without making a row of any; None if a condition or LIMIT needs them."""
     query = plan.query
-    if query.having or query.on_match or query.limit is not None:
+    if query.having or query.on_match or query.limit is not None or lists_more(query):
         return None
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):

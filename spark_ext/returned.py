@@ -16,7 +16,9 @@ from planner.sql import quote
 from runtime.partition.rows import EMPTY
 from runtime.program import Later
 from runtime.selection import rivals
+from runtime.selection.distinct import CREATED
 from runtime.task import Limits
+from spark_ext.created import with_created
 from spark_ext.gathering import with_gathered
 from spark_ext.limits import limits_of
 from spark_ext.objections import analyzed, explained, one_row_each
@@ -28,6 +30,8 @@ from spark_ext.worker import chosen_matches
 def returned(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
     """The rows of a query, of the matches that the engine gives."""
     query, columns = plan.query, [column.name for column in plan.query.columns]
+    if query.created is not None:
+        matches = with_created(plan, query.created, matches)
     matches = with_gathered(query.text, matches, query.gathered[: query.gathered_on_match])
     with explained(query.text, matches, query.on_match, condition=True, columns=columns):
         for condition in query.on_match:
@@ -55,7 +59,7 @@ def _of_matches(plan: PhysicalPlan, condition: str) -> str:
 
 def _competing(plan: PhysicalPlan, later: Later, matches: DataFrame, limits: Limits) -> DataFrame:
     """The second pass, in the same tasks."""
-    fields = [field for field in matches.schema.fields if field.name not in rivals.COLUMNS]
+    fields = [field for field in matches.schema.fields if field.name not in (*rivals.COLUMNS, CREATED)]
     if not fields:  # nothing else of a match is asked for
         matches, fields = matches.selectExpr("*", f"0Y AS {EMPTY}"), [StructField(EMPTY, ByteType())]
     names = tuple(field.name for field in fields)

@@ -178,9 +178,13 @@ class SparkCatalog:
 
     def aggregate_type(self, text: str, sql: Sql, columns: Sequence[Column]) -> str:
         """The type of an aggregate; what Spark has against it comes at its place in the user's text."""
+        return self.aggregated(text, sql, columns, "aggregated").type
+
+    def aggregated(self, text: str, sql: Sql, columns: Sequence[Column], name: str) -> Column:
+        """An aggregate as a column with a name."""
         empty = self.empty(columns or (_ANY_COLUMN,))
         with explained(text, empty, [sql], columns=[column.name for column in columns], beside=False):
-            return str(empty.selectExpr(sql.text).schema.fields[0].dataType.simpleString())
+            return self._columns(empty.selectExpr(f"{sql.text} AS {quote(name)}"))[0]
 
     def in_lambda(self, expressions: Sequence[str], columns: Sequence[Column]) -> bool:
         """Does Spark take these in a lambda? It takes no UDFs of Python's or SQL's there, and no subqueries."""

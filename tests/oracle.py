@@ -17,6 +17,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise, product
 
+import created
+from created import Created
+
 from planner import cel
 from planner.cel import Window as Window
 from planner.query import Skip
@@ -79,13 +82,19 @@ def bound_in(mu: Mu) -> Iterator[tuple[str, int]]:
     return (pair for pair in mu if not pair[0].startswith(SIGHTING))
 
 
+def of_stream(mu: Mu) -> Iterator[tuple[str, int]]:
+    """The same without what AGG creates."""
+    return (pair for pair in bound_in(mu) if not isinstance(pair[1], Created))
+
+
 def sup(complex_event: Complex) -> frozenset[int]:
-    return frozenset(position for _, position in bound_in(complex_event[2]))
+    """The positions in μ; a created event has that of its time."""
+    return frozenset(created.time(occurrence) for _, occurrence in bound_in(complex_event[2]))
 
 
 def holds(predicate: cel.Predicate, variable: str | None, mu: Mu, stream: Sequence[Event]) -> bool:
     """Whether every event of the variable (None: every event) satisfies the predicate."""
-    return all(predicate.sql in stream[p].true for name, p in bound_in(mu) if variable is None or name == variable)
+    return all(predicate.sql in stream[p].true for name, p in of_stream(mu) if variable is None or name == variable)
 
 
 def true_of(op: str, left: int | None, right: int | None) -> bool:
@@ -141,7 +150,7 @@ def agree(terms: Sequence[tuple[str | None, str]], mu: Mu, stream: Sequence[Even
     """Whether all events have one value of the attribute that is named for their variable."""
     values = {
         stream[p].value(sql)
-        for name, p in bound_in(mu)
+        for name, p in of_stream(mu)
         for variable, sql in terms
         if variable is None or variable == name
     }
@@ -190,6 +199,9 @@ class Meaning:
                     raise TooLarge(f"more than {self.limit} complex events")
             self.known[key] = frozenset(found)
         return self.known[key]
+
+    def value(self, position: int, column: str) -> int | None:
+        return self.stream[position].value(column)
 
     def occurs(self, vetoes: Iterable[cel.Formula], first: int, last: int) -> bool:
         """Whether some veto has a match inside [first, last]."""
@@ -270,6 +282,14 @@ class Meaning:
                         yield c
             case cel.Compare(inner, clause):
                 yield from (c for c in self.of(inner, i, j) if all_choices_hold(clause, c[2], stream))
+            case cel.Aggregate(inner):
+                for s, e, mu in self.of(inner, i, j):
+                    made = created.created(formula, bound_in(mu), e, self.value)
+                    yield s, e, mu | {(variable, made) for variable in formula.marks}
+            case cel.Judged(inner) | cel.Measured(inner):
+                for c in self.of(inner, i, j):
+                    if created.holds(formula.condition, bound_in(c[2]), self.value):
+                        yield c
             case cel.Agree(inner, terms):
                 yield from (c for c in self.of(inner, i, j) if agree(terms, c[2], stream))
             case _:
@@ -725,7 +745,11 @@ def as_match(complex_event: Complex) -> Match:
     for variable, position in mu:
         if not variable.startswith("@"):
             bound.setdefault(variable, set()).add(position)
-    return start, end, frozenset((variable, frozenset(positions)) for variable, positions in bound.items())
+    shown = {
+        variable: created.counted(held) if any(isinstance(o, Created) for o in held) else frozenset(held)
+        for variable, held in bound.items()
+    }
+    return start, end, frozenset(shown.items())
 
 
 def answers(

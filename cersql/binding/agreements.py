@@ -25,6 +25,7 @@ class Agreements(References):
         `in_scope` are the variables that they must be of, with what must not happen among them."""
         variable = None if node.of is None else node.of.variable
         marks = [variable] if variable is not None else [*in_scope, *self.scope.names.negated]
+        marks = [mark for mark in marks if mark not in self.created]  # [k] asks of events of the stream
         every = [*self.scope.names.order, *self.scope.names.negated]
         marks = sorted(set(marks), key=lambda mark: (mark not in every, every.index(mark) if mark in every else 0))
         return [self._agreement(item, node, marks) for item in node.items if node.kind == "AGREE"]

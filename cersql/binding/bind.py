@@ -9,11 +9,11 @@ from functools import cached_property
 
 from cersql.binding import advice, selection, source_rows
 from cersql.binding import sources as src
-from cersql.binding.about import needs_match
 from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import walk
 from cersql.binding.formulas import MANY, occurrences
+from cersql.binding.measures import held_by_runs, numbers_of_events
 from cersql.binding.ordering import Clauses
 from cersql.binding.returns import Returns
 from cersql.binding.row_keys import RowKeys
@@ -27,7 +27,7 @@ from planner.cel import always_bound
 from planner.errors import too_complex
 from planner.query import Column, Order, Query, Variable, Window
 from runtime.errors import CersqlError, Span
-from runtime.marks import is_hidden, visible_name
+from runtime.marks import is_hidden, is_round, member_of, visible_name
 
 
 def bind(
@@ -65,20 +65,26 @@ class _Binder:
         self.conditions = Conditions(query.text, self.scope, self.stream, self._sources_of, keys, by)
         self.conditions.types = catalog
         streams = any(catalog.is_stream(source.relation) for source in self.sources.items)
-        self.conditions.decides = selection.must_take(query) or (streams and selection.drops(query))
+        self._drops_on_stream = streams and selection.drops(query)
+        self.conditions.decides = selection.must_take(query) or self._drops_on_stream
         self.types = Types(query, self.sources, catalog, self.conditions)
 
     def bind(self) -> Query:
         query = self.query
         types = self._types()
         lists = selection.wants_all(query)
-        translator = Translator(self.scope, self.conditions, dict(types), self._window, lists)
+        translator = Translator(self.scope, self.conditions, dict(types), self._window, lambda: self._time, lists)
         formula = translator.query(query.pattern, self.rows.where)
+        rounds = translator.rounds
+        formula = rounds.placed(formula)
+        rounds.check(formula, selection.choosing(query))
+        formula = rounds.marked(formula)
         self._bind_unused_definitions()
+        formula, asked = self._decided(formula, translator.on_match)
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
         if chosen.strategy == "NEXT_MATCH":
-            _refuse_undecided(translator.on_match)
+            _refuse_undecided(translator.on_match, self.conditions)
             _refuse_either(translator.eithers)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
@@ -89,7 +95,8 @@ class _Binder:
             self.conditions, variables, by, self.catalog, chosen.timeouts, agreed,
             always_bound(formula),
         )  # fmt: skip
-        on_match = tuple(returns.condition(clause) for clause in translator.on_match)
+        on_match = tuple(returns.condition(clause) for clause in asked)
+        returns.used.update(rounds.members())
         n_gathered = len(returns.gathered)
         for own in self._held(returns, variables):  # they decide ties, too
             self.conditions.reads.update(own)
@@ -98,7 +105,7 @@ class _Binder:
         held = self._held(returns, variables)
         self.conditions.reads.update(self.partition_by)
         # What PROJECT keeps tells matches apart, whether it is returned or not.
-        told = {mark for project in translator.projects for mark in project.keep}
+        told = {mark for part in cel.walk(formula) if isinstance(part, cel.Project) for mark in part.keep}
         labelled = {*returns.used, *told, *([chosen.skip.mark] if chosen.skip else [])}
         bound = Query(
             text=query.text,
@@ -128,6 +135,8 @@ class _Binder:
             limit=query.limit,
             uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),
+            created=rounds.created(formula, variables),
+            counts=tuple(numbers_of_events(clause, self.conditions, formula) for clause in asked),
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
         )
         warnings = [
@@ -136,9 +145,27 @@ class _Binder:
         ]  # fmt: skip
         return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
 
+    def _decided(self, formula: cel.Formula, clauses: Sequence[OrOf]) -> tuple[cel.Formula, list[OrOf]]:
+        """The formula, and what is left of the conditions on the match, where runs must know what holds: on a stream
+        what a match drops is known before whole matches are asked (STREAM_LATER)."""
+        left = []
+        for clause in clauses:
+            found = held_by_runs(clause, self.conditions, formula) if self._drops_on_stream else None
+            if found is None:
+                left.append(clause)
+            for sides in found or ():
+                formula = cel.Measured(formula, sides, " OR ".join(map(str, sides)))
+        return formula, left
+
     @cached_property
     def _order(self) -> tuple[Order, ...]:
         return self.clauses.order(self.default_order)
+
+    @property
+    def _time(self) -> Column:
+        """The first column of ORDER BY."""
+        name = self._order[0].column
+        return next(column for column in self.stream.every if column.name == name)
 
     def _window(self, window: syntax.Window | None) -> Window | None:
         """A window of the pattern, or the clause's."""
@@ -175,12 +202,22 @@ class _Binder:
 
     def _variable(self, mark: str, count: int) -> Variable:
         names = self.conditions.columns_of(mark)
+        if mark in self.conditions.created:
+            view = self.conditions.created[mark]
+            named = zip(view.every, view.columns, strict=True)
+            own = (self.catalog.common([column], name) for name, column in named if name in names)
+            return Variable(display(mark), mark, count < MANY, names, tuple(filter(None, own)), created=True)
+        if is_round(mark):
+            return Variable(display(mark), mark, False, self.stream.known(self._sources_of(mark)) or (self._time.name,))
         types = (self.stream.type_of(name, self._sources_of(mark)) for name in names)
         return Variable(display(mark), mark, count < MANY, names, tuple(column for column in types if column))
 
     def _sources_of(self, mark: str) -> tuple[int, ...]:
         """The sources whose rows a variable can be bound to."""
         if mark not in self._sources:
+            if is_round(mark):  # the events of a variable, or of any: only their times are read
+                own = member_of(mark)
+                return self._sources_of(own) if own is not None else tuple(range(len(self.sources.items)))
             types = [visible_name(mark)] if is_hidden(mark) else self._types_of[mark]
             self._sources[mark] = tuple(sorted({i for type in types for i in self.types.origins(type)}))
         return self._sources[mark]
@@ -191,7 +228,7 @@ class _Binder:
         return tuple(
             tuple(self.stream.column(name, self._sources_of(v.mark), at).name for name in used)
             for v in variables
-            for used in (self._own_order(v, returns.used.get(v.mark, ())),)
+            for used in (() if v.created else self._own_order(v, returns.used.get(v.mark, ())),)
         )
 
     def _own_order(self, variable: Variable, names: Iterable[str]) -> tuple[str, ...]:
@@ -221,10 +258,10 @@ class _Binder:
         return tuple(c.name for c in self.stream.every if c.name in names)
 
 
-def _refuse_undecided(conditions: Iterable[OrOf]) -> None:
+def _refuse_undecided(clauses: Iterable[OrOf], conditions: Conditions) -> None:
     """A run must take what it can, which the workers decide; aggregates, FIRST and LAST are decided at the end."""
-    for clause in conditions:
-        if not any(needs_match(node) for part, _ in clause for node in walk(part.nodes)):
+    for clause in clauses:
+        if not any(conditions.of_whole(node) for part, _ in clause for node in walk(part.nodes)):
             raise BindError(
                 "NOT_SUPPORTED_YET", span=clause[0][0].span,
                 construct="Under SKIP TILL NEXT MATCH this condition on several events",

@@ -72,12 +72,13 @@ Negated = Mapping[str, frozenset[int]]
 @dataclass(frozen=True)
 class Split:
     """A condition taken apart: ORs of predicates on events, each with the negated part that it belongs to (None: the
-    events of the match); ORs between a negated part and the match around it (`across`); and ORs that only the whole
-    match can answer."""
+    events of the match); ORs between a negated part and the match around it (`across`); ORs that only the whole match
+    can answer, or (`judged`) only the whole of the part inside the pattern that is filtered."""
 
     clauses: tuple[tuple[int | None, Clause], ...]
     across: tuple[tuple[int, Clause], ...]
     on_match: tuple[OrOf, ...]
+    judged: tuple[OrOf, ...] = ()
 
 
 MANY_CLAUSES = 32  # from so many on those about one variable are made one filter: filters nest

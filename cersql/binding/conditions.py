@@ -29,7 +29,7 @@ from cersql.binding.comparisons import (
     modes_of,
     spelled_out,
 )
-from cersql.binding.expressions import Call, Ref, Together, Word, rendered, walk
+from cersql.binding.expressions import Call, Node, Ref, Together, Word, rendered, walk
 from cersql.binding.scope import display
 from cersql.binding.tabulated import Tabulating
 from cersql.binding.together import together_of
@@ -63,11 +63,12 @@ class Conditions(Agreements):
         check_length(condition.span, len(found), MAX_JOINED)
         clauses, on_match = self._all_together(found, in_scope, negated, whole)
         across: list[tuple[int, Clause]] = []
+        judged: list[OrOf] = []
         for clause in found:
             if any(together_of(part) for part, _ in clause):
                 continue
             owner, mixed = self._owner(clause, negated)
-            call = next((n for side, _ in clause for n in walk(side.nodes) if needs_match(n)), None)
+            call = next((n for side, _ in clause for n in walk(side.nodes) if self.of_whole(n)), None)
             if call is None and mixed:
                 assert owner is not None
                 across.append((owner, self._tabulated(clause)))
@@ -86,18 +87,19 @@ class Conditions(Agreements):
                     "NOT_SUPPORTED_YET", span=call.span,
                     construct=f"{self._shown(call)}, about the events of a negated part together,",
                 )  # fmt: skip
-            elif whole:
-                self._refuse_neighbours(clause, self._shown(call))
-                on_match.append(clause)
             else:
-                raise BindError(
-                    "NOT_SUPPORTED_YET", span=call.span,
-                    construct=f"{self._shown(call)} in a FILTER inside the pattern",
-                    hint="If it is to speak of the whole match, write it in WHERE.",
-                )  # fmt: skip
+                created = isinstance(call, Ref) and call.variable in self.created
+                self._refuse_neighbours(clause, "other conditions on created events" if created else self._shown(call))
+                (on_match if whole else judged).append(clause)
         clauses = joined(clauses)
-        check_length(condition.span, len(clauses) + len(across) + len(on_match), MAX_CLAUSES, " on several events")
-        return Split(tuple(clauses), tuple(across), tuple(on_match))
+        check_length(
+            condition.span, len(clauses) + len(across) + len(on_match) + len(judged), MAX_CLAUSES, " on several events"
+        )
+        return Split(tuple(clauses), tuple(across), tuple(on_match), tuple(judged))
+
+    def of_whole(self, node: Node) -> bool:
+        """Can only the whole of what is filtered answer it? So it is of aggregates, and of events that AGG creates."""
+        return needs_match(node) or (isinstance(node, Ref) and node.variable in self.created)
 
     def _must_decide(self, clause: OrOf) -> bool:
         """Must runs know whether it holds, and can they? What they cannot is refused once the strategy is bound."""
@@ -168,7 +170,7 @@ class Conditions(Agreements):
                     hint=f"NOT {node.kind}(x.a) says it of every two neighbours.",
                 )  # fmt: skip
         rest = tuple(side for side in clause if together_of(side[0]) is None)
-        call = next((n for part, _ in rest for n in walk(part.nodes) if needs_match(n)), None)
+        call = next((n for part, _ in rest for n in walk(part.nodes) if self.of_whole(n)), None)
         grouped = None if call else self._grouped(rest) if rest else ()
         if isinstance(grouped, tuple) and all(not positive for _, positive in nodes):
             agreements = tuple(own for node, _ in nodes for own in self.agreements(node, in_scope))

@@ -38,6 +38,9 @@ def occurrences(formula: cel.Formula) -> Counter[str]:
         case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
             total = reduce(lambda a, b: a + b, map(occurrences, cel.positive(formula)))
             return Counter({v: min(n, MANY) for v, n in total.items()})
+    if isinstance(formula, cel.Aggregate | cel.Judged):
+        own = Counter(dict.fromkeys(formula.marks, 1))
+        return Counter({v: min(n, MANY) for v, n in (occurrences(formula.inner) + own).items()})
     return occurrences(_inner(formula))
 
 

@@ -69,6 +69,8 @@ def limits(formula: cel.Formula, narrowed: Mapping[int, Limits]) -> Limits:
             for columns in found.values():
                 _merge(every, {variable: columns})
             return {**found, **every}
+        case cel.Aggregate(inner):
+            return {**dict.fromkeys(formula.marks), **limits(inner, narrowed)}
         case cel.Project(inner, keep):
             found = {mark: columns for mark, columns in limits(inner, narrowed).items() if mark in keep}
             for mark, columns in narrowed.get(id(formula), {}).items():

@@ -10,17 +10,40 @@ from cersql.binding.columns import Columns, View
 from cersql.binding.comparisons import (
     plain,
 )
-from cersql.binding.expressions import Bare, Call, Node, Ref, Word, read, rendered, walk
+from cersql.binding.expressions import Bare, Call, Node, Ref, Said, Word, read, rendered, walk
 from cersql.binding.projection import Limits
 from cersql.binding.row_keys import Key, RowKeys
 from cersql.binding.scope import ExpressionTypes, Names, Scope, display, unknown_column, unknown_variable
 from cersql.binding.together import gathered
 from cersql.errors import BindError
+from cersql.language.lexer import Token
 from cersql.language.source import SourceText
 from cersql.language.syntax import Definition, Text
 from planner.query import SOURCE_COLUMN, Column, Source
 from planner.sql import Sql, quote
 from runtime.errors import Span
+
+
+@dataclass(frozen=True)
+class CreatedView:
+    """The columns of the events that AGG creates: the time, under the name of ORDER BY's first column, then the
+    attributes. `columns`: of each its type, as a column of no source (`y.b`). `limit`: what PROJECT has left of them.
+    """
+
+    every: tuple[str, ...]
+    columns: tuple[Column, ...]
+    case_sensitive: bool
+    limit: frozenset[str] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.every if self.limit is None else tuple(name for name in self.every if name in self.limit)
+
+    def find(self, name: str) -> str | None:
+        return Names(self.names, self.case_sensitive).get(name)
+
+    def column(self, name: str, span: Span) -> Column:
+        return self.columns[self.every.index(name)]
 
 
 @dataclass
@@ -39,6 +62,7 @@ class References:
     reads: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
+    created: dict[str, CreatedView] = field(default_factory=dict)  # by the variables of AGG
     types: ExpressionTypes | None = None  # what Spark says of expressions; set once the columns are known
 
     @property
@@ -48,9 +72,13 @@ class References:
 
     def all_columns_of(self, mark: str) -> tuple[str, ...]:
         """The names of a mark's columns, before any PROJECT."""
+        if mark in self.created:
+            return self.created[mark].every
         return self.stream.known(self.sources_of(mark))
 
-    def view(self, mark: str) -> View:
+    def view(self, mark: str) -> View | CreatedView:
+        if mark in self.created:
+            return replace(self.created[mark], limit=self.limits.get(mark))
         return View(self.stream, self.sources_of(mark), self.limits.get(mark))
 
     def columns_of(self, mark: str) -> tuple[str, ...]:
@@ -73,7 +101,26 @@ class References:
 
     def gathered(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         """The nodes, with what is said of several events together."""
-        return gathered(nodes, self._inside, self._is_flag)
+        found: list[Node] = []
+        for node in gathered(nodes, self._inside, self._is_flag):
+            created = isinstance(node, Ref) and node.condition is not None and node.variable in self.created
+            found += self._spelled_out(node) if created and isinstance(node, Ref) else [node]
+        return tuple(found)
+
+    def _spelled_out(self, ref: Ref) -> list[Node]:
+        """`y[b > 5]` of a created event as (y.b > 5)."""
+        assert ref.condition is not None
+        own = Names(self.columns_of(ref.variable), self.scope.case_sensitive)
+        begin, end = ref.condition.span.start, ref.condition.span.end
+        found: list[Node] = [Said(Token("op", "(", ref.span.start, begin))]
+        for node in self._inside(ref):
+            column = own.get(node.names[0]) if isinstance(node, Bare) else None
+            if isinstance(node, Bare) and column is None:
+                raise unknown_column(node.names[0], node.first, display(ref.variable), own)
+            if isinstance(node, Bare):
+                node = Ref(ref.variable, None, column, node.span, node.first, None, ref.written)
+            found.append(node)
+        return [*found, Said(Token("op", ")", end, ref.span.end))]
 
     def _inside(self, ref: Ref) -> tuple[Node, ...]:
         """The nodes of the condition in `x[condition]`, whose columns stand bare."""
@@ -165,7 +212,7 @@ class References:
 
     def row_column(self, mark: str, name: str, span: Span) -> Column:
         """The column of the stream that holds a variable's column, with its type in the variable's sources."""
-        return self.stream.column(self.column(mark, name, span), self.sources_of(mark), span)
+        return self.view(mark).column(self.column(mark, name, span), span)
 
     def _shown(self, node: Node) -> str:
         return self.text[node.span.start : node.span.end]
@@ -177,9 +224,15 @@ class References:
         return rendered(self.text, nodes, self._row)
 
     def _row(self, node: Node) -> Sql | str | None:
+        if isinstance(node, Ref) and node.variable in self.created:
+            raise BindError(
+                "NOT_SUPPORTED_YET", span=node.span, construct=f"{self._shown(node)}, of a created event, here",
+                hint="It can stand in comparisons in WHERE, HAVING and FILTER, and in aggregates.",
+            )  # fmt: skip
         if isinstance(node, Ref):
             if node.condition is not None:
                 view, owner = self.view(node.variable), display(node.variable)
+                assert isinstance(view, View)
                 return self.bare_condition(node.condition, {}, view, owner).wrapped("(", ")")
             column = self.row_column(node.variable, *self.named_column(node))
             self.reads.add(column.name)

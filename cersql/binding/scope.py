@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from cersql.binding.assignments import created_variable
 from cersql.errors import BindError, suggestion
-from cersql.language.syntax import Alias, Name, Pattern, Repeat, TypeRef, children, happening
+from cersql.language.syntax import Aggregation, Alias, Name, Pattern, Repeat, TypeRef, children, happening
 from planner.query import Column, Computed
 from planner.sql import Sql
 from runtime.errors import Span
@@ -28,6 +29,10 @@ class ExpressionTypes(Protocol):
     def ansi(self) -> bool: ...
 
     def aggregate_type(self, text: str, sql: Sql, columns: Sequence[Column]) -> str: ...
+
+    def aggregated(self, text: str, sql: Sql, columns: Sequence[Column], name: str) -> Column: ...
+
+    def common(self, columns: Sequence[Column], name: str) -> Column | None: ...
 
     def in_lambda(self, expressions: Sequence[str], columns: Sequence[Column]) -> bool: ...
 
@@ -76,6 +81,10 @@ class Catalog(Protocol):
 
     def aggregate_type(self, text: str, sql: Sql, columns: Sequence[Column]) -> str:
         """The type of an aggregate over columns; what Spark has against it is raised at its place in `text`."""
+        ...
+
+    def aggregated(self, text: str, sql: Sql, columns: Sequence[Column], name: str) -> Column:
+        """The same as a column with a name."""
         ...
 
     def in_lambda(self, expressions: Sequence[str], columns: Sequence[Column]) -> bool:
@@ -137,6 +146,7 @@ class PatternNames:
     order: list[str] = field(default_factory=list)  # variables as columns, outer aliases after inner ones
     negated: list[str] = field(default_factory=list)  # variables of negated parts
     both: list[Name] = field(default_factory=list)  # aliases in a negated part and outside it, where that shows
+    created: dict[str, Name] = field(default_factory=dict)  # folded variables of AGG → first mention
 
 
 def own_alias(pattern: Pattern) -> tuple[TypeRef, Name] | None:
@@ -179,6 +189,10 @@ def collect(pattern: Pattern, case_sensitive: bool) -> PatternNames:
         if isinstance(part, Alias):
             variables.append(mention(part.name, negated))
             found.of_groups.add(fold(part.name.value))
+        if isinstance(part, Aggregation):
+            name = created_variable(part.assignments)
+            variables.append(mention(name, negated))
+            found.created.setdefault(fold(name.value), name)
 
     visit(pattern, negated=False)
     found.order = list(dict.fromkeys(found.order))

@@ -72,6 +72,14 @@ def wants_all(query: syntax.Query) -> bool:
     return not chosen and _strategy(query.semantics) == "ALL"
 
 
+def choosing(query: syntax.Query) -> str | None:
+    """The clause that chooses among matches by the positions of their events."""
+    strategy = _strategy(query.semantics)
+    if strategy != "ALL":
+        return _NAMES[strategy][0]
+    return "AFTER MATCH SKIP" if query.skip is not None else None
+
+
 def drops(query: syntax.Query) -> bool:
     """Can a match end what has begun? On a stream that is known where rows are held, before whole matches are asked.
 

@@ -21,11 +21,13 @@ from cersql.binding.formulas import MANY as MANY
 from cersql.binding.formulas import comes_last
 from cersql.binding.formulas import occurrences as occurrences
 from cersql.binding.formulas import together as together
+from cersql.binding.rounds import Rounds
 from cersql.binding.scope import Scope, display, own_alias
 from cersql.errors import BindError
 from cersql.language import syntax
 from planner import cel
 from planner.cel import always_bound
+from planner.query import Column
 from planner.rewrite.keys import atoms
 from planner.sql import Sql, quote
 from runtime.errors import Span
@@ -53,10 +55,11 @@ class Translator:
     """Translates one pattern. Remembers where predicates come from, and conditions left for the whole match."""
 
     def __init__(
-        self, scope: Scope, conditions: Conditions, types: Mapping[str, str], windows: Windows, lists: bool = False
-    ) -> None:
-        """`types`: what each type demands of a row; `lists`: every match is wanted, so that Spark can compute
-        conditions on whole ones."""
+        self, scope: Scope, conditions: Conditions, types: Mapping[str, str], windows: Windows,
+        time: Callable[[], Column], lists: bool = False,
+    ) -> None:  # fmt: skip
+        """`types`: what each type demands of a row; `time`: the column that created events have their time in;
+        `lists`: every match is wanted, so that Spark can compute conditions on whole ones."""
         self.scope, self.conditions, self.types, self.windows, self.lists = scope, conditions, types, windows, lists
         self.origins: dict[str, Sql] = {}
         self.warnings: list[str] = []
@@ -69,6 +72,7 @@ class Translator:
         self.lifted: list[tuple[syntax.Text, str]] = []  # conditions of single events that speak of others, and whose
         self.projects: list[cel.Project] = []  # kept, so that their identities stay theirs
         self.narrowed: dict[int, projection.Limits] = {}
+        self.rounds = Rounds(conditions, time)
 
     def query(self, pattern: syntax.Pattern, where: Sequence[syntax.Text]) -> cel.Formula:
         """The whole pattern with the conditions of WHERE; from here on PROJECT's columns are what is left of it."""
@@ -96,7 +100,10 @@ class Translator:
             case syntax.TypeRef():
                 return self._event(part, None)
             case syntax.Alias(inner, name):
-                return cel.As(self.pattern(inner, edge=edge), self._canonical(name))
+                formula = self.pattern(inner, edge=edge)
+                return self.rounds.renamed(formula, name, self._canonical(name)) or cel.As(
+                    formula, self._canonical(name)
+                )
             case syntax.Chain(items, True):
                 absence.check_contiguous(items)
                 return _joined(cel.Contiguous, [self.pattern(item) for item in items])
@@ -125,9 +132,13 @@ class Translator:
                 return self._part_by(part, self.pattern(inner, whole, edge), keys, whole)
             case syntax.Project():
                 return self._project(part, edge)
+            case syntax.Aggregation(_, inner):
+                formula = self._full(inner, self.pattern(inner), "AGG")
+                self._narrow(formula, {})
+                return self.rounds.aggregate(part, formula)
             case syntax.Negation():
                 raise absence.only_absence(part)
-        raise BindError("NOT_SUPPORTED_YET", span=part.span, construct=_construct(part))
+        raise TypeError(f"not a part of a pattern: {part!r}")
 
     def _full(self, part: syntax.Pattern, formula: cel.Formula, construct: str) -> cel.Formula:
         """The formula, if it cannot match nothing."""
@@ -268,6 +279,11 @@ class Translator:
             across.setdefault(owner, []).append(self._sides(clause))
         for owner, clauses in across.items():
             formula = self._compared_across(formula, owner, tuple(clauses), condition.span)
+        if split.judged and cel.may_be_empty(formula):
+            hint = "Let one part of it be there: A+ instead of A*, or ask it in WHERE."
+            raise BindError("MAY_BE_EMPTY", span=condition.span, construct="a condition on it as a whole", hint=hint)
+        for judged in split.judged:
+            formula = self.rounds.judge(formula, judged, condition.span)
         # Last: each side has negated parts of its own, with all that is asked of them.
         for part, clause in alternatives:
             formula = self._owned(formula, part, clause, condition.span)
@@ -636,8 +652,3 @@ def _chained(parts: list[cel.Formula], gaps: list[tuple[cel.Formula, ...]]) -> c
         starts = range(0, len(parts), WIDTH)
         parts, gaps = [fold(at) for at in starts], [gaps[at - 1] for at in starts[1:]]
     return parts[0]
-
-
-def _construct(part: syntax.Pattern) -> str:
-    """A part of a pattern as an error names it."""
-    return {syntax.PartBy: "PART BY", syntax.Aggregation: "AGG"}.get(type(part), type(part).__name__)

@@ -81,7 +81,7 @@ OPERATORS = (
     Operator("NEXT", "call", "FUNCTION"),
     Operator("PROJECT", "call", "PROJECT", heading=Heading("TARGETS", ":", "PROJECT(x, y : pattern)")),
     Operator(
-        "AGG", "call", "AGG", offered=False,
+        "AGG", "call", "AGG",
         heading=Heading("ASSIGNMENTS", ";", "AGG(y : n = COUNT(x) ; pattern)", "y : name = aggregate, …"),
     ),
     Operator("FILTER", "postfix", "_FILTER"),

@@ -16,7 +16,7 @@ from planner.query import Query
 from runtime import nodes
 from runtime.arrays import AnyArray
 from runtime.errors import Span
-from runtime.marks import is_hidden, visible_name
+from runtime.marks import is_hidden, is_round, visible_name
 from runtime.program import ALWAYS, SKIP, Program
 
 STAGES = ("syntax", "cel", "rewritten", "automaton", "deterministic", "physical", "program")
@@ -122,7 +122,7 @@ def show_query(query: Query, steps: Iterable[str]) -> str:
     if query.timeouts:
         lines.append("with timeouts")
     for variable, used in zip(query.variables, query.used, strict=True):
-        if used or not is_hidden(variable.mark):
+        if (used or not is_hidden(variable.mark)) and not is_round(variable.mark):
             kind = "one event" if variable.single else "many events"
             name = f"all {variable.name}" if is_hidden(variable.mark) else variable.name
             lines.append(f"variable {name}: {kind}, RETURN reads {', '.join(used) or 'no column'}")
@@ -185,9 +185,28 @@ def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
 
 def show_automaton(compiled: Stages) -> str:
     """The automaton; where it is composed, the flat ones one after the other, and how they are joined."""
-    flat = automaton.show(compiled.plan.automaton)
+    flat = "\n".join([automaton.show(compiled.plan.automaton), *show_registers(compiled.plan.query.formula)])
     machine = compiled.program.machine
     return flat if machine is None else f"{flat}\ncomposed where it runs:\n{show_node(machine, 1)}"
+
+
+def show_registers(formula: cel.Formula) -> list[str]:
+    """What the marks of rounds do, as the actions of an ACEA ([ACEL] Figure 2): `@#1:a` stands at a transition that
+    takes an a into round 1, `@#1` at one that ends it."""
+    lines = []
+    for part in cel.walk(formula, cel.positive):
+        match part:
+            case cel.Aggregate(_, number, marks, attributes):
+                own = ", ".join(sorted(mark for mark in marks if not is_hidden(mark)))
+                names = ", ".join(name for name, _ in attributes)
+                lines.append(f"round {number} has the registers {names}, empty at first:")
+                lines += [f"  @#{number}:…  {name} <- {what}, with this event" for name, what in attributes]
+                lines.append(f"  @#{number}  {own} <- a new event with {names}; then the registers are empty again")
+            case cel.Judged(_, number, condition):
+                lines.append(f"round {number} has registers for {condition}, empty at first:")
+                lines.append(f"  @#{number}:…  with this event")
+                lines.append(f"  @#{number}  only if {condition}; then the registers are empty again")
+    return lines
 
 
 def show_node(node: nodes.Node, depth: int = 0, transitions: bool = False) -> str:

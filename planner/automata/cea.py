@@ -81,6 +81,8 @@ class _Builder:
                 return self.repeat(inner, low, high, contiguous)
             case cel.Or(left, right):
                 return either(self.build(left), self.build(right))
+            case cel.Aggregate(inner) | cel.Judged(inner):
+                return self.ended(self.build(inner), formula.marks)
         raise TypeError(f"not a formula: {formula!r}")
 
     def event(self, type: str | None, marks: frozenset[str]) -> Fragment:
@@ -98,6 +100,14 @@ class _Builder:
             [t._replace(target=joint) for t in first.transitions if t.label and t.target in ends]
             + [t._replace(source=joint) for t in second.transitions if t.label and t.source in begins],
         )
+
+    def ended(self, inner: Fragment, marks: frozenset[str]) -> Fragment:
+        """φ with marks on its last event: what ends φ also goes to a new state, the only end, with them."""
+        done, ends = self.state(), set(inner.final)
+        into = [
+            t._replace(label=t.label | marks, target=done) for t in inner.transitions if t.label and t.target in ends
+        ]
+        return Fragment(inner.transitions + into, inner.initial, [done])
 
     def contiguous_iteration(self, inner: Fragment) -> Fragment:
         """φ⊕: the same joint, from the end of φ to its own beginning."""

@@ -64,6 +64,8 @@ class Composer:
                 return nodes.Restrict(self.node(inner), tuple(self.side(*side) for side in sides))
             case cel.Compare(inner, sides):
                 return nodes.Compare(self.node(inner), self.compared(sides))
+            case cel.Measured(inner):
+                return self.measured(formula, self.node(inner))
             case cel.Across(inner):
                 deciding = self.deciding(formula)
                 return nodes.Across(self.node(inner), deciding)
@@ -78,6 +80,8 @@ class Composer:
                         (VISIBLE if v is None else self.mask(frozenset({v})), self.term(sql, type)) for v, sql in terms
                     ),
                 )
+            case cel.Aggregate(inner) | cel.Judged(inner):
+                return nodes.Ending(self.node(inner), self.mask(formula.marks))
             case cel.Project(inner, keep):
                 return nodes.Keep(self.node(inner), self.mask(keep & cel.variables(inner)))
             case cel.Sequence(left, right):
@@ -167,6 +171,23 @@ class Composer:
                 comparisons.append((left, side.op, right))
         choices = tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in in_a_row.items())
         return nodes.Compared(choices, tuple(comparisons), tuple(tests), tuple(related))
+
+    def measured(self, formula: cel.Measured, inner: nodes.Node) -> nodes.Measured:
+        registers = formula.registers
+        made = []
+        for one in registers:
+            mask = VISIBLE if one.variable is None else self.mask(frozenset({one.variable}))
+            term = -1 if one.sql is None else self.term(one.sql, one.type)
+            if term >= 0:
+                self.numbers.add(term)
+            made.append(nodes.Register(one.function, mask, term, one.type in ("float", "double")))
+        sides = tuple(
+            nodes.Measure(registers.index(side.left), side.op, other=registers.index(side.right))
+            if isinstance(side.right, cel.Register)
+            else nodes.Measure(registers.index(side.left), side.op, side.right)
+            for side in formula.sides
+        )
+        return nodes.Measured(inner, tuple(made), sides, formula.condition)
 
     def numbers_of(self, side: cel.Related) -> tuple[int, ...]:
         """The terms that a relation computes with, or looks up."""
@@ -275,6 +296,9 @@ def masks(node: nodes.Node) -> frozenset[int]:
             return _begun(frozenset(own))
         case nodes.Bind(inner, mask):
             return frozenset(m | mask if m & VISIBLE else m for m in masks(inner))
+        case nodes.Ending(inner, mask):
+            within = masks(inner)
+            return within | {m | mask for m in (*within, 0, BEGIN)}
         case nodes.Keep(inner, mask):
             return frozenset(m & (mask | BEGIN | END) for m in masks(inner))
         case nodes.Join(left, right) | nodes.Either(left, right):

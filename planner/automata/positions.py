@@ -212,6 +212,8 @@ class _Builder:
             case cel.Or(left, right):
                 a, b = self.part(left), self.part(right)
                 return Part(a.first + b.first, a.last + b.last, a.may_be_empty or b.may_be_empty)
+            case cel.Aggregate(inner) | cel.Judged(inner):
+                return self.ended(self.part(inner), formula.marks)
             case cel.All():
                 return self.in_any_order(formula)
         raise TypeError(f"not a formula for skip till next match: {formula!r}")
@@ -324,6 +326,24 @@ class _Builder:
     def looped(self, a: Part, contiguous: bool = False) -> Part:
         self.edges += [Edge(p, q, contiguous, ()) for p in a.last for q in a.first]
         return a
+
+    def ended(self, a: Part, marks: frozenset[str]) -> Part:
+        """The part with marks on its last event. A last position that the part goes on from gets a twin, which it ends
+        with: `A+` has A0 → A0, A0 → A1, and A1 is the last."""
+        twins: dict[int, int] = {}
+        goes_on = {edge.left for edge in self.edges}
+        for p in a.last:
+            own = self.positions[p]
+            if p not in goes_on:
+                own.marks |= marks
+                twins[p] = p
+                continue
+            self.atom(own.guard, own.marks | marks)
+            twins[p] = len(self.positions) - 1
+            self.positions[twins[p]].asks = list(own.asks)
+            self.edges += [replace(edge, right=twins[p]) for edge in self.edges if edge.right == p]
+        more = tuple(twins[p] for p in a.first if twins.get(p, p) != p)
+        return Part(a.first + more, tuple(twins.values()))
 
     def repeated(self, inner: cel.Formula, low: int, high: int | None, contiguous: bool) -> Part:
         """φ{n,m} is φ ; (φ ; (…)?)? from the inside out, so that a copy is only ever joined to the next one."""

@@ -59,7 +59,7 @@ def is_around(across: cel.Across, sides: type | UnionType = cel.NotBefore | cel.
 
 SIMPLE = (
     cel.Event, cel.As, cel.Filter, cel.FilterAny, cel.Compare, cel.Agree, cel.Sequence, cel.Contiguous, cel.Iteration,
-    cel.ContiguousIteration, cel.Repeat, cel.Or,
+    cel.ContiguousIteration, cel.Repeat, cel.Or, cel.Aggregate, cel.Judged,
 )  # fmt: skip
 
 
@@ -92,8 +92,8 @@ def strictly(formula: cel.Formula) -> cel.Formula | None:
         case cel.Repeat(inner):
             made = strictly(inner)
             return replace(formula, inner=made, contiguous=True) if made else None
-        case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Compare(inner) | cel.Agree(inner):
-            made = strictly(inner)
+        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Compare() | cel.Agree() | cel.Aggregate() | cel.Judged():
+            made = strictly(formula.inner)
             return replace(formula, inner=made) if made else None
     return None
 

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 from runtime import nodes
-from runtime.automata import comparing, deciding, inner_windows, operators, positions, strategies
+from runtime.automata import comparing, deciding, inner_windows, measuring, operators, positions, strategies
 from runtime.automata.machine import Machine, Steps
 from runtime.errors import ExecutionError
 
-DEFINED_IN = (operators, strategies, inner_windows, positions, comparing, deciding)
+DEFINED_IN = (operators, strategies, inner_windows, positions, comparing, deciding, measuring)
 TIMED = (nodes.Within, nodes.NotBefore, nodes.NotBeforeEach, nodes.NotAfter, nodes.First)
 
 

@@ -191,6 +191,25 @@ class LoopMachine(Machine, of=nodes.Loop):
         return moves
 
 
+class EndingMachine(Machine, of=nodes.Ending):
+    """What ends goes no further with the mask; what goes on does so without it. A value is that of φ."""
+
+    def __init__(self, node: nodes.Ending, make: Maker) -> None:
+        self._inner, self._mask = make(node.inner), node.mask
+
+    def initial(self) -> list[Value]:
+        return self._inner.initial()
+
+    def step(self, value: Value, symbol: Symbol) -> list[Move]:
+        moves = []
+        for move in self._inner.step(value, symbol):
+            if move.next is not None:
+                moves.append(move._replace(accept=False))
+            if move.accept:
+                moves.append(move._replace(mask=move.mask | self._mask, next=None))
+        return moves
+
+
 class EitherMachine(Machine, of=nodes.Either):
     def __init__(self, node: nodes.Either, make: Maker) -> None:
         self._sides = make(node.left), make(node.right)

@@ -25,6 +25,8 @@ class RowBuilder:
         program = task.program
         matrix = program.label_matrix()
         self._held: AnyArray = np.asarray(matrix.any(axis=1))
+        counted = [v in task.counted for v in program.variables] if task.counted is not None else slice(None)
+        self._counted: AnyArray = np.asarray(matrix[:, counted].any(axis=1))
         self._bound = [matrix[:, program.variables.index(v.mark)] for v in task.variables]
         self._ranks = program.ranks()
         self._rivals_from = rivals.first_number() if task.later is not None else 0
@@ -70,10 +72,10 @@ class RowBuilder:
 
     def _sizes(self, matches: Matches) -> AnyArray:
         """int32: the events of each match that some variable holds."""
-        if self._held.all():
+        if self._counted.all():
             return np.diff(matches.offsets).astype(np.int32)
         match_of = np.repeat(np.arange(matches.n), np.diff(matches.offsets))
-        return np.bincount(match_of[self._held[matches.labels]], minlength=matches.n).astype(np.int32)
+        return np.bincount(match_of[self._counted[matches.labels]], minlength=matches.n).astype(np.int32)
 
     def _reached(self, matches: Matches) -> pa.Array:
         """The name of the variable that the last event of each match bears, of those the first in their order."""
@@ -88,29 +90,43 @@ class RowBuilder:
         mask = bound[matches.labels]
         match_of = np.repeat(np.arange(matches.n), np.diff(matches.offsets))[mask]
         events = index[mask]
+        if variable.place is not None:
+            assert not variable.single
+            places = np.flatnonzero(mask) - matches.offsets[match_of]
+            offsets = _offsets(match_of, matches.n)
+            return pa.ListArray.from_arrays(offsets, _struct(variable, rows, events, None, places))
         if variable.single:
             at = np.zeros(matches.n, np.int64)
             missing = np.ones(matches.n, np.bool_)
             at[match_of], missing[match_of] = events, False
             return _struct(variable, rows, at, missing)
-        offsets = np.zeros(matches.n + 1, np.int32)
-        np.cumsum(np.bincount(match_of, minlength=matches.n), out=offsets[1:])
-        return pa.ListArray.from_arrays(pa.array(offsets), _struct(variable, rows, events, None))
+        return pa.ListArray.from_arrays(_offsets(match_of, matches.n), _struct(variable, rows, events, None))
 
 
 EMPTY = "__cersql_match"
+
+
+def _offsets(match_of: IntArray, n: int) -> pa.Array:
+    """Where the events of each of n matches begin in an array of them; `match_of`: of each its match, ascending."""
+    offsets = np.zeros(n + 1, np.int32)
+    np.cumsum(np.bincount(match_of, minlength=n), out=offsets[1:])
+    return pa.array(offsets)
 
 
 def _taken(rows: pa.Table, name: str, index: IntArray, missing: AnyArray | None = None) -> pa.Array:
     return combined(rows.column(name).take(pa.array(index, mask=missing)))
 
 
-def _struct(variable: OutputVariable, rows: pa.Table, index: IntArray, missing: AnyArray | None) -> pa.Array:
+def _struct(
+    variable: OutputVariable, rows: pa.Table, index: IntArray, missing: AnyArray | None, places: IntArray | None = None
+) -> pa.Array:
     null = None if missing is None or not missing.any() else missing
-    if not variable.fields:
+    children = [_taken(rows, field, index, null) for field in variable.fields]
+    names = list(variable.names or variable.fields)
+    if variable.place is not None and places is not None:
+        children.append(pa.array(places.astype(np.int32)))
+        names.append(variable.place)
+    if not children:
         # Spark has no empty struct; presence is all that is asked for.
         children, names = [pa.array(np.ones(len(index), np.int8), mask=null)], [EMPTY]
-    else:
-        children = [_taken(rows, field, index, null) for field in variable.fields]
-        names = list(variable.names or variable.fields)
     return pa.StructArray.from_arrays(children, names=names, mask=None if null is None else pa.array(null))

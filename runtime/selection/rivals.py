@@ -29,6 +29,7 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.program import Later, Program, Window
 from runtime.selection import select
+from runtime.selection.distinct import CREATED, Distinct
 
 KEY, KIND, UNTIL, PLACES, LABELS = (
     "__cersql_rivals", "__cersql_kind", "__cersql_until", "__cersql_places", "__cersql_labels",
@@ -192,10 +193,14 @@ class Choosing:
         self._matched: set[tuple[int, int]] = set()
         self._drops: dict[int, Dropped] = defaultdict(Dropped)
         self._given: list[int] = []  # rows
+        self._distinct = (
+            None if later.distinct is None else Distinct(frozenset(later.distinct), labels, later.ends_late)
+        )
 
     def read(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """What this batch makes known."""
         row = self._rows.add(batch)
+        created = None if self._distinct is None else batch.column(CREATED).to_pylist()
         read = zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True)
         for number, (key, kind, until, places, labels) in enumerate(read, row):
             match = select.Match(tuple(places), tuple(labels), tuple(self._labels[i] for i in labels))
@@ -205,6 +210,12 @@ class Choosing:
                 continue
             if self._later.timeouts:
                 self._matched.add((key, match.begin))
+            if (
+                self._distinct is not None
+                and created is not None
+                and not self._distinct.is_new(key, match, created[number - row])
+            ):
+                continue
             if kind == MATCH:
                 self._compete(rival)
         if self._by_start and not self._whole and self._best:
