@@ -21,6 +21,7 @@ from planner.cel import Predicate, contains, is_flat
 from planner.choice import skip_by
 from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
+from planner.groups import why_listed
 from planner.lower import Lowered, lower_window, rt_skip
 from planner.query import Query
 from planner.refusal import Refusal
@@ -96,6 +97,9 @@ def plan(query: Query) -> PhysicalPlan:
     )
     program, automaton = made.program, made.automaton
     later = _later(asked, program) if query is not asked else None
+    if query.groups is not None:
+        listed = why_listed(query.groups, program, bool(query.on_match), later)
+        query = replace(query, groups=replace(query.groups, listed=listed))
     if later is not None and later.timeouts:
         program = replace(program, all_starts=True)
     events = made.guards[: program.n_event_guards]
@@ -131,6 +135,7 @@ def plan(query: Query) -> PhysicalPlan:
             *_why_compared(made, asked_of_pairs),
             *_why_tabulated(asked_of_pairs, query),
             *_why_listed(asked, later),
+            *_why_grouped(query),
         ),
         terms=made.terms,
         later=later,
@@ -180,11 +185,22 @@ def _why_listed(query: Query, later: Later | None) -> tuple[str, ...]:
         chooses = ", ".join(name for name, is_asked in named.items() if is_asked)
         why = f"all matches are listed, since WHERE asks about them as a whole; {chooses}: in a second pass, slow"
         return (why, *_why_listed(replace(query, on_match=()), None))
-    asks = [clause for clause, on in (("WHERE", query.on_match), ("HAVING", query.having)) if on]
+    having = query.having if query.groups is None else ()
+    asks = [clause for clause, on in (("WHERE", query.on_match), ("HAVING", having)) if on]
     if not asks:
         return ()
     verb = "asks" if len(asks) == 1 else "ask"
     return (f"all matches are listed and then filtered, since {' and '.join(asks)} {verb} about them as a whole",)
+
+
+def _why_grouped(query: Query) -> tuple[str, ...]:
+    """How groups of matches are summed up."""
+    if query.groups is None:
+        return ()
+    if query.groups.listed:
+        return (f"groups are made of matches that are listed, since {query.groups.listed}",)
+    cost = "once a node" if query.window is None else "once a node inside the window of each event that ends matches"
+    return (f"groups are summed up in the compact set, {cost}: no match is listed",)
 
 
 def _sees_other_keys(query: Query) -> str | None:

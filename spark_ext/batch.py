@@ -90,7 +90,7 @@ class Batch:
         self.source = catalog.union_frame(self.query)
         self.spark = self.source.sparkSession
         self.plan = replace(plan, program=replace(plan.program, max_matches=most_matches(self.spark)))
-        if _is_local(self.spark):
+        if is_local(self.spark):
             # The workers, on this same machine, would all do it at once.
             compile_kernels(plan.program.family)
         self.types: dict[str, DataType] = {f.name: f.dataType for f in self.source.schema.fields}
@@ -134,7 +134,7 @@ class Batch:
         # of which a second pass asks how far a start reaches.
         later = self.plan.later
         looks = later is not None and (later.looks_at_windows or later.strict or later.consume == "ANY")
-        whole = self._interleaved or self._ranks_terms(rows) or looks
+        whole = self._holds_all() or self._interleaved or self._ranks_terms(rows) or looks
         presorted = self._spark_sorts(n) and not whole
         return self._matched(self._sorted(rows) if presorted else rows, presorted)
 
@@ -162,9 +162,9 @@ class Batch:
             task = replace(task, ties=tuple(ties))
         names = [column.name for column in (*task.order, *task.ties)]
         names += [field for variable in task.variables for field in variable.fields]
-        names += [source for source, _ in task.key_outputs]
+        names += [source for source, _ in task.key_outputs] + self._carried()
         columns = {name: quote(name) for name in names if name in self.types}
-        columns |= {**self.key_sql, **dict(self.terms)}
+        columns |= {**self.key_sql, **dict(self.terms), **self._made_for_tasks()}
         columns |= {name: collations.key(self.spark, quote(column)) for column, name in self.sorts.items()}
         own = scan.Wanted(self._with_keys(), columns, self.plan.guards, task.order[0].name, *reach)
         return scan.scan_of(self.plan, own, task, self._partitions())
@@ -310,6 +310,14 @@ class Batch:
         held = {name for names in self.query.held for name in names}
         return [name for name in self.types if name in held]
 
+    def _carried(self) -> list[str]:
+        """What is taken over from rows."""
+        return self._used()
+
+    def _made_for_tasks(self) -> dict[str, str]:
+        """Other columns that are computed of rows, as SQL."""
+        return {}
+
     def _tie_columns(self) -> list[str]:
         """What decides between rows that agree on ORDER BY: the source, what the pattern reads, what RETURN reads."""
         query = self.query
@@ -392,7 +400,7 @@ class Batch:
         cut = can_be_cut(self.types[self.query.order_by[0].column]) and self._bytes >= MANY_ROWS_BYTES
         order = (*self._order(), *self._ties())
         numbered = with_positions(rows, self.source, order, self._relevant(), n if cut else 1)
-        kept = {self.query.order_by[0].column, *self._used(), POSITION_COLUMN}
+        kept = {self.query.order_by[0].column, *self._carried(), POSITION_COLUMN}
         kept.update(name for name, _ in (*self.symbols, *self.terms))
         columns = [quote(name) for name in numbered.columns if name in kept]
         if self.plan.span is None:
@@ -401,6 +409,10 @@ class Batch:
         return sliced.repartition(n, sliced[SLICE_COLUMN]), n
 
     # ------------------------------------------------------------ the engine
+
+    def _holds_all(self) -> bool:
+        """Are the rows of a task held as a whole, whatever is done with them?"""
+        return False
 
     def _matched(self, rows: DataFrame, presorted: bool) -> DataFrame:
         task = self._task(presorted)
@@ -463,7 +475,7 @@ class Batch:
             start=START_COLUMN if self._wants(START_COLUMN) else None,
             end=END_COLUMN if self._wants(END_COLUMN) else None,
             size=SIZE_COLUMN if self._wants(SIZE_COLUMN) else None,
-            limit=None if query.having or query.on_match else query.limit,
+            limit=None if query.having or query.on_match or query.groups is not None else query.limit,
             presorted=presorted,
             count_only=self.count_only,
             slices=slices,
@@ -647,7 +659,7 @@ def _comparable(type: DataType) -> bool:
     return True
 
 
-def _is_local(spark: object) -> bool:
+def is_local(spark: object) -> bool:
     session = getattr(spark, "_jsparkSession", None)
     return session is not None and str(session.sparkContext().master()).startswith("local")
 
@@ -660,15 +672,24 @@ def parallelism(spark: object) -> int:
 def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch, lasting: bool = False) -> DataFrame:
     """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds. `lasting`: it is to give
     the rows of a later time, too."""
+    return _returned(plan, catalog, found(plan, catalog, lambda: kind(plan, catalog, lasting=lasting).frame()))
+
+
+def found(plan: PhysicalPlan, catalog: SparkCatalog, frame: Callable[[], DataFrame]) -> DataFrame:
+    """What tasks find; an objection of Spark's to what is computed of rows gets its place in the query."""
     query = plan.query
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
-        matches = kind(plan, catalog, lasting=lasting).frame()
-    return _returned(plan, catalog, matches)
+        return frame()
 
 
 def _returned(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
     """What becomes of the matches that the engine gives."""
+    return rows_of(plan, catalog, chosen(plan, catalog, matches))
+
+
+def chosen(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
+    """The matches that are given, of those that the engine gives."""
     query, columns = plan.query, [column.name for column in plan.query.columns]
     matches = with_gathered(query.text, matches, query.gathered[: query.gathered_on_match], mapped)
     with explained(query.text, matches, query.on_match, condition=True, columns=columns):
@@ -676,7 +697,12 @@ def _returned(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> 
             matches = analyzed(matches.where(_of_matches(plan, condition.text)))
     if plan.later is not None:
         matches = _competing(plan, plan.later, matches, limits_of(catalog.spark, query))
-    matches = with_gathered(query.text, matches, query.gathered[query.gathered_on_match :], mapped)
+    return with_gathered(query.text, matches, query.gathered[query.gathered_on_match :], mapped)
+
+
+def rows_of(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
+    """HAVING, RETURN and LIMIT on matches, or on groups of them."""
+    query, columns = plan.query, [column.name for column in plan.query.columns]
     matches = _with_computed(query, matches)
     with explained(query.text, matches, query.having, condition=True, columns=columns):
         for condition in query.having:
@@ -725,7 +751,7 @@ def _named(i: int, query: Query, catalog: SparkCatalog) -> str:
 def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
     """The number of matches, one BIGINT, without making a row of any; None if a condition or LIMIT needs them."""
     query = plan.query
-    if query.having or query.on_match or query.limit is not None:
+    if query.having or query.on_match or query.limit is not None or query.groups is not None:
         return None
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):

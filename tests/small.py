@@ -15,6 +15,7 @@ SMALL = {
     "STATES": 2, "CLASSES": 2, "ROWS": 2, "EDGES": 2, "CODES": 2, "LIVE_ENTRIES": 2, "RECORDS": 2,
     "PIECE": 3, "FEW_RUNS": 2, "ENTRIES": 2, "FEW_ENTRIES": 4, "PENDING": 2, "ORDERED": 2, "HAPPENED": 2, "STARTS": 2,
     "PLACES": 2, "SLOTS": 2, "FEW_CLOCKS": 2, "EVENTS_OF_A_ROOT": 1, "MANY_MOVES": 2,
+    "CELLS": 2, "GROUPS": 2,
 }  # fmt: skip
 
 

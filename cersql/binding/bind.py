@@ -14,6 +14,7 @@ from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import walk
 from cersql.binding.formulas import MANY, occurrences
+from cersql.binding.groups import GroupedReturns
 from cersql.binding.ordering import Clauses
 from cersql.binding.returns import Returns
 from cersql.binding.row_keys import RowKeys
@@ -85,10 +86,7 @@ class _Binder:
         by = tuple(key.name for key in self.conditions.partition_by)
         agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in by))
         self.conditions.agreed = agreed
-        returns = Returns(
-            self.conditions, variables, by, self.catalog, chosen.timeouts, agreed,
-            always_bound(formula),
-        )  # fmt: skip
+        returns = self._returns(variables, by, chosen.timeouts, agreed, formula)
         on_match = tuple(returns.condition(clause) for clause in translator.on_match)
         n_gathered = len(returns.gathered)
         for own in self._held(returns, variables):  # they decide ties, too
@@ -125,6 +123,7 @@ class _Binder:
             gathered=tuple(returns.gathered),
             gathered_on_match=n_gathered,
             computed=tuple(sorted(returns.wanted)),
+            groups=returns.groups,
             limit=query.limit,
             uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),
@@ -135,6 +134,16 @@ class _Binder:
             *advice.warnings(query, bound, self.scope, self._used_names(returns)),
         ]  # fmt: skip
         return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
+
+    def _returns(
+        self, variables: tuple[Variable, ...], by: tuple[str, ...], timeouts: bool, agreed: tuple[str, ...],
+        formula: cel.Formula,
+    ) -> Returns:  # fmt: skip
+        """What lowers RETURN and HAVING: of matches, or of groups of them."""
+        given = (self.conditions, variables, by, self.catalog, timeouts, agreed, always_bound(formula))
+        if self.query.group_by is None:
+            return Returns(*given)
+        return GroupedReturns(*given, group_by=self.query.group_by, time=self._order[0].column)
 
     @cached_property
     def _order(self) -> tuple[Order, ...]:

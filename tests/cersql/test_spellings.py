@@ -229,7 +229,6 @@ HINTS = [
     ("FROM t PATTERN A a ; B b WITHIN 10 MINUTES ‸[ts]", "BAD_WINDOW", "write ORDER BY ts WITHIN"),
     ("FROM t PATTERN A a ; B b WITHIN 10 ‸SLIDE 30", "NOT_SUPPORTED_YET", "leave SLIDE out"),
     ("FROM t PATTERN A a ; B b WITHIN 10 MINUTES ‸SLIDE 30 SECONDS", "NOT_SUPPORTED_YET", "window(match_start"),
-    ("FROM t PATTERN A a GROUP-BY ‸k", "NOT_SUPPORTED_YET", "GROUP BY over matches"),
     ("FROM t PATTERN A+ a ‸GROUPBY k", "UNKNOWN_CLAUSE", "Write GROUP BY."),
     ("FROM t PATTERN A ‸> B", "FOREIGN_SYNTAX", "Write A -> B"),
     ("FROM t PATTERN SEQ(A, ‸~B, C)", "FOREIGN_SYNTAX", "!A"),
