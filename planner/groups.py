@@ -16,6 +16,9 @@ from runtime.program import Later, Program
 MATCHES = "COUNT(*)"
 
 
+WINDOW_COLUMN = "__cersql_window"  # where the window begins, of a row in one that slides
+
+
 def by_column(i: int) -> str:
     """The column of the i-th expression of GROUP BY."""
     return f"__cersql_by{i}"
@@ -55,13 +58,26 @@ class Aggregated:
 
 
 @dataclass(frozen=True)
+class Sliding:
+    """Windows of `size` that begin at every multiple of `slide`, in units of the clock, the column `column` of rows, of
+    a type. A row is in [begin, begin + size)."""
+
+    size: int
+    slide: int
+    column: str
+    type: str
+
+
+@dataclass(frozen=True)
 class Groups:
     """What GROUP BY and the aggregates of RETURN and HAVING say. `listed`: why matches are listed, empty if they are
-    not."""
+    not. `sliding`: the windows in which the pattern runs, each by itself; `bounds`: they are what bounds matches."""
 
     by: tuple[Grouped, ...]
     sums: tuple[Aggregated, ...]
     listed: str = ""
+    sliding: Sliding | None = None
+    bounds: bool = False
 
     @property
     def on_match(self) -> tuple[str, ...]:

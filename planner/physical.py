@@ -21,7 +21,7 @@ from planner.cel import Predicate, contains, is_flat
 from planner.choice import skip_by
 from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
-from planner.groups import why_listed
+from planner.groups import WINDOW_COLUMN, why_listed
 from planner.lower import Lowered, lower_window, rt_skip
 from planner.query import Query
 from planner.refusal import Refusal
@@ -199,7 +199,11 @@ def _why_grouped(query: Query) -> tuple[str, ...]:
         return ()
     if query.groups.listed:
         return (f"groups are made of matches that are listed, since {query.groups.listed}",)
-    cost = "once a node" if query.window is None else "once a node inside the window of each event that ends matches"
+    cost = (
+        "once a node"
+        if query.window is None or query.groups.bounds
+        else "once a node inside the window of each event that ends matches"
+    )
     return (f"groups are summed up in the compact set, {cost}: no match is listed",)
 
 
@@ -389,7 +393,9 @@ def _layout(query: Query, sees_positions: bool, span: int | None) -> tuple[str, 
     if query.keys and not query.partition_by:
         return "keys", None, "each key's rows meet in one task"
     if query.partition_by:
-        return "keys", None, f"PARTITION BY {', '.join(query.partition_by)}: each key's rows meet in one task"
+        names = [name for name in query.partition_by if name != WINDOW_COLUMN]
+        by = " and ".join([*([f"PARTITION BY {', '.join(names)}"] if names else []), *_why_windows(query)])
+        return "keys", None, f"{by}: each key's rows meet in one task"
     if window is not None and window.kind == "time" and isinstance(window.size, int) and can_be_sliced(query):
         size = max(1, SLICE_WINDOWS * window.size)
         if size < 1 << 62:
@@ -406,6 +412,11 @@ def _layout(query: Query, sees_positions: bool, span: int | None) -> tuple[str, 
     if window is not None and window.kind == "time" and isinstance(window.size, int):
         return "single", None, "no PARTITION BY, and matches depend on more than their own window: matched in one task"
     return "single", None, "no PARTITION BY and no window of whole time units: matched in one task"
+
+
+def _why_windows(query: Query) -> tuple[str, ...]:
+    sliding = None if query.groups is None else query.groups.sliding
+    return () if sliding is None else (f"a row for each window of {sliding.size} every {sliding.slide}",)
 
 
 def _drops(

@@ -67,6 +67,7 @@ from spark_ext.gathering import with_gathered
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
 from spark_ext.objections import analyzed, explained, one_row_each
 from spark_ext.schema import SparkCatalog
+from spark_ext.sliding import clock_sql
 from spark_ext.tabulating import PAIR_COLUMN, Meeting, Side, pair_rows, with_pairs
 from spark_ext.worker import chosen_matches, match_partition, renamed
 
@@ -596,25 +597,6 @@ def _term_sql(spark: SparkSession, sql: str, type: str) -> str:
     """An attribute that is compared, in the type in which it is; equal under a collation is equal as a key."""
     cast = f"CAST({sql} AS {type})" if type else f"({sql})"
     return collations.key(spark, cast) if is_collated(type) else cast
-
-
-def clock_sql(column: str, types: dict[str, DataType]) -> str:
-    """The ORDER BY column as the whole number that windows are measured in."""
-    name, kind = quote(column), types[column].simpleString()
-    if kind == "timestamp":
-        return f"unix_micros({name})"
-    if kind == "timestamp_ntz":
-        # Its wall clock read as UTC: a cast would go through the session's zone, which has gaps.
-        parts = ", ".join(
-            f"extract({part} FROM {name})" for part in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
-        )
-        return f"unix_micros(make_timestamp_ltz({parts}, 'UTC'))"
-    if kind == "date":
-        return f"CAST(unix_date({name}) AS BIGINT)"
-    if kind.startswith("decimal"):
-        scale = int(kind.split(",")[1].rstrip(")"))
-        return f"CAST({name} * {10**scale}BD AS BIGINT)"
-    return f"CAST({name} AS BIGINT)"
 
 
 def most_matches(spark: SparkSession) -> int:

@@ -45,6 +45,7 @@ class Summing(Batch):
         self.trend = Trend(
             tuple(self._grouped_by(i) for i in range(len(self.groups.by))),
             tuple(self._summed(i) for i in range(len(self.groups.sums))),
+            uncut=self.groups.bounds,
         )
 
     def _grouped_by(self, i: int) -> GroupedBy:

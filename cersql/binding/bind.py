@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from cersql.binding import advice, selection, source_rows
+from cersql.binding import advice, selection, sliding, source_rows
 from cersql.binding import sources as src
 from cersql.binding.about import needs_match
 from cersql.binding.booleans import OrOf
@@ -61,6 +61,9 @@ class _Binder:
         keys = RowKeys(query.text, self.stream, self.scope)
         self.clauses = Clauses(query, keys)
         by = self.clauses.partition_by()
+        self.sliding = sliding.written(query)
+        if self.sliding is not None:
+            by = (*by, sliding.KEY)
         self.partition_by = tuple(key.column.name for key in by)
         self.rows = source_rows.sorted_out(query, self.scope, keys, by)
         self.conditions = Conditions(query.text, self.scope, self.stream, self._sources_of, keys, by)
@@ -78,6 +81,8 @@ class _Binder:
         self._bind_unused_definitions()
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
+        if self.sliding is not None:
+            sliding.check(query, self.sliding, chosen, formula)
         if chosen.strategy == "NEXT_MATCH":
             _refuse_undecided(translator.on_match)
             _refuse_either(translator.eithers)
@@ -141,9 +146,13 @@ class _Binder:
     ) -> Returns:  # fmt: skip
         """What lowers RETURN and HAVING: of matches, or of groups of them."""
         given = (self.conditions, variables, by, self.catalog, timeouts, agreed, always_bound(formula))
-        if self.query.group_by is None:
+        if self.query.group_by is None and self.sliding is None:
             return Returns(*given)
-        return GroupedReturns(*given, group_by=self.query.group_by, time=self._order[0].column)
+        order, windows = self._order[0], None
+        if self.sliding is not None:
+            type = next(column.type for column in self.stream.every if column.name == order.column)
+            windows = sliding.bound(self.sliding, self.clauses, order, type)
+        return GroupedReturns(*given, query=self.query, time=order.column, sliding=windows)
 
     @cached_property
     def _order(self) -> tuple[Order, ...]:
@@ -152,7 +161,11 @@ class _Binder:
     def _window(self, window: syntax.Window | None) -> Window | None:
         """A window of the pattern, or the clause's."""
         written = window or self.query.within
-        return None if written is None else self.clauses.window(written, self._order[0])
+        if written is None:
+            return None
+        if written.slide is not None:  # its end is not in it
+            written = replace(written, slide=None, strict=written.unit != "EVENTS")
+        return self.clauses.window(written, self._order[0])
 
     def _used_names(self, returns: Returns) -> frozenset[str] | None:
         """The variables that some clause names; None: all of them."""

@@ -18,11 +18,13 @@ from cersql.binding.aggregates import TABLE, Aggregate, Parts, decimal
 from cersql.binding.expressions import PICKS, Bare, Call, Node, Ref, Together, Word, rendered, walk
 from cersql.binding.returns import Returns
 from cersql.binding.scope import Names
+from cersql.binding.sliding import is_window
 from cersql.errors import BindError
+from cersql.language import syntax
 from cersql.language.lexer import Token, split
 from cersql.language.syntax import ReturnItem, Text
-from planner.groups import Aggregated, Grouped, Groups, by_column, sum_column
-from planner.query import Output
+from planner.groups import WINDOW_COLUMN, Aggregated, Grouped, Groups, Sliding, by_column, sum_column
+from planner.query import Output, key_column
 from planner.sql import Sql, quote
 from runtime.errors import Span
 from runtime.marks import FIRST_EVENT, LAST_EVENT
@@ -32,6 +34,12 @@ _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _TOTAL = "decimal(38,0)"
 _BOUNDS = {"match_start": FIRST_EVENT, "match_end": LAST_EVENT}
 _SHADOW = re.compile(r"__e\d+")  # what events are called in lambdas
+WINDOW = "WINDOW"
+_POINTS = {
+    "timestamp": "timestamp_micros({})",
+    "timestamp_ntz": "timestampadd(MICROSECOND, {}, TIMESTAMP_NTZ'1970-01-01 00:00:00')",
+    "date": "date_from_unix_date(CAST({} AS INT))",
+}  # of a clock the value that it stands for
 _NO_ORDER = "Matches of a group have no order among each other: write MIN, MAX, MIN_BY or MAX_BY."
 
 
@@ -47,7 +55,8 @@ class Key:
 class GroupedReturns(Returns):
     """Lowers the clauses of a query with GROUP BY; what WHERE says is of single matches all the same."""
 
-    group_by: Text | None = None
+    query: syntax.Query | None = None
+    sliding: Sliding | None = None
     time: str = ""  # the first column of ORDER BY
     keys: list[Key] = field(default_factory=list)
     by: list[Grouped] = field(default_factory=list)
@@ -58,7 +67,9 @@ class GroupedReturns(Returns):
     @property
     def groups(self) -> Groups:
         """See Returns.groups."""
-        return Groups(tuple(self.by), tuple(self.sums))
+        assert self.query is not None
+        bounds = self.query.within is not None and self.query.within.slide is not None
+        return Groups(tuple(self.by), tuple(self.sums), sliding=self.sliding, bounds=bounds)
 
     def outputs(self, items: Sequence[ReturnItem]) -> list[Output]:
         """See Returns.outputs."""
@@ -66,6 +77,10 @@ class GroupedReturns(Returns):
             if item.star:
                 hint = "Name the columns: what GROUP BY names, and aggregates."
                 raise BindError("NOT_GROUPED", span=item.expression.span, name="*", hint=hint)
+        if self.sliding is not None:
+            self.keys.append(Key((), (WINDOW,)))
+            column = quote(key_column(self.partition_by.index(WINDOW_COLUMN)))
+            self.by.append(Grouped(WINDOW, None, quote(WINDOW_COLUMN), column))
         for nodes, span in self._written(items):
             if self._words(nodes) not in [key.words for key in self.keys]:
                 self.keys.append(Key(nodes, self._words(nodes)))
@@ -95,22 +110,26 @@ class GroupedReturns(Returns):
 
     def _written(self, items: Sequence[ReturnItem]) -> Iterator[tuple[tuple[Node, ...], Span]]:
         """The expressions of GROUP BY; ALL stands for the items of RETURN without aggregates."""
-        if self.group_by is None:
+        assert self.query is not None
+        group_by = self.query.group_by
+        if group_by is None:
             return
-        toks = self.text.within(self.group_by.span)
+        toks = self.text.within(group_by.span)
         words = [token.upper for token in toks]
         if words == ["ALL"]:
             for item in items:
                 nodes = self._nodes(item.expression)
-                if not any(isinstance(node, Call) for node in walk(nodes)):
+                alone = len(nodes) == 1 and isinstance(nodes[0], Bare) and self._is_window(nodes[0])
+                if not alone and not any(isinstance(node, Call) for node in walk(nodes)):
                     yield nodes, item.expression.span
             return
         if words == ["(", ")"]:
             return
         for part in split(toks):
             if not part:
-                raise BindError("EMPTY_CONDITION", span=self.group_by.span)
-            yield self._item(part, items)
+                raise BindError("EMPTY_CONDITION", span=group_by.span)
+            if not is_window(self.query, part[0].span | part[-1].span):
+                yield self._item(part, items)
 
     def _item(self, part: Sequence[Token], items: Sequence[ReturnItem]) -> tuple[tuple[Node, ...], Span]:
         """An expression, the name that an item of RETURN has, or its number."""
@@ -227,6 +246,8 @@ class GroupedReturns(Returns):
     def _replace(self, node: Node) -> str | None:
         if not self.of_groups:
             return super()._replace(node)
+        if isinstance(node, Bare) and self._is_window(node):
+            return ".".join([self._window(), *map(quote, node.names[1:])])
         if isinstance(node, Bare):
             number = self._number_of(node)
             if number is not None:
@@ -240,6 +261,18 @@ class GroupedReturns(Returns):
             hint = f"Write GROUP BY {name}, or an aggregate of it: MIN({name}), COUNT({name})."
             raise BindError("NOT_GROUPED", span=node.span, name=name, hint=hint)
         return None
+
+    def _is_window(self, node: Bare) -> bool:
+        """Is it the window of the group? A column of the name comes first where it has one value."""
+        return self.sliding is not None and node.names[0].upper() == WINDOW
+
+    def _window(self) -> str:
+        """The window of a group, as Spark's window() gives it: a struct of its start and its end."""
+        assert self.sliding is not None
+        begin = by_column(0)
+        start, end = (_POINTS.get(self.sliding.type, "CAST({} AS " + (self.sliding.type or "BIGINT") + ")").format(at)
+                      for at in (begin, f"{begin} + {self.sliding.size}"))  # fmt: skip
+        return f"named_struct('start', {start}, 'end', {end})"
 
     # ------------------------------------------------------------ aggregates
 

@@ -143,7 +143,8 @@ def _run_warm(arguments: argparse.Namespace) -> None:
     steps: list[tuple[str, Callable[[], None]]] = [
         (what, partial(compile_kernels, family)) for family, what in FAMILIES.items()
     ]
-    for what, compiles in (*steps, ("GROUP BY", compile_sums)):
+    steps.append(("GROUP BY", compile_sums))
+    for what, compiles in steps:
         begin = time.monotonic()
         compiles()
         put(console, Text(f"{what}: {time.monotonic() - begin:.1f} s"))

@@ -105,3 +105,39 @@ def test_explain_says_how(rest, why):
         assert "groups are summed up in the compact set, once a node: no match is listed" in text
     else:
         assert f"groups are made of matches that are listed, since {why}" in text
+
+
+WINDOWS = [
+    ("COUNT(*) WITHIN 10 MINUTES SLIDE ‸x", "BAD_WINDOW", "how far the window slides"),
+    ("COUNT(*) WITHIN ‸5 EVENTS SLIDE 2 EVENTS", "WINDOW_UNIT", "of time"),
+    ("COUNT(*) WITHIN ‸< 5 MINUTES SLIDE 2 MINUTES", "WINDOW_UNIT", "their end is not in them"),
+    ("COUNT(*) WITHIN 5 MINUTES SLIDE ‸0", "WINDOW_UNIT", "greater than zero"),
+    ("‸* WITHIN 5 MINUTES SLIDE 1 MINUTE", "NOT_GROUPED", "aggregates"),
+    ("‸a.v, COUNT(*) WITHIN 5 MINUTES SLIDE 1 MINUTE", "NOT_GROUPED", "GROUP BY a.v"),
+    ("COUNT(*) WITHIN 5 MINUTES SLIDE 1 MINUTE GROUP BY WINDOW ‸5 MINUTES", "CLAUSES_EXCLUDE", "leave the other out"),
+    ("COUNT(*) GROUP BY WINDOW ‸5 MINUTES SEMANTICS NXT", "CLAUSES_EXCLUDE", "WITHIN … SLIDE"),
+    ("COUNT(*) GROUP BY WINDOW ‸5 MINUTES CONSUME BY PARTITION", "CLAUSES_EXCLUDE", "CONSUME BY"),
+    ("COUNT(*) GROUP BY WINDOW ‸5 MINUTES AFTER MATCH SKIP PAST LAST ROW", "CLAUSES_EXCLUDE", "AFTER MATCH SKIP"),
+    ("COUNT(*) WITHIN 5 MINUTES SLIDE 1 MINUTE ‸CONSUME BY ANY", "CLAUSES_EXCLUDE", "CONSUME BY PARTITION"),
+]
+
+
+@pytest.mark.parametrize("parts", WINDOWS, ids=[parts[0] for parts in WINDOWS])
+def test_mistakes_in_windows_that_slide(parts):
+    marked, condition, *fragments = parts
+    check_error(START + marked, condition, *fragments)
+
+
+def test_windows_over_what_has_no_multiples():
+    schemas = {"ticks": {"x": "double", "day": "date"}}
+    check_error("FROM ticks PATTERN ANY a ORDER BY x WITHIN 5 ‸SLIDE 1 RETURN COUNT(*)", "NOT_SUPPORTED_YET",
+                "Order by a time", schemas=schemas)  # fmt: skip
+    check_error("FROM ticks PATTERN ANY a ORDER BY day WITHIN 5 DAYS SLIDE ‸1 HOUR RETURN COUNT(*)", "WINDOW_UNIT",
+                "less than one unit of day", schemas=schemas)  # fmt: skip
+
+
+def test_windows_that_slide_are_keys():
+    made = cersql.compile(START + "window.end, COUNT(*) WITHIN 10 MINUTES SLIDE 5 MINUTES", SCHEMAS)
+    text = made.explain("physical")
+    assert "PARTITION BY k and a row for each window of 600000000 every 300000000: each key's rows meet" in text
+    assert "groups are summed up in the compact set, once a node" in text
