@@ -21,6 +21,7 @@ from planner.cel import Predicate, contains, is_flat
 from planner.choice import compares, skip_by
 from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
+from planner.groups import WINDOW_COLUMN, why_listed
 from planner.lower import Lowered, lower_window, rt_skip
 from planner.query import Query
 from planner.refusal import Refusal
@@ -101,6 +102,9 @@ def plan(query: Query) -> PhysicalPlan:
         created = {variable.mark for variable in query.variables if variable.created}
         visible = tuple(mark for mark in query.marks if mark not in created and not is_round(mark))
         later = replace(later or Later(ends_late=program.ends_late), distinct=visible)
+    if query.groups is not None:
+        listed = why_listed(query.groups, program, bool(query.on_match), later)
+        query = replace(query, groups=replace(query.groups, listed=listed))
     if later is not None and later.timeouts:
         program = replace(program, all_starts=True)
     events = made.guards[: program.n_event_guards]
@@ -137,6 +141,7 @@ def plan(query: Query) -> PhysicalPlan:
             *_why_tabulated(asked_of_pairs, query),
             *_why_listed(asked, later),
             *_why_created(query.formula),
+            *_why_grouped(query),
         ),
         terms=made.terms,
         later=later,
@@ -220,7 +225,8 @@ def _why_listed(query: Query, later: Later | None) -> tuple[str, ...]:
         chooses = ", ".join(name for name, is_asked in named.items() if is_asked)
         why = f"all matches are listed, since WHERE asks about them as a whole; {chooses}: in a second pass, slow"
         return (why, *_why_listed(replace(query, on_match=()), None))
-    asks = [clause for clause, on in (("WHERE", query.on_match), ("HAVING", query.having)) if on]
+    having = query.having if query.groups is None else ()
+    asks = [clause for clause, on in (("WHERE", query.on_match), ("HAVING", having)) if on]
     if not asks:
         return ()
     verb = "asks" if len(asks) == 1 else "ask"
@@ -243,6 +249,20 @@ def _why_created(formula: cel.Formula) -> tuple[str, ...]:
                 cost = "few values, so that matches that fail are never listed" if few else "as many values as occur"
                 found.append(f"{condition}: runs hold registers, of {cost}")
     return tuple(dict.fromkeys(found))
+
+
+def _why_grouped(query: Query) -> tuple[str, ...]:
+    """How groups of matches are summed up."""
+    if query.groups is None:
+        return ()
+    if query.groups.listed:
+        return (f"groups are made of matches that are listed, since {query.groups.listed}",)
+    cost = (
+        "once a node"
+        if query.window is None or query.groups.bounds
+        else "once a node inside the window of each event that ends matches"
+    )
+    return (f"groups are summed up in the compact set, {cost}: no match is listed",)
 
 
 def _sees_other_keys(query: Query) -> str | None:
@@ -431,7 +451,9 @@ def _layout(query: Query, sees_positions: bool, span: int | None) -> tuple[str, 
     if query.keys and not query.partition_by:
         return "keys", None, "each key's rows meet in one task"
     if query.partition_by:
-        return "keys", None, f"PARTITION BY {', '.join(query.partition_by)}: each key's rows meet in one task"
+        names = [name for name in query.partition_by if name != WINDOW_COLUMN]
+        by = " and ".join([*([f"PARTITION BY {', '.join(names)}"] if names else []), *_why_windows(query)])
+        return "keys", None, f"{by}: each key's rows meet in one task"
     if window is not None and window.kind == "time" and isinstance(window.size, int) and can_be_sliced(query):
         size = max(1, SLICE_WINDOWS * window.size)
         if size < 1 << 62:
@@ -448,6 +470,11 @@ def _layout(query: Query, sees_positions: bool, span: int | None) -> tuple[str, 
     if window is not None and window.kind == "time" and isinstance(window.size, int):
         return "single", None, "no PARTITION BY, and matches depend on more than their own window: matched in one task"
     return "single", None, "no PARTITION BY and no window of whole time units: matched in one task"
+
+
+def _why_windows(query: Query) -> tuple[str, ...]:
+    sliding = None if query.groups is None else query.groups.sliding
+    return () if sliding is None else (f"a row for each window of {sliding.size} every {sliding.slide}",)
 
 
 def _drops(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from planner.cel import Formula, Measure
 from planner.cel import Window as Window
+from planner.groups import Groups
 from planner.sql import Sql
 
 SOURCE_COLUMN = "__cersql_source"  # which source a row of a union is from: 0, 1, …
@@ -201,7 +202,8 @@ class Query:
     window; `consume` is NONE, PARTITION or ANY. `timeouts`: also a row for each start whose window closed without a
     match. `keys`: the planner's own, beside PARTITION BY; a row that has NULL in one is in no match. `links`: for
     which rows are copied.
-    `watermark_us`: WATERMARK, for a stream. `on_match`: conditions on the whole match that hold before matches compete.
+    `watermark_us`: WATERMARK, for a stream. `groups`: GROUP BY; then `outputs` and `having` read the columns of groups.
+    `on_match`: conditions on the whole match that hold before matches compete.
     `gathered`: what these, and `having` and `outputs`, read beside the columns of a match, in this order;
     `gathered_on_match`: how many of them `on_match` reads. `computed`: the outputs that `having` reads. `created`:
     what is computed before all of these. `counts`: for each of `on_match` the same as an AND of ORs about numbers of
@@ -237,6 +239,7 @@ class Query:
     origins: tuple[tuple[str, Sql], ...] = ()
     warnings: tuple[str, ...] = ()
     watermark_us: int | None = None
+    groups: Groups | None = None
     made: tuple[Made, ...] = ()
     held: tuple[tuple[str, ...], ...] = ()
     created: Created | None = None
@@ -249,6 +252,7 @@ class Query:
     def on_matches(self) -> tuple[str, ...]:
         """All SQL over the columns of a match."""
         sqls = (*(output.sql for output in self.outputs), *self.on_match, *self.having)
+        grouped = self.groups.on_match if self.groups is not None else ()
         gathered = (text for each in self.gathered for text in (each.combinations, each.value.text))
         created = () if self.created is None else self.created.texts
-        return (*(sql.text for sql in sqls), *gathered, *created)
+        return (*(sql.text for sql in sqls), *grouped, *gathered, *created)

@@ -17,7 +17,9 @@ import numpy as np
 from runtime import nodes
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
+from runtime.compact_set.semirings import Lift
 from runtime.compact_set.store import PlainWalks, ProductWalks, Store, Walks
+from runtime.compact_set.trends import Trends
 from runtime.errors import InternalError
 from runtime.program import Family, Program, check_version
 from runtime.selection.any_timeouts import DropsOfAll
@@ -107,6 +109,37 @@ class Engine:
         if self._watching is not None:
             total += sum(matches.n for matches in self._watching.read(feed))
         return total
+
+    def trends(self, lift: Lift, of_row: IntArray, width: int, uncut: bool) -> Trends:
+        """What sums up the matches from now on (see `sum_up`); the program's selector lists none to choose."""
+        if self._watching is not None or self._selector.lists_to_count:
+            raise InternalError("INTERNAL", detail="matches that are chosen one by one cannot be summed up")
+        found = Trends(self._store, lift, of_row, width, uncut)
+        self._store.holders.append(found)
+        return found
+
+    def sum_up(
+        self,
+        trends: Trends,
+        symbols: AnyArray,
+        times: AnyArray,
+        positions: IntArray | None = None,
+        keys: IntArray | None = None,
+        rows: IntArray | None = None,
+        mute: AnyArray | None = None,
+    ) -> None:
+        """Read events; sum up the matches that end at them."""
+        if len(symbols):
+            self._sum(trends, self._read(self._completed(symbols, times, positions, keys, rows, mute)))
+
+    def sum_rest(self, trends: Trends) -> None:
+        """As `flush`, but sum them up."""
+        self._sum(trends, self._end_key(0))
+
+    def _sum(self, trends: Trends, steps: Iterator[Found]) -> None:
+        for found in steps:
+            if found is Found.ROOTS:
+                self._selector.sum_up(trends)
 
     def flush(self) -> Iterator[Matches]:
         """The stream has ended: yield what only becomes known by that."""

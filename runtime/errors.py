@@ -199,6 +199,8 @@ class ExecutionError(CersqlError):
         "OUT_OF_MEMORY": Condition("53200", "A worker that holds {found} gets no more memory, for the query {query}."),
         "MATCH_LIMIT": Condition("54000", "A task has listed {found} matches, the limit is {limit}."),
         "COUNT_OVERFLOW": Condition("22003", "There are more matches than a BIGINT can count."),
+        "TREND_OVERFLOW": Condition("22003", "{function} does not fit DECIMAL(38) in the group {group}."),
+        "TREND_GROUPS": Condition("54000", "There may be more groups of matches than a BIGINT can number."),
         "SCAN_FILE": Condition("58030", "The Parquet file {path} cannot be read: {detail}."),
         "PROGRAM_VERSION": Condition(
             "55000",

@@ -77,3 +77,7 @@ def visible_name(mark: str) -> str:
 def hidden_last(mark: str) -> tuple[bool, str]:
     """A key for sorting: by name, those that the user cannot see behind the others."""
     return is_hidden(mark), mark
+
+
+FIRST_EVENT, LAST_EVENT = "@:first", "@:last"
+"""What stands for the first and the last event of a match, where the name of a variable could stand."""

@@ -42,6 +42,40 @@ class Slices:
 
 
 @dataclass(frozen=True)
+class Summed:
+    """An aggregate over the events of a variable in all matches of a group: `function` is a name of the table in
+    runtime.compact_set.semirings. `mark`: the variable, None for the number of matches; `column`: its values, None
+    where each event counts. It gives the columns `names`; `shown`: as it is written, for errors."""
+
+    function: str
+    mark: str | None
+    column: str | None
+    names: tuple[str, ...]
+    shown: str
+
+
+@dataclass(frozen=True)
+class GroupedBy:
+    """What tells groups apart: a column of rows, of the event of a variable (`mark`), or of the match's first or last
+    event (FIRST_EVENT, LAST_EVENT). It gives the column `name`."""
+
+    column: str
+    mark: str
+    name: str
+    shown: str
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Aggregates over all matches of each group, in place of matches: RETURN … GROUP BY. `uncut`: the windows that
+    bound matches are keys, so that no match leaves its window."""
+
+    groups: tuple[GroupedBy, ...]
+    sums: tuple[Summed, ...]
+    uncut: bool = False
+
+
+@dataclass(frozen=True)
 class Limits:
     """What a worker may use. `memory_bytes`: of its process; None: half of what its machine or container has; 0: no
     limit. `query`: its text, for the error."""
@@ -66,7 +100,8 @@ class Task:
     Program.variables. `later`: with the columns by which matches are chosen in a second pass
     (runtime.selection.rivals). `pairs`: the column that says of which tabulated condition a row is a pair
     (runtime.partition.tables), NULL in rows of events. `counted`: the variables whose events `size` counts (None: all).
-    `limits`: what the worker may use, beside Program.max_matches.
+    `limits`: what the worker may use, beside Program.max_matches. `trend`: a row for each group of matches, instead of
+    matches.
     """
 
     program: Program
@@ -94,3 +129,4 @@ class Task:
     pairs: str | None = None
     counted: tuple[str, ...] | None = None
     limits: Limits = DEFAULT_LIMITS
+    trend: Trend | None = None

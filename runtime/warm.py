@@ -16,6 +16,7 @@ import numpy as np
 
 from runtime import compiling, nodes
 from runtime.arrays import IntArray
+from runtime.compact_set.semirings import N_PRIMES, Lift
 from runtime.engine import engine_for
 from runtime.program import ALWAYS, SKIP, Family, Program, Window
 
@@ -40,9 +41,32 @@ def compile_kernels(family: Family = "plain") -> None:
         logger.info("compiled the kernels in %.0f s; they are cached from now on", took)
 
 
-def _run_each(family: Family) -> None:
+@functools.cache
+def compile_sums() -> None:
+    """The kernels that sum up groups of matches, which are the same for every family."""
+    with compiling.noted():
+        for window in (Window("time", 10), None):
+            program = replace(_two_events(), window=window)
+            lift = Lift(
+                counts=np.zeros((2, 1), np.bool_),
+                picks=np.zeros((2, 0), np.bool_),
+                shifts=np.zeros((2, 0), np.bool_),
+                exact=np.zeros((3, 1, N_PRIMES), np.uint32),
+                size=np.zeros((3, 1), np.float64),
+                rank=np.zeros((3, 0), np.int64),
+                shift=np.zeros((3, 0), np.int64),
+                begins=np.zeros(0, np.int64),
+            )
+            engine = engine_for(program)
+            trends = engine.trends(lift, np.zeros(3, np.int64), 1, uncut=False)
+            engine.sum_up(trends, np.array([1, 0, 2], np.int64), np.arange(3, dtype=np.int64))
+            engine.least_row()
+
+
+def _two_events() -> Program:
+    """A ; B within 10."""
     waiting, then = (0, ALWAYS, SKIP, 0), (1, ALWAYS, SKIP, 1)
-    program = Program(
+    return Program(
         n_states=3,
         transitions=np.array([waiting, (0, 0, 0, 1), then, (1, 1, 1, 2)], np.int64),
         initial=(0,),
@@ -52,6 +76,10 @@ def _run_each(family: Family) -> None:
         variables=("a", "b"),
         window=Window("time", 10),
     )
+
+
+def _run_each(family: Family) -> None:
+    program = _two_events()
     match family:
         case "plain" | "composed":
             _run(program)

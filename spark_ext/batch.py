@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -91,7 +91,7 @@ class Batch:
         self.source = catalog.union_frame(self.query)
         self.spark = self.source.sparkSession
         self.plan = replace(plan, program=replace(plan.program, max_matches=most_matches(self.spark)))
-        if _is_local(self.spark):
+        if is_local(self.spark):
             # The workers, on this same machine, would all do it at once.
             compile_kernels(plan.program.family)
         self.types: dict[str, DataType] = {f.name: f.dataType for f in self.source.schema.fields}
@@ -135,7 +135,7 @@ class Batch:
         # of which a second pass asks how far a start reaches.
         later = self.plan.later
         looks = later is not None and (later.looks_at_windows or later.strict or later.consume == "ANY")
-        whole = self._interleaved or self._ranks_terms(rows) or looks
+        whole = self._holds_all() or self._interleaved or self._ranks_terms(rows) or looks
         presorted = self._spark_sorts(n) and not whole
         return self._matched(self._sorted(rows) if presorted else rows, presorted)
 
@@ -163,9 +163,9 @@ class Batch:
             task = replace(task, ties=tuple(ties))
         names = [column.name for column in (*task.order, *task.ties)]
         names += [field for variable in task.variables for field in variable.fields]
-        names += [source for source, _ in task.key_outputs]
+        names += [source for source, _ in task.key_outputs] + self._carried()
         columns = {name: quote(name) for name in names if name in self.types}
-        columns |= {**self.key_sql, **dict(self.terms)}
+        columns |= {**self.key_sql, **dict(self.terms), **self._made_for_tasks()}
         columns |= {name: collations.key(self.spark, quote(column)) for column, name in self.sorts.items()}
         own = scan.Wanted(self._with_keys(), columns, self.plan.guards, task.order[0].name, *reach)
         return scan.scan_of(self.plan, own, task, self._partitions())
@@ -311,6 +311,14 @@ class Batch:
         held = {name for names in self.query.held for name in names}
         return [name for name in self.types if name in held]
 
+    def _carried(self) -> list[str]:
+        """What is taken over from rows."""
+        return self._used()
+
+    def _made_for_tasks(self) -> dict[str, str]:
+        """Other columns that are computed of rows, as SQL."""
+        return {}
+
     def _tie_columns(self) -> list[str]:
         """What decides between rows that agree on ORDER BY: the source, what the pattern reads, what RETURN reads."""
         query = self.query
@@ -394,7 +402,7 @@ class Batch:
         cut = can_be_cut(self.types[self.query.order_by[0].column]) and self._bytes >= MANY_ROWS_BYTES
         order = (*self._order(), *self._ties())
         numbered = with_positions(rows, self.source, order, self._relevant(), n if cut else 1)
-        kept = {self.query.order_by[0].column, *self._used(), POSITION_COLUMN}
+        kept = {self.query.order_by[0].column, *self._carried(), POSITION_COLUMN}
         kept.update(name for name, _ in (*self.symbols, *self.terms))
         columns = [quote(name) for name in numbered.columns if name in kept]
         if self.plan.span is None:
@@ -403,6 +411,10 @@ class Batch:
         return sliced.repartition(n, sliced[SLICE_COLUMN]), n
 
     # ------------------------------------------------------------ the engine
+
+    def _holds_all(self) -> bool:
+        """Are the rows of a task held as a whole, whatever is done with them?"""
+        return False
 
     def _matched(self, rows: DataFrame, presorted: bool) -> DataFrame:
         task = self._task(presorted)
@@ -472,7 +484,7 @@ class Batch:
             start=START_COLUMN if self._wants(START_COLUMN) else None,
             end=END_COLUMN if self._wants(END_COLUMN) else None,
             size=SIZE_COLUMN if self._wants(SIZE_COLUMN) else None,
-            limit=None if query.having or query.on_match or lists_more(query) else query.limit,
+            limit=None if query.having or query.on_match or query.groups or lists_more(query) else query.limit,
             presorted=presorted,
             count_only=self.count_only,
             slices=slices,
@@ -564,7 +576,7 @@ def estimate(plan: Any) -> int:
     return size
 
 
-def _is_local(spark: object) -> bool:
+def is_local(spark: object) -> bool:
     session = getattr(spark, "_jsparkSession", None)
     return session is not None and str(session.sparkContext().master()).startswith("local")
 
@@ -577,17 +589,21 @@ def parallelism(spark: object) -> int:
 def result(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Batch] = Batch, lasting: bool = False) -> DataFrame:
     """The rows of a query: HAVING, RETURN and LIMIT on top of the matches that `kind` finds. `lasting`: it is to give
     the rows of a later time, too."""
+    return returned(plan, catalog, found(plan, catalog, lambda: kind(plan, catalog, lasting=lasting).frame()))
+
+
+def found(plan: PhysicalPlan, catalog: SparkCatalog, frame: Callable[[], DataFrame]) -> DataFrame:
+    """What tasks find; an objection of Spark's to what is computed of rows gets its place in the query."""
     query = plan.query
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):
-        matches = kind(plan, catalog, lasting=lasting).frame()
-    return returned(plan, catalog, matches)
+        return frame()
 
 
 def count(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame | None:
     """The number of matches, one BIGINT, without making a row of any; None if a condition or LIMIT needs them."""
     query = plan.query
-    if query.having or query.on_match or query.limit is not None or lists_more(query):
+    if query.having or query.on_match or query.limit is not None or query.groups or lists_more(query):
         return None
     source, columns = catalog.union_frame(query), [column.name for column in query.columns]
     with explained(query.text, source, [sql for _, sql in query.origins], condition=True, columns=columns):

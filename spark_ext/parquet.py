@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -24,6 +23,7 @@ from runtime.scan.footers import Footer, Wanted, footer_of
 from runtime.scan.pruning import Bounds
 from runtime.scan.reading import digest
 from runtime.scan.task import File
+from spark_ext.shipping import for_worker
 from spark_ext.worker import footers
 
 # What Hadoop writes of a file, whose path it writes as it is.
@@ -212,5 +212,5 @@ def _footers(files: Sequence[File], time: str, wanted: Wanted, spark: SparkSessi
             return list(pool.map(lambda file: footer_of(file, time, wanted), files))
     tasks = min(len(files), 4 * int(spark.sparkContext.defaultParallelism))
     numbers = spark.range(0, len(files), 1, tasks)
-    rows = numbers.mapInArrow(partial(footers, files, time, wanted), "file bigint, footer binary").collect()
+    rows = numbers.mapInArrow(for_worker(footers, files, time, wanted), "file bigint, footer binary").collect()
     return [pickle.loads(row["footer"]) for row in sorted(rows)]

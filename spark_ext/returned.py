@@ -29,6 +29,11 @@ from spark_ext.worker import chosen_matches
 
 def returned(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
     """The rows of a query, of the matches that the engine gives."""
+    return rows_of(plan, catalog, chosen(plan, catalog, matches))
+
+
+def chosen(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
+    """The matches that are given, of those that the engine gives."""
     query, columns = plan.query, [column.name for column in plan.query.columns]
     if query.created is not None:
         matches = with_created(plan, query.created, matches)
@@ -38,7 +43,12 @@ def returned(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> D
             matches = analyzed(matches.where(_of_matches(plan, condition.text)))
     if plan.later is not None:
         matches = _competing(plan, plan.later, matches, limits_of(catalog.spark, query))
-    matches = with_gathered(query.text, matches, query.gathered[query.gathered_on_match :])
+    return with_gathered(query.text, matches, query.gathered[query.gathered_on_match :])
+
+
+def rows_of(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
+    """HAVING, RETURN and LIMIT on matches, or on groups of them."""
+    query, columns = plan.query, [column.name for column in plan.query.columns]
     matches = _with_computed(query, matches)
     with explained(query.text, matches, query.having, condition=True, columns=columns):
         for condition in query.having:

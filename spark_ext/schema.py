@@ -15,6 +15,7 @@ from planner.sql import Sql, quote
 from spark_ext.errors import ExpressionError
 from spark_ext.objections import analyzed, explained
 from spark_ext.quiet import quiet_captures
+from spark_ext.sliding import with_windows
 
 _ANY_COLUMN = Column("__cersql_none", "string")  # where an expression reads none
 _NOT_IN_LAMBDAS = (
@@ -81,6 +82,8 @@ class SparkCatalog:
         if len(tagged) > 1:
             # In one order, whatever columns the first source lacks.
             union = union.select(*(quote(column.name) for column in query.columns), SOURCE_COLUMN)
+        if query.groups is not None and query.groups.sliding is not None:
+            union = with_windows(union, query.groups.sliding)
         return union if self._condition is None else union.where(self._condition)
 
     def _rows(self, query: Query, i: int) -> DataFrame:

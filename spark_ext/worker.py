@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,24 @@ def footers(
         numbers = batch.column(0).to_pylist()
         found = [pickle.dumps(footer_of(files[number], time, wanted)) for number in numbers]
         yield pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), pa.array(found)], ["file", "footer"])
+
+
+def means(
+    parts: Mapping[str, tuple[str, ...]], types: Mapping[str, tuple[int, int]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows with columns that are the quotient of two decimals, the sum and the number, in place of these."""
+    used = {part for own in parts.values() for part in own}
+    exact = Context(prec=100, rounding=ROUND_HALF_UP)
+    for batch in batches:
+        names = [name for name in batch.schema.names if name not in used]
+        columns = [batch.column(name) for name in names]
+        for name, own in parts.items():
+            precision, scale = types[name]
+            pairs = zip(*(batch.column(part).to_pylist() for part in own), strict=True)
+            unit = Decimal(1).scaleb(-scale)
+            found = [exact.divide(total, n).quantize(unit, context=exact) if n else None for total, n in pairs]
+            columns.append(pa.array(found, pa.decimal128(precision, scale)))
+        yield pa.RecordBatch.from_arrays(columns, [*names, *parts])
 
 
 PLACE_COLUMN = "__cersql_place"

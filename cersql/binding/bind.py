@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from cersql.binding import advice, selection, source_rows
+from cersql.binding import advice, selection, sliding, source_rows
 from cersql.binding import sources as src
 from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import walk
 from cersql.binding.formulas import MANY, occurrences
+from cersql.binding.groups import GroupedReturns
 from cersql.binding.measures import held_by_runs, numbers_of_events
 from cersql.binding.ordering import Clauses
 from cersql.binding.returns import Returns
@@ -60,6 +61,9 @@ class _Binder:
         keys = RowKeys(query.text, self.stream, self.scope)
         self.clauses = Clauses(query, keys)
         by = self.clauses.partition_by()
+        self.sliding = sliding.written(query)
+        if self.sliding is not None:
+            by = (*by, sliding.KEY)
         self.partition_by = tuple(key.column.name for key in by)
         self.rows = source_rows.sorted_out(query, self.scope, keys, by)
         self.conditions = Conditions(query.text, self.scope, self.stream, self._sources_of, keys, by)
@@ -83,6 +87,8 @@ class _Binder:
         formula, asked = self._decided(formula, translator.on_match)
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
+        if self.sliding is not None:
+            sliding.check(query, self.sliding, chosen, formula)
         if chosen.strategy == "NEXT_MATCH":
             _refuse_undecided(translator.on_match, self.conditions)
             _refuse_either(translator.eithers)
@@ -91,10 +97,7 @@ class _Binder:
         by = tuple(key.name for key in self.conditions.partition_by)
         agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in by))
         self.conditions.agreed = agreed
-        returns = Returns(
-            self.conditions, variables, by, self.catalog, chosen.timeouts, agreed,
-            always_bound(formula),
-        )  # fmt: skip
+        returns = self._returns(variables, by, chosen.timeouts, agreed, formula)
         on_match = tuple(returns.condition(clause) for clause in asked)
         returns.used.update(rounds.members())
         n_gathered = len(returns.gathered)
@@ -132,6 +135,7 @@ class _Binder:
             gathered=tuple(returns.gathered),
             gathered_on_match=n_gathered,
             computed=tuple(sorted(returns.wanted)),
+            groups=returns.groups,
             limit=query.limit,
             uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),
@@ -157,6 +161,20 @@ class _Binder:
                 formula = cel.Measured(formula, sides, " OR ".join(map(str, sides)))
         return formula, left
 
+    def _returns(
+        self, variables: tuple[Variable, ...], by: tuple[str, ...], timeouts: bool, agreed: tuple[str, ...],
+        formula: cel.Formula,
+    ) -> Returns:  # fmt: skip
+        """What lowers RETURN and HAVING: of matches, or of groups of them."""
+        given = (self.conditions, variables, by, self.catalog, timeouts, agreed, always_bound(formula))
+        if self.query.group_by is None and self.sliding is None:
+            return Returns(*given)
+        order, windows = self._order[0], None
+        if self.sliding is not None:
+            type = next(column.type for column in self.stream.every if column.name == order.column)
+            windows = sliding.bound(self.sliding, self.clauses, order, type)
+        return GroupedReturns(*given, query=self.query, time=order.column, sliding=windows)
+
     @cached_property
     def _order(self) -> tuple[Order, ...]:
         return self.clauses.order(self.default_order)
@@ -170,7 +188,11 @@ class _Binder:
     def _window(self, window: syntax.Window | None) -> Window | None:
         """A window of the pattern, or the clause's."""
         written = window or self.query.within
-        return None if written is None else self.clauses.window(written, self._order[0])
+        if written is None:
+            return None
+        if written.slide is not None:  # its end is not in it
+            written = replace(written, slide=None, strict=written.unit != "EVENTS")
+        return self.clauses.window(written, self._order[0])
 
     def _used_names(self, returns: Returns) -> frozenset[str] | None:
         """The variables that some clause names; None: all of them."""

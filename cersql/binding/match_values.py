@@ -293,7 +293,11 @@ class MatchValues:
         if call.where:
             rows = f"filter({rows}, __f -> __f IS NOT NULL)"
             rows = rows if parts.structs else f"transform({rows}, __f -> __f.v)"
-        return aggregate.build(replace(parts, rows=rows))
+        return self._built(call, aggregate, replace(parts, rows=rows))
+
+    def _built(self, call: Call, aggregate: Aggregate, parts: Parts) -> str:
+        """The aggregate over the events of one match."""
+        return aggregate.build(parts)
 
     def _check_argument(self, node: Node) -> None:
         """What cannot stand inside an aggregate."""

@@ -14,6 +14,7 @@ from cersql.binding.match_values import TIMEOUTS, MatchValues
 from cersql.binding.scope import Names, display
 from cersql.errors import BindError
 from cersql.language.syntax import ReturnItem, Text
+from planner.groups import Groups
 from planner.query import (
     Output,
     Variable,
@@ -35,6 +36,11 @@ class Returns(MatchValues):
     named: dict[str, list[int]] = field(default_factory=dict)  # folded names that RETURN gives: the outputs
     result: list[Output] = field(default_factory=list)
     wanted: set[int] = field(default_factory=set)  # the outputs that HAVING reads
+
+    @property
+    def groups(self) -> Groups | None:
+        """What GROUP BY says, and the aggregates over groups."""
+        return None
 
     def outputs(self, items: Sequence[ReturnItem]) -> list[Output]:
         """The columns of the result. WITH TIMEOUTS they always say how each row ended."""

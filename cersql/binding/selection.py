@@ -47,8 +47,6 @@ def refuse(query: syntax.Query) -> None:
     """Raises for clauses whose meaning is not built yet: an error each, never silence."""
     if query.group_by is not None and query.with_timeouts is not None:
         raise _exclude(query.with_timeouts, "WITH TIMEOUTS", "GROUP BY", "Count the timeouts in a query around this.")
-    if query.group_by is not None:
-        raise BindError("NOT_SUPPORTED_YET", span=query.group_by.span, construct="GROUP BY over matches")
 
 
 def bind(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> Selection:

@@ -17,7 +17,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -136,12 +137,16 @@ def _warm(commands: Commands) -> None:
 
 
 def _run_warm(arguments: argparse.Namespace) -> None:
-    from runtime.warm import FAMILIES, compile_kernels
+    from runtime.warm import FAMILIES, compile_kernels, compile_sums
 
     console = Console()
-    for family, what in FAMILIES.items():
+    steps: list[tuple[str, Callable[[], None]]] = [
+        (what, partial(compile_kernels, family)) for family, what in FAMILIES.items()
+    ]
+    steps.append(("GROUP BY", compile_sums))
+    for what, compiles in steps:
         begin = time.monotonic()
-        compile_kernels(family)
+        compiles()
         put(console, Text(f"{what}: {time.monotonic() - begin:.1f} s"))
 
 

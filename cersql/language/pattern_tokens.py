@@ -366,6 +366,9 @@ class PatternLexer:
             raise self.unexpected(closing, "a duration like 10 MINUTES, a number or 100 EVENTS after WITHIN")
         hint = "WITHIN stands last in its parentheses: ((A ; B WITHIN 10 MINUTES) ; C)."
         window = parse_window(self.text, self._slice(count), closing, self.end, hint)
+        if window.slide is not None:
+            hint = "Windows that slide are those of the whole pattern: the clause WITHIN … SLIDE …."
+            raise ParseError("NOT_SUPPORTED_YET", span=window.slide.span, construct="SLIDE inside a pattern", hint=hint)
         self.at = start
         self.emit("WINDOW", count + 1, window)
 

@@ -185,13 +185,15 @@ class Window:
     """`WITHIN [<] amount [unit]`.
 
     `unit` is 'EVENTS', 'INTERVAL' (then `amount` is a whole Spark interval literal, for example
-    `INTERVAL 10 MINUTES` or `INTERVAL '1 02' DAY TO HOUR`) or None for a plain number. `strict` is the `<`.
+    `INTERVAL 10 MINUTES` or `INTERVAL '1 02' DAY TO HOUR`) or None for a plain number. `strict` is the `<`. `slide`:
+    `SLIDE amount [unit]` behind it, as a window.
     """
 
     amount: Text
     unit: str | None
     strict: bool
     span: Span
+    slide: Window | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cersql.errors import ParseError, nearest
 from cersql.language.lexer import Token, shown
@@ -31,6 +32,7 @@ ABBREVIATIONS = {
 }
 _PLAIN = re.compile(r"(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _WINDOW = "a duration like 10 MINUTES, a number or 100 EVENTS"
+_SLIDE = "how far the window slides, a duration like 30 SECONDS or a number"
 _DURATION = "a duration like 10 MINUTES"
 _UNIT = "a unit: MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS"
 
@@ -64,7 +66,8 @@ class _Reader:
 
 
 def parse_window(text: str, body: Sequence[Token], ended: Token | None, end: int, hint: str | None = None) -> Window:
-    """`[<] amount [unit]`, the body of WITHIN (not empty). `hint`: for what follows it all the same."""
+    """`[<] amount [unit] [SLIDE amount [unit]]`, the body of WITHIN (not empty). `hint`: for what follows it all the
+    same."""
     reader = _Reader(text, body, "WITHIN", ended, end)
     strict = reader.word == "<"
     if strict:
@@ -74,11 +77,15 @@ def parse_window(text: str, body: Sequence[Token], ended: Token | None, end: int
             _WINDOW, "WITHIN 10 MINUTES includes the tenth minute already; WITHIN < 10 MINUTES does not."
         )
     amount, unit = _amount(reader)
+    window = Window(amount, unit, strict, reader.since(0))
+    if reader.word == "SLIDE":
+        start = reader.at
+        reader.at += 1
+        by, by_unit = _amount(reader, _SLIDE)
+        window = replace(window, slide=Window(by, by_unit, False, reader.since(start)), span=reader.since(0))
     if reader.token is not None:
-        raise (
-            _slide(reader) if reader.word == "SLIDE" else reader.wrong("nothing more after it", _column(reader) or hint)
-        )
-    return Window(amount, unit, strict, reader.since(0))
+        raise reader.wrong("nothing more after it", _column(reader) or hint)
+    return window
 
 
 def parse_duration(text: str, body: Sequence[Token], clause: str, ended: Token | None, end: int) -> Text:
@@ -126,17 +133,6 @@ def _column(reader: _Reader) -> str | None:
     inside = reader.body[reader.at + 1 : -1]
     column = reader.text[inside[0].start : inside[-1].end] if inside else "ts"
     return f"The column that holds the time stands in ORDER BY: write ORDER BY {column} WITHIN …"
-
-
-def _slide(reader: _Reader) -> ParseError:
-    """For the SLIDE of HAMLET and COGRA: their windows begin at multiples of it, and give one row each."""
-    assert reader.token is not None
-    return ParseError(
-        "NOT_SUPPORTED_YET", span=reader.token.span, construct="SLIDE",
-        hint="Each match has its own window here, and is one row: leave SLIDE out. For windows that slide:\n"
-        "  SELECT w, count(*) FROM (SELECT *, window(match_start, '10 minutes', '30 seconds') AS w\n"
-        "                           FROM (PATTERN … WITHIN 10 MINUTES RETURN *)) WHERE match_end < w.end GROUP BY w",
-    )  # fmt: skip
 
 
 def _check_number(reader: _Reader, token: Token) -> None:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cersql.binding.bind import bind
+from cersql.errors import BindError
 from cersql.language import syntax
 from cersql.language.parse import parse
 from cersql.show import html
@@ -112,12 +113,18 @@ class Planned:
         return self._result(self.catalog.filtered(condition), lasting)
 
     def _result(self, catalog: SparkCatalog, lasting: bool) -> DataFrame:
+        from spark_ext import grouping
         from spark_ext.batch import result
         from spark_ext.streaming import Streaming, is_stream
 
         plan, tree = self.compiled.plan, self.compiled.syntax
         if not is_stream(plan.query, catalog):
-            return result(plan, catalog, lasting=lasting)
+            kind = result if plan.query.groups is None else grouping.result
+            return kind(plan, catalog, lasting=lasting)
+        if plan.query.groups is not None:
+            hint = "Run it over the rows so far, or start a stream of matches and group them where they are written."
+            at = tree.clause("GROUP BY") or tree.clause("WITHIN")
+            raise BindError("STREAM_GROUPS", span=at, text=tree.text, hint=hint)
         try:
             return result(plan, catalog, Streaming)
         except CersqlError as error:

@@ -40,7 +40,7 @@ class Store:
     all, so that no part of a set is cut off where the arena is compacted; `now`: the clock of the last event."""
 
     def __init__(self, window: Window | None, walks: Walks | None = None) -> None:
-        self.by_position = window is None or window.kind == "events"
+        self.by_position, self.unbounded = window is None or window.kind == "events", window is None
         self._size = NOTHING if window is None else window.size  # with fractions, perhaps, where clocks have them
         self.bounds = tecs.Bounds(np.int64(self._size), strict=bool(window and window.strict))
         self.clock = np.dtype(np.int64)
@@ -123,7 +123,7 @@ class Store:
 
     def forget(self) -> None:
         """Empty the arena; nobody holds a node."""
-        self.arena.size[0] = 1
+        tecs.empty(self.arena)
 
     @property
     def _ever(self) -> Any:

@@ -32,14 +32,15 @@ RESERVED = -1  # row of ⊥ and of unions
 
 
 class Arena(NamedTuple):
-    """Flat arrays of nodes. `size[0]` is the number of nodes; `start` has the dtype of the window's clock."""
+    """Flat arrays of nodes. `size` is (the number of nodes, how often it was emptied); `start` has the dtype of the
+    window's clock."""
 
     row: AnyArray  # int64: the event that an output node adds
     label: AnyArray  # int32: its label, UNION or PRODUCT
     child: AnyArray  # int32: an output's child, the left of others
     right: AnyArray  # int32: the right of others
     start: AnyArray  # int64 or float64: max-start
-    size: AnyArray  # int64[1]
+    size: AnyArray  # int64[2]
 
 
 def new_arena(capacity: int, clock: np.dtype) -> Arena:
@@ -50,13 +51,20 @@ def new_arena(capacity: int, clock: np.dtype) -> Arena:
         child=np.zeros(capacity, np.int32),
         right=np.zeros(capacity, np.int32),
         start=np.zeros(capacity, clock),
-        size=np.ones(1, np.int64),
+        size=np.array([1, 0], np.int64),
     )
 
 
 def grown_arena(arena: Arena, capacity: int) -> Arena:
     """A copy with room for `capacity` nodes."""
     return Arena._make([*(grown(column, capacity) for column in arena[:-1]), arena.size])
+
+
+@kernel
+def empty(arena):
+    """Leave ⊥ alone."""
+    arena.size[0] = 1
+    arena.size[1] += 1
 
 
 class Bounds(NamedTuple):

@@ -17,6 +17,7 @@ import pyarrow as pa
 from runtime.arrays import AnyArray, IntArray
 from runtime.engine import Engine, engine_for
 from runtime.limits import Listed
+from runtime.partition.grouping import Grouping
 from runtime.partition.order import as_clock, as_symbols, codes, combined, group_ids, has_clock, sorted_rows
 from runtime.partition.rows import IN_ORDER, RowBuilder
 from runtime.partition.tables import PairRows, tables_of, with_tables
@@ -122,6 +123,13 @@ def matched(
     engine = engine_for(program)
     if task.count_only:
         yield engine.count(symbols, clocks, positions, keys, mute) + engine.count_rest()
+        return
+    if task.trend is not None:
+        grouping = Grouping(task.trend, program, rows)
+        trends = engine.trends(grouping.lift(), grouping.of_row, grouping.width, task.trend.uncut)
+        engine.sum_up(trends, symbols, clocks, positions, keys, order, mute)
+        engine.sum_rest(trends)
+        yield grouping.batch(trends.found)
         return
     builder = RowBuilder(task)
     places = IN_ORDER

@@ -16,6 +16,7 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set import picking
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.store import Store
+from runtime.compact_set.trends import Trends
 from runtime.program import Program
 from runtime.selection.select import Match
 from runtime.steppers.stepper import Feed, Stepper
@@ -44,6 +45,10 @@ class Selector:
     def count(self) -> int:
         """As `take`, but only how many they are."""
         return sum(matches.n for matches in self.take()) if self.lists_to_count else self.store.counted()
+
+    def sum_up(self, trends: Trends) -> None:
+        """As `take`, but only sum up what is there."""
+        trends.take()
 
     def fed(self) -> Iterator[Matches]:
         """A feed, or the part of one key in it, has been read."""
@@ -98,6 +103,14 @@ class Picking(Selector):
         n = self.store.counted()
         self._drop_copies(size)
         return n
+
+    def sum_up(self, trends: Trends) -> None:
+        """See Selector.sum_up."""
+        size = self.store.nodes
+        self._pick()
+        with trends.passing(size):
+            trends.take()
+        self._drop_copies(size)
 
     def _pick(self) -> None:
         """Only the roots that win; what these are stands behind the nodes of the arena, which may have grown."""

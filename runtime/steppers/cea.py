@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray
-from runtime.compact_set.tecs import BOTTOM, extend, inside
+from runtime.compact_set.tecs import BOTTOM, empty, extend, inside
 from runtime.jit import inlined, kernel
 from runtime.steppers.clocks import age, begin_of, has_clocks, hash_of_clocks, note_oldest, nothing_closes, set_clocks
 from runtime.steppers.events import Event
@@ -264,7 +264,7 @@ def step_kernel(space, table, live, clocks, leading, begin, feed, options):
             if clocks is not None:
                 forget_leading(leading)
             if counts[N_ROOTS] == 0:
-                arena.size[0] = 1
+                empty(arena)
             quiet = settled(table, live, clocks)
         if clocks is not None and not nothing_closes(clocks, feed.times[i], position):
             if not age(live, clocks, feed.times[i], position):

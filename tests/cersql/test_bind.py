@@ -211,7 +211,6 @@ def test_the_first_of_the_order_has_no_collation() -> None:
 # ---------------------------------------------------------------- what is not built yet
 
 UNBUILT = [
-    ("FROM t PATTERN A a ORDER BY ts RETURN COUNT(*) GROUP BY ‸a.k", "GROUP BY over matches"),
     ("FROM t PATTERN A+ a ORDER BY ts RETURN ‸PREV(a.v)", "PREV"),
     ("FROM t PATTERN A+ a ORDER BY ts RETURN ‸a[i-1].v", "a[i-1].v, a neighbouring event,"),
     ("FROM t PATTERN A+ a ORDER BY ts RETURN SUM(‸MAX(a.v) + a.w)", "An aggregate inside another"),

@@ -129,8 +129,9 @@ def test_a_mistake_in_the_first_statement_needs_no_spark(
 def test_warm_compiles_every_family(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     monkeypatch.setattr(warm, "compile_kernels", compiled.append)
+    monkeypatch.setattr(warm, "compile_sums", lambda: compiled.append("sums"))
     assert cli.main(["warm"]) == 0
-    assert compiled == ["plain", "timed", "registers", "pcea"]
+    assert compiled == ["plain", "timed", "registers", "pcea", "sums"]
     assert len(capsys.readouterr().out.splitlines()) == len(compiled)
 
 
