@@ -159,7 +159,9 @@ def counting(query: Query) -> Query:
     SKIP no second pass has to choose among what is. Runs that compare events have kernels, and runs of SKIP TILL NEXT
     MATCH must take what they can: there Spark counts.
     """
-    if not any(query.counts) or query.strategy == "NEXT_MATCH" or query.timeouts or compares(query.formula):
+    if not any(query.counts) or query.timeouts or compares(query.formula):
+        return query
+    if query.strategy == "NEXT_MATCH" or query.consume == "ANY":
         return query
     if contains(query.formula, (cel.NotBefore, cel.NotAfter)):  # which stand around all else
         return query

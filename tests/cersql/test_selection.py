@@ -153,7 +153,7 @@ def test_timeouts_errors() -> None:
     check_error("FROM t PATTERN A match_status ORDER BY ts RETURN ‸* WITH TIMEOUTS", "COLUMN_CLASH", "match_status")
 
 
-WHOLE = "FROM t PATTERN A a ; B+ b WHERE a.v > 1 AND ‸COUNT(b) > 1"
+WHOLE = "FROM t PATTERN A a ; B+ b WHERE a.v > 1 AND ‸SUM(b.v) > 1"
 
 
 @pytest.mark.parametrize(
@@ -175,6 +175,15 @@ def test_a_condition_on_the_whole_match_where_matches_are_consumed(clause: str, 
         "NONE", None, False, None,
     )  # fmt: skip
     assert "in a second pass" in str(found)
+
+
+@pytest.mark.parametrize(
+    "clause", ["CONSUME BY PARTITION", "SEMANTICS LAST AFTER MATCH SKIP TO FIRST b", "SEMANTICS MAX"]
+)
+def test_runs_count_events_themselves(clause: str) -> None:
+    found = plan(bound(f"FROM t PATTERN A a ; B+ b WHERE COUNT(b) > 1 ORDER BY ts {clause} RETURN *"))
+    assert (found.later, found.query.on_match) == (None, ())
+    assert "COUNT(b) > 1: runs hold registers, of few values" in str(found)
 
 
 def test_a_condition_on_the_whole_match_where_starts_time_out() -> None:
