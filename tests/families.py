@@ -85,6 +85,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "SEQ(A a, !B b, C c1) WHERE b.x < c1.x WITHIN 7",
         "SEQ(A a, !B b, C c1) WHERE b.x >= c1.x AND b.y = a.y WITHIN 7",
         "SEQ(A a, !B b, C c1) WHERE b.x > 1 AND b.y <= a.y WITHIN 7",
+        "SEQ(A a, !B b, C c1) WHERE a.x * b.y > 3 WITHIN 7",
         "SEQ(!C d, A a, B b) WHERE d.x >= a.x AND d.y < b.y WITHIN 5",
         "SEQ(!C d, A a, B b) WHERE d.x <> a.x AND d.y > b.y WITHIN 5",
         "SEQ(!C d, A a, B b) WHERE d.x = b.x AND d.y = a.y WITHIN 6",
