@@ -54,9 +54,9 @@ def known_type(type: str) -> bool:
 
 
 def condition(sql: str, columns: Mapping[str, str], instants: Sequence[int] | None = None) -> to.Test | Refusal:
-    """`columns`: the Spark types of the columns by name. A TIMESTAMP is written as a wall clock of the session's zone,
-    which may show the same twice a year: `instants` has those of the text in their order, in microseconds; None: the
-    zone is UTC."""
+    """`columns`: the Spark types of the columns by name, of fields of structs by their path. A TIMESTAMP is written as
+    a wall clock of the session's zone, which may show the same twice a year: `instants` has those of the text in their
+    order, in microseconds; None: the zone is UTC."""
     try:
         tree = sqlglot.parse_one(sql, read="spark")
         reader = _Reader(columns, instants)
@@ -96,7 +96,7 @@ class _Reader:
                 return to.Flag(to.Constant(bool(node.this)))
             case exp.Null() | exp.Cast(this=exp.Null()):
                 return to.Flag(to.Constant(None))
-            case exp.Column():
+            case exp.Column() | exp.Dot():
                 value, kind = self._typed(node)
                 if kind == "boolean":
                     return to.Flag(value)
@@ -137,7 +137,7 @@ class _Reader:
         """A value and its Spark type."""
         node = node.unnest()
         match node:
-            case exp.Column():
+            case exp.Column() | exp.Dot():
                 return self._column(node)
             case exp.Boolean():
                 return to.Constant(bool(node.this)), "boolean"
@@ -157,14 +157,15 @@ class _Reader:
                 return self._widened(node)
         raise _Unknown(_shown(node))
 
-    def _column(self, node: exp.Column) -> tuple[to.Value, str]:
-        """A column, perhaps after its table's name; a field of a struct looks alike."""
-        if any(self._columns.get(part.name, "").startswith(("struct", "map")) for part in node.parts[:-1]):
-            raise _Unknown(_shown(node))
-        type = self._columns.get(node.name)
+    def _column(self, node: exp.Column | exp.Dot) -> tuple[to.Value, str]:
+        """A column or a field of a struct, `s.x`, perhaps after its table's name, which looks alike."""
+        parts = [part.name for part in node.parts]
+        paths = [".".join(parts[k:]) for k in range(len(parts))]
+        found = [path for path in paths if path in self._columns]
+        type = self._columns[found[0]] if len(found) == 1 else None
         if type is None or not known_type(type):
             raise _Unknown(f"{_shown(node)}, of the type {type},")
-        return to.Column(node.name), type
+        return to.Column(found[0]), type
 
     def _literal(self, node: exp.Cast) -> tuple[to.Value, str]:
         type, text = _LITERALS.get(node.to.this), str(node.this.this)

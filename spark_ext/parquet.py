@@ -121,7 +121,22 @@ def relation_of(node: Any, spark: SparkSession) -> Relation:
     names = [file.path for file in files]
     within = {root: [name for name in names if name.startswith(f"{root}/")] for root in roots - set(names)}
     folders = tuple((root, digest(found)) for root, found in sorted(within.items()))
-    return Relation(files, folders, {f.name: f.dataType for f in schema.fields}, frozenset(f.name for f in partitions))
+    return Relation(files, folders, _types(schema), frozenset(f.name for f in partitions))
+
+
+def _types(schema: StructType) -> Mapping[str, DataType]:
+    """The types of columns by name, and of the fields of structs by path, unless a name has a dot."""
+    types = {field.name: field.dataType for field in schema.fields}
+    within = dict(_nested(schema, ""))
+    return types | within if not any("." in name for name in types) else types
+
+
+def _nested(struct: StructType, before: str) -> Iterator[tuple[str, DataType]]:
+    for field in struct.fields:
+        if "." not in field.name:
+            yield before + field.name, field.dataType
+            if isinstance(field.dataType, StructType):
+                yield from _nested(field.dataType, f"{before}{field.name}.")
 
 
 def _files(relation: Any, partitions: Sequence[StructField], spark: SparkSession) -> Iterator[File]:

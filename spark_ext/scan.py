@@ -238,7 +238,8 @@ class _Planner:
         files = tuple(_with_rows(relation, own))
         groups = groups_of(replace(relation, files=files), time, arrow, self._spark)
         columns = tuple((column.name, column.place, column.kind) for column in read)
-        strings = tuple(sorted(c for c in used - relation.partitions if pa.types.is_string(arrow[c])))
+        plain = {name for name in used - relation.partitions if "." not in name}
+        strings = tuple(sorted(name for name in plain if pa.types.is_string(arrow[name])))
         return _Part(
             Source(columns, time, own, guards, strings),
             tuple(replace(file, constants=file.constants + constants, source=number) for file in files),
@@ -270,13 +271,14 @@ class _Planner:
             item = item.child()
         from planner.scan import condition  # sqlglot: a tenth of a second, which other queries need not wait for
 
-        sql = str(item.sql())
+        sql, references = str(item.sql()), {str(a.name()) for a in all_of(item.references().toSeq())}
+        # A name of a table before a column looks like a struct before its field; these are the columns.
+        types = {name: type for name, type in types.items() if references & {name, name.split(".")[0]}}
         instants = None if self._zone in _UTC or "TIMESTAMP '" not in sql else list(instants_of(item))
         made = condition(sql, types, instants)
         if isinstance(made, Refusal):
             raise Refused(made.reason)
-        references = {str(a.name()) for a in all_of(item.references().toSeq())}
-        if references != columns_of(made):
+        if references != {name if name in references else name.split(".")[0] for name in columns_of(made)}:
             raise Refused(f"a condition reads parts of {', '.join(sorted(references))}")
         return made
 

@@ -24,6 +24,8 @@ class Value:
 
 @dataclass(frozen=True)
 class Column(Value):
+    """`name`: of a field of a struct its path, `s.x`."""
+
     name: str
 
 

@@ -47,10 +47,11 @@ def _told(opened: pq.ParquetFile, name_of: str, time: str, wanted: Wanted) -> Fo
     places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
     int96 = {name for name, k in places.items() if metadata.schema.column(k).physical_type == "INT96"}
     _check_calendar(metadata.metadata or {}, name_of)
+    kinds = {name: _type_of(schema, name) for name, _ in wanted}
     for name, kind in wanted:
-        at = schema.get_all_field_indices(name)
-        if len(at) != 1 or not _fits(schema.field(at[0]).type, kind, name in int96):
-            raise _Unfit(f"{name} is {schema.field(at[0]).type if at else 'not there'} in {name_of}")
+        there = kinds[name]
+        if there is None or not _fits(there, kind, name in int96):
+            raise _Unfit(f"{name} is {there or 'not there'} in {name_of}")
     found = []
     for k in range(metadata.num_row_groups):
         group = metadata.row_group(k)
@@ -58,7 +59,7 @@ def _told(opened: pq.ParquetFile, name_of: str, time: str, wanted: Wanted) -> Fo
         if not group.num_rows:
             continue
         bounds = {name: made for name, column in columns.items()
-                  if (made := _bounds(column.statistics, schema.field(name).type)) is not None}  # fmt: skip
+                  if (made := _bounds(column.statistics, kinds[name])) is not None}  # fmt: skip
         if time not in bounds or not columns[time].statistics.has_null_count:
             bounds[time] = _looked_at(opened, k, time)
         if bounds[time].has_null:
@@ -66,6 +67,19 @@ def _told(opened: pq.ParquetFile, name_of: str, time: str, wanted: Wanted) -> Fo
         size = sum(column.total_uncompressed_size for column in columns.values())
         found.append(((k, group.num_rows, bounds[time].least, bounds[time].greatest, size), bounds))
     return tuple(found)
+
+
+def _type_of(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """Of a column, or of a field of a struct by its path; None where there is none, or several."""
+    if len(schema.get_all_field_indices(name)) == 1:
+        return schema.field(name).type
+    first, *path = name.split(".")
+    type = schema.field(first).type if path and len(schema.get_all_field_indices(first)) == 1 else None
+    for field in path:
+        if type is None or not pa.types.is_struct(type) or len(type.get_all_field_indices(field)) != 1:
+            return None
+        type = type.field(field).type
+    return type
 
 
 def _check_calendar(told: Mapping[bytes, bytes], name_of: str) -> None:
@@ -108,4 +122,17 @@ def _fits(there: pa.DataType, kind: pa.DataType, is_int96: bool) -> bool:
         return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
     if pa.types.is_timestamp(there) and pa.types.is_timestamp(kind):
         return there.unit in ("us", "ms") and (there.tz is None) == (kind.tz is None)
+    if pa.types.is_struct(there) and pa.types.is_struct(kind):
+        mine, its = list(there), list(kind)
+        return [f.name for f in mine] == [f.name for f in its] and all(map(_alike, mine, its))
+    if pa.types.is_list(there) and pa.types.is_list(kind):
+        return _alike(there.value_field, kind.value_field)
+    if pa.types.is_map(there) and pa.types.is_map(kind):
+        return _alike(there.key_field, kind.key_field) and _alike(there.item_field, kind.item_field)
     return bool(there.equals(kind))
+
+
+def _alike(there: pa.Field, kind: pa.Field) -> bool:
+    """What is nested is the same, but that it may be known not to be NULL; times are not converted there."""
+    plain = not pa.types.is_timestamp(there.type) or there.type.equals(kind.type)
+    return plain and _fits(there.type, kind.type, is_int96=False)

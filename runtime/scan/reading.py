@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from runtime.arrays import AnyArray
@@ -88,7 +89,7 @@ class Files:
             raise _unreadable(of.path, str(error)) from None
         found: dict[str, pa.Array] = {name: constant(*constants[name], n) for name in names if name in constants}
         if table is not None:
-            found |= {name: _one(table.column(name)) for name in wanted}
+            found |= {name: _named(table, name) for name in wanted}
         return found
 
     def n_rows(self, file: int, group: int) -> int:
@@ -113,6 +114,17 @@ def unordered(path: str) -> ExecutionError:
 
 def _unreadable(path: str, detail: str) -> ExecutionError:
     return ExecutionError("SCAN_FILE", path=path, detail=detail.strip().rstrip("."), hint=OTHER_WAY)
+
+
+def _named(table: pa.Table, name: str) -> pa.Array:
+    """A column, or a field of a struct by its path."""
+    if name in table.column_names:
+        return _one(table.column(name))
+    first, *path = name.split(".")
+    array = _one(table.column(first))
+    for field in path:
+        array = pc.struct_field(array, field)
+    return array
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

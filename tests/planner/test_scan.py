@@ -11,7 +11,8 @@ from runtime.scan.conditions import And, Column, Compare, Constant, Flag, In, Is
 COLUMNS = {
     "d": "double", "f": "float", "i": "int", "l": "bigint", "s": "string", "c": "string collate UTF8_LCASE",
     "b": "boolean", "t": "timestamp", "n": "timestamp_ntz", "day": "date", "p": "decimal(9,2)", "w": "decimal(30,2)",
-    "x": "struct<d:int,y:int>", "odd name": "string",
+    "x": "struct<d:int,y:int>", "x.d": "int", "x.y": "int", "x.z": "struct<a:string>", "x.z.a": "string",
+    "odd name": "string",
 }  # fmt: skip
 D, N, L, S = Column("d"), Column("i"), Column("l"), Column("s")
 
@@ -41,6 +42,9 @@ D, N, L, S = Column("d"), Column("i"), Column("l"), Column("s")
         ("(n > TIMESTAMP_NTZ '1969-12-31 23:59:59')", Compare(">", Column("n"), Constant(-1_000_000))),
         ("((d + 0.0D) IS NOT NULL)", Not(IsNull(D))),
         ("((f + CAST('0.0' AS FLOAT)) IS NULL)", IsNull(Column("f"))),
+        ("(x.y = 1)", Compare("=", Column("x.y"), Constant(1))),
+        ("(t.x.`y` = 1)", Compare("=", Column("x.y"), Constant(1))),
+        ("(spark_catalog.default.t.x.z.a = 'a')", Compare("=", Column("x.z.a"), Constant("a"))),
         ("(`odd name` = 'a')", Compare("=", Column("odd name"), Constant("a"))),
         ("(spark_catalog.default.t.i = 1)", Compare("=", N, Constant(1))),
         ("true", Flag(Constant(True))),
@@ -54,7 +58,7 @@ def test_known(sql: str, test: Test) -> None:
     "sql",
     [
         "((i + 1) > 3)", "(upper(s) = 'A')", "(s LIKE 'a_')", "(c = 'a')", "(w > 1.00BD)", "(p > 1.5BD)", "(i = 3L)",
-        "(x.y = 1)", "(x.d = 1)", "(CAST(d AS INT) = 1)", "(CAST(i AS FLOAT) = CAST('1.0' AS FLOAT))", "(s = 'a\\\\b')",
+        "(x.d = 1)", "(CAST(d AS INT) = 1)", "(CAST(i AS FLOAT) = CAST('1.0' AS FLOAT))", "(s = 'a\\\\b')",
         "(unknown = 1)", "(1 = 1)", "IF(b, b, b)", "(i IN (1, NULL))", "(s", "(CAST(s AS INT) = 1)", "rand() < 0.5D",
         "(t > TIMESTAMP '+12024-01-01 00:00:00')", "(i = NULL)", "coalesce(b, true)", "(s = d)",
     ],

@@ -350,6 +350,31 @@ def test_files_that_are_otherwise(session: SparkSession, tmp_path: Path, change:
     assert told in explained(session, f"FROM otherwise {PLAIN}")
 
 
+def test_what_is_nested(session: SparkSession, tmp_path: Path) -> None:
+    """Fields of structs in conditions; arrays, maps and structs in RETURN, whether they may have NULLs or not."""
+    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")  # INT96 is not converted there
+    session.sql("""
+        SELECT type, ts, id,
+               IF(id % 5 = 0, NULL, named_struct('x', whole, 'in', named_struct('y', text, 'at', at))) AS s,
+               array(1, 2) AS numbers, map('a', double) AS named, array(named_struct('q', 1)) AS more, whole AS y
+        FROM one""").repartition(1).sortWithinPartitions("ts").write.parquet(str(tmp_path / "n"))
+    session.conf.unset("spark.sql.parquet.outputTimestampType")
+    session.read.parquet(str(tmp_path / "n")).createOrReplaceTempView("nested")
+    within = "WITHIN 30 SECONDS ORDER BY ts, id RETURN"
+    where = ["a.s.x > 0", "a.s.in.y IN ('a', 'ab')", "a.s.x IS NULL", "a.s.in.at = TIMESTAMP'2024-03-01 00:00:00'"]
+    assert same(session, f"FROM nested PATTERN A a ; B b WHERE a.s.x > 0 AND b.s.in.y <> 'b' {within} a.*, b.s")
+    for condition in where[2:]:
+        assert same(session, f"FROM nested PATTERN A a ; B b WHERE {condition} {within} a.id")
+    types = ", ".join(f"T{k} AS {sql.replace('a.s', 's')}" for k, sql in enumerate(where[:3]))
+    either = " OR ".join(f"T{k} t{k}" for k in range(3))
+    text = (
+        f"FROM nested DEFINE {types} PATTERN {either} ORDER BY ts, id RETURN t0.id AS i, t1.s AS s, t2.numbers, t2.more"
+    )
+    assert same(session, text)
+    refused = f"FROM nested PATTERN A a ; B b WHERE a.numbers[0] = 1 {within} a.id"
+    assert "is left to Spark" in explained(session, refused)
+
+
 def test_partition_columns(session: SparkSession) -> None:
     query = "PATTERN A a ; B b PARTITION BY k WITHIN 9 SECONDS ORDER BY ts, d, id RETURN k, a.d AS d, a.s AS s, b.*"
     assert same(session, f"FROM parts {query}")
