@@ -12,8 +12,11 @@ choice at compile time: under `if bundle is not None` numba cuts out what asks f
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -23,6 +26,7 @@ from runtime.folders import own_folder
 _config: Any = numba.config
 _compile: Any = numba.njit  # its type hints leave these options out
 _OPTIONS: dict[str, Any] = {"_nrt": False, "forceinline": True}
+_WITH_KERNELS = ("compact_set", "selection", "steppers")  # constants also stand in the files beside these folders
 
 logger = logging.getLogger(__name__)
 
@@ -53,12 +57,14 @@ def _cached(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 
 
 def _forgiving(compiled: Any) -> Callable[..., Any]:
-    """The same, which compiles anew where the index of what is kept cannot be read. Numba reads an index before it
-    looks whether that is of this source, and one of another release can name modules that are gone."""
+    """The same, which compiles anew where the index of what is kept cannot be read, or is of other sources. Numba
+    reads an index before it looks whether that is of this source; one of another release can name modules that are
+    gone."""
     cache = getattr(compiled, "_cache", None)  # with NUMBA_DISABLE_JIT it is the function itself
     if cache is None:
         return compiled
     file = cache._cache_file
+    file._source_stamp = (file._source_stamp, _digest())
     read = file._load_index
 
     def load() -> Any:
@@ -71,6 +77,18 @@ def _forgiving(compiled: Any) -> Callable[..., Any]:
     file._load_index = load
     made: Callable[..., Any] = compiled
     return made
+
+
+@functools.cache
+def _digest() -> str:
+    """Of all sources that end up in kernels. Numba looks at the file of a kernel alone, and keeps what was compiled
+    when what it inlines, or a constant of another file, has changed since: an upgrade would go on with the old."""
+    home = Path(__file__).parent
+    files = sorted(file for folder in (".", *_WITH_KERNELS) for file in (home / folder).glob("*.py"))
+    found = hashlib.sha256()
+    for file in files:
+        found.update(file.read_bytes())
+    return found.hexdigest()
 
 
 def called(function: Callable[..., Any]) -> Callable[..., Any]:

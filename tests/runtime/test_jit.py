@@ -106,3 +106,34 @@ def test_what_another_release_has_kept_is_compiled_anew(tmp_path: Path) -> None:
     (tmp_path / "gone.py").unlink()
     assert ran("print(twice((3,)))") == "6"
     assert ran("print(twice((4,)), sum(twice.stats.cache_hits.values()))") == "8 1"  # and kept again
+
+
+def test_kernels_are_compiled_anew_when_what_they_inline_has_changed(tmp_path: Path) -> None:
+    """A constant of another file is part of the compiled code, and numba looks at the kernel's own file alone."""
+    shutil.copytree(RUNTIME, tmp_path / "runtime", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+
+    def hits() -> str:
+        script = (
+            "import numpy as np; from runtime.compact_set.tecs import Bounds, inside; "
+            "inside(np.int64(1), np.int64(5), Bounds(np.int64(4), False)); print(sum(inside.stats.cache_hits.values()))"
+        )
+        command = [sys.executable, "-P", "-c", script]
+        made = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100)
+        assert made.returncode == 0, made.stderr
+        return made.stdout.strip()
+
+    assert [hits(), hits()] == ["0", "1"]
+    with (tmp_path / "runtime" / "marks.py").open("a") as file:
+        file.write("CHANGED = 1\n")
+    assert [hits(), hits()] == ["0", "1"]
+
+
+def test_all_kernels_lie_where_their_sources_are_looked_at() -> None:
+    found = {
+        file.relative_to(RUNTIME).parts[0]
+        for file in RUNTIME.rglob("*.py")
+        if any(line.startswith(("@kernel", "@inlined", "@called")) for line in file.read_text().splitlines())
+    }
+    assert found == set(jit._WITH_KERNELS)
