@@ -32,6 +32,11 @@ def gathered_column(i: int) -> str:
     return f"__cersql_gathered{i}"
 
 
+def walked_column(i: int) -> str:
+    """The match's column of the i-th `OfEvents`."""
+    return f"__cersql_walked{i}"
+
+
 def output_column(i: int) -> str:
     """The match's column of the i-th item of RETURN, where HAVING reads it."""
     return f"__cersql_out{i}"
@@ -137,6 +142,18 @@ class Gathered:
 
 
 @dataclass(frozen=True)
+class OfEvents:
+    """A column of a match: COUNT, SUM, AVG, MIN or MAX (`function`) over the events of a variable (`mark`), of the
+    variable's column `field`, None where each event counts. `shown`: as it is written."""
+
+    column: str
+    function: str
+    mark: str
+    field: str | None
+    shown: str
+
+
+@dataclass(frozen=True)
 class Output:
     """A column of the result: an expression over the match's columns. `name` None: Spark's name for `shown`."""
 
@@ -162,6 +179,7 @@ class Query:
     `on_match`: conditions on the whole match that hold before matches compete.
     `gathered`: what these, and `having` and `outputs`, read beside the columns of a match, in this order;
     `gathered_on_match`: how many of them `on_match` reads. `computed`: the outputs that `having` reads.
+    `of_events`: aggregates over the events of one match that these read.
     """
 
     text: str
@@ -188,6 +206,7 @@ class Query:
     gathered: tuple[Gathered, ...] = ()
     gathered_on_match: int = 0
     computed: tuple[int, ...] = ()
+    of_events: tuple[OfEvents, ...] = ()
     limit: int | None = None
     uses_size: bool = False
     origins: tuple[tuple[str, Sql], ...] = ()
