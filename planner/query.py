@@ -32,6 +32,11 @@ def gathered_column(i: int) -> str:
     return f"__cersql_gathered{i}"
 
 
+def walked_column(i: int) -> str:
+    """The match's column of the i-th `OfEvents`."""
+    return f"__cersql_walked{i}"
+
+
 def output_column(i: int) -> str:
     """The match's column of the i-th item of RETURN, where HAVING reads it."""
     return f"__cersql_out{i}"
@@ -181,6 +186,18 @@ class Created:
 
 
 @dataclass(frozen=True)
+class OfEvents:
+    """A column of a match: COUNT, SUM, AVG, MIN or MAX (`function`) over the events of a variable (`mark`), of the
+    variable's column `field`, None where each event counts. `shown`: as it is written."""
+
+    column: str
+    function: str
+    mark: str
+    field: str | None
+    shown: str
+
+
+@dataclass(frozen=True)
 class Output:
     """A column of the result: an expression over the match's columns. `name` None: Spark's name for `shown`."""
 
@@ -208,6 +225,7 @@ class Query:
     `gathered_on_match`: how many of them `on_match` reads. `computed`: the outputs that `having` reads. `created`:
     what is computed before all of these. `counts`: for each of `on_match` the same as an AND of ORs about numbers of
     events, COUNT(b) >= 3, which runs can answer; None where it is another.
+    `of_events`: aggregates over the events of one match that conditions, `having` and `outputs` read.
     """
 
     text: str
@@ -234,6 +252,7 @@ class Query:
     gathered: tuple[Gathered, ...] = ()
     gathered_on_match: int = 0
     computed: tuple[int, ...] = ()
+    of_events: tuple[OfEvents, ...] = ()
     limit: int | None = None
     uses_size: bool = False
     origins: tuple[tuple[str, Sql], ...] = ()

@@ -32,6 +32,17 @@ class OutputVariable:
 
 
 @dataclass(frozen=True)
+class Walked:
+    """An aggregate over the events of each match, in the output as the column `name`: COUNT, SUM, AVG, MIN or MAX
+    (`function`) of a variable (`mark`), of the input's column `field`, None where each event counts."""
+
+    name: str
+    function: str
+    mark: str
+    field: str | None
+
+
+@dataclass(frozen=True)
 class Slices:
     """Overlapping ranges of the order: slice k owns clocks [k · size, (k + 1) · size), and also holds the rows before
     it that a match can reach back to. `column` says which slice a row was sent to; the clock is the time, or the
@@ -100,8 +111,8 @@ class Task:
     Program.variables. `later`: with the columns by which matches are chosen in a second pass
     (runtime.selection.rivals). `pairs`: the column that says of which tabulated condition a row is a pair
     (runtime.partition.tables), NULL in rows of events. `counted`: the variables whose events `size` counts (None: all).
-    `limits`: what the worker may use, beside Program.max_matches. `trend`: a row for each group of matches, instead of
-    matches.
+    `limits`: what the worker may use, beside Program.max_matches. `walked`: aggregates that are computed
+    of each match. `trend`: a row for each group of matches, instead of matches.
     """
 
     program: Program
@@ -130,3 +141,4 @@ class Task:
     counted: tuple[str, ...] | None = None
     limits: Limits = DEFAULT_LIMITS
     trend: Trend | None = None
+    walked: tuple[Walked, ...] = ()

@@ -24,6 +24,9 @@ from pyspark.sql.types import (
     ArrayType,
     ByteType,
     DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
     IntegerType,
     LongType,
     MapType,
@@ -44,6 +47,7 @@ from planner.query import (
     STATUS_COLUMN,
     Key,
     Link,
+    OfEvents,
     key_column,
     variable_column,
 )  # fmt: skip
@@ -57,7 +61,7 @@ from runtime.partition.terms import has_own_codes
 from runtime.program import symbol_words
 from runtime.scan.task import Scan
 from runtime.selection import rivals
-from runtime.task import OrderColumn, OutputVariable, Slices, Task
+from runtime.task import OrderColumn, OutputVariable, Slices, Task, Walked
 from runtime.warm import compile_kernels
 from spark_ext import collations, connect, scan
 from spark_ext.created import counted, lists_more
@@ -163,6 +167,7 @@ class Batch:
             task = replace(task, ties=tuple(ties))
         names = [column.name for column in (*task.order, *task.ties)]
         names += [field for variable in task.variables for field in variable.fields]
+        names += [own.field for own in task.walked if own.field is not None]
         names += [source for source, _ in task.key_outputs] + self._carried()
         columns = {name: quote(name) for name in names if name in self.types}
         columns |= {**self.key_sql, **dict(self.terms), **self._made_for_tasks()}
@@ -496,7 +501,28 @@ class Batch:
             later=plan.later,
             pairs=PAIR_COLUMN if plan.tabulated else None,
             counted=counted(query),
+            walked=tuple(self._walked(own) for own in query.of_events if self._wants(own.column)),
         )
+
+    def _walked(self, own: OfEvents) -> Walked:
+        """An aggregate over the events of a match, by the stream's columns."""
+        query, held = self.query, own.field
+        if own.field is not None:
+            i = next(i for i, variable in enumerate(query.variables) if variable.mark == own.mark)
+            held = query.held[i][query.used[i].index(own.field)]
+        return Walked(own.column, own.function, own.mark, held)
+
+    def _type_of_walked(self, own: Walked) -> DataType:
+        if own.field is None or own.function == "COUNT":
+            return LongType()
+        value = self.types[own.field]
+        if own.function in ("MIN", "MAX"):
+            return value
+        if own.function == "AVG" or isinstance(value, FloatType | DoubleType):
+            return DoubleType()
+        if isinstance(value, LongType):
+            return DecimalType(38, 0)  # cast to BIGINT where it is read
+        return DecimalType(value.precision + 10, value.scale) if isinstance(value, DecimalType) else LongType()
 
     def _match_schema(self, task: Task) -> StructType:
         """The columns of a match, in the order of runtime.partition.rows.RowBuilder."""
@@ -518,6 +544,7 @@ class Batch:
                 inner.append(StructField(variable.place, IntegerType()))
             struct = StructType(inner or [StructField(EMPTY, ByteType())])
             fields.append(StructField(variable.name, struct if variable.single else ArrayType(struct)))
+        fields += [StructField(own.name, self._type_of_walked(own)) for own in task.walked]
         return StructType(fields or [StructField(EMPTY, ByteType())])
 
     # ------------------------------------------------------------ sizes

@@ -135,6 +135,7 @@ class _Binder:
             gathered=tuple(returns.gathered),
             gathered_on_match=n_gathered,
             computed=tuple(sorted(returns.wanted)),
+            of_events=tuple(returns.of_events),
             groups=returns.groups,
             limit=query.limit,
             uses_size=returns.uses_size,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from cersql.binding.aggregates import REFUSED, TABLE, Aggregate, Parts
+from cersql.binding.aggregates import REFUSED, TABLE, Aggregate, Parts, decimal
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import NEIGHBOURS, PICKS, Bare, Call, Node, Ref, Together, Word, rendered, walk
 from cersql.binding.scope import ExpressionTypes, Names, unknown_variable
@@ -30,10 +30,12 @@ from planner.query import (
     STATUS_COLUMN,
     Column,
     Gathered,
+    OfEvents,
     Variable,
     gathered_column,
     key_column,
     variable_column,
+    walked_column,
 )
 from planner.sql import Sql, quote
 from runtime.errors import Span
@@ -59,6 +61,7 @@ class MatchValues:
     uses_size: bool = False
     shadows: int = 0
     gathered: list[Gathered] = field(default_factory=list)  # in the order in which they are computed
+    of_events: list[OfEvents] = field(default_factory=list)
 
     @property
     def text(self) -> SourceText:
@@ -229,7 +232,8 @@ class MatchValues:
         if call.function == "COUNT" and plain and _is_event(call.arguments[0]):
             ref = call.arguments[0]
             assert isinstance(ref, Ref)
-            return f"CAST(size({self._list(self._variable(ref))}) AS BIGINT)"
+            self._mark_used(self._variable(ref))
+            return self._walked(call, ref.variable, None)
         return self._aggregate(call, TABLE[call.function])
 
     def _of_no_variable(self, call: Call) -> str:
@@ -296,8 +300,27 @@ class MatchValues:
         return self._built(call, aggregate, replace(parts, rows=rows))
 
     def _built(self, call: Call, aggregate: Aggregate, parts: Parts) -> str:
-        """The aggregate over the events of one match."""
+        """The aggregate over the events of one match: computed where they are listed, or of an array of them."""
+        only = call.arguments[0] if len(call.arguments) == 1 else None
+        plain = not (call.order or call.where or call.ignore_nulls or call.distinct)
+        if plain and isinstance(only, Ref) and only.column not in (None, "*") and _is_walked(call.function, parts):
+            name, span = self.conditions.named_column(only)
+            field = self.conditions.column(only.variable, name, span)
+            walked = self._walked(call, only.variable, field)
+            is_wide = call.function == "SUM" and parts.types[0] == "bigint"
+            return f"CAST({walked} AS BIGINT)" if is_wide else walked
         return aggregate.build(parts)
+
+    def _walked(self, call: Call, mark: str, field: str | None) -> str:
+        """The column of an aggregate that is computed where the events of a match are listed."""
+        function = "AVG" if call.function == "MEAN" else call.function
+        for own in self.of_events:
+            if (own.function, own.mark, own.field) == (function, mark, field):
+                return quote(own.column)
+        column = walked_column(len(self.of_events))
+        shown = " ".join(self.text[call.span.start : call.span.end].split())
+        self.of_events.append(OfEvents(column, function, mark, field, shown))
+        return quote(column)
 
     def _check_argument(self, node: Node) -> None:
         """What cannot stand inside an aggregate."""
@@ -430,6 +453,25 @@ class MatchValues:
             return True
         column, columns = self._columns_read(nodes, "__e.")
         return self.types.in_lambda([self._rendered(part, column).text for part in expressions if part], columns)
+
+
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
+_COMPARED = (*_NUMBERS, "string", "boolean", "date", "timestamp", "timestamp_ntz")
+
+
+def _is_walked(function: str, parts: Parts) -> bool:
+    """Is an aggregate over a column of this type computed where the events of a match are listed? Its digits are the
+    same there."""
+    (value, *_) = parts.types
+    is_decimal, precision, _ = decimal(value)
+    match function:
+        case "COUNT":
+            return True
+        case "SUM":
+            return value in _NUMBERS or (is_decimal and precision <= 18)
+        case "AVG" | "MEAN":
+            return value in _NUMBERS
+    return function in ("MIN", "MAX") and (value in _COMPARED or is_decimal)
 
 
 def _split(nodes: Sequence[Node]) -> list[tuple[Node, ...]]:

@@ -126,6 +126,7 @@ def show_query(query: Query, steps: Iterable[str]) -> str:
             kind = "one event" if variable.single else "many events"
             name = f"all {variable.name}" if is_hidden(variable.mark) else variable.name
             lines.append(f"variable {name}: {kind}, RETURN reads {', '.join(used) or 'no column'}")
+    lines += [f"computed of each match: {own.shown} as {own.column}" for own in query.of_events]
     lines += [f"condition on the match: {sql.text}" for sql in query.on_match]
     lines += [f"having: {sql.text}" for sql in query.having]
     if query.limit is not None:

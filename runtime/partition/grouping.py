@@ -20,6 +20,7 @@ from runtime.compact_set.semirings import Cells, Kind, Lift, Part
 from runtime.errors import ExecutionError
 from runtime.marks import FIRST_EVENT, LAST_EVENT
 from runtime.partition.order import codes, combined, group_ids
+from runtime.partition.walking import decimals
 from runtime.program import Program
 from runtime.task import GroupedBy, Summed, Trend
 
@@ -221,10 +222,7 @@ class Grouping:
             cell = int(np.flatnonzero(too_large)[0])
             group = self._shown(Cells._make(column[cell : cell + 1] for column in found))
             raise ExecutionError("TREND_OVERFLOW", function=summed.shown, group=group, hint=OVERFLOW_HINT)
-        words = np.stack([low.view(np.int64), high], axis=1).astype(np.int64)
-        valid = pa.py_buffer(np.packbits(~missing, bitorder="little").tobytes()) if missing.any() else None
-        buffers = [valid, pa.py_buffer(np.ascontiguousarray(words).tobytes())]
-        return pa.Array.from_buffers(pa.decimal128(semirings.DIGITS, scale), len(low), buffers)
+        return decimals(low, high, missing, semirings.DIGITS, scale)
 
     def _shown(self, found: Cells) -> str:
         """A group as people read it."""

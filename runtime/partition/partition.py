@@ -193,6 +193,7 @@ def compacted(task: Task, rows: pa.Table) -> pa.Table:
     """The columns that matches take, each in one piece if it is not too large for that."""
     names = {source for source, _ in task.key_outputs} | {task.order[0].name}
     names.update(field for variable in task.variables for field in variable.fields)
+    names.update(column.field for column in task.walked if column.field is not None)
     kept = rows.select([name for name in rows.column_names if name in names])
     return kept.combine_chunks() if kept.nbytes < 1 << 30 else kept
 

@@ -5,12 +5,15 @@ Every Arrow type passes, since a value is only ever taken, never looked at.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.partition.order import combined
+from runtime.partition.walking import Events, walked
 from runtime.selection import rivals
 from runtime.task import OutputVariable, Task
 
@@ -28,6 +31,7 @@ class RowBuilder:
         counted = [v in task.counted for v in program.variables] if task.counted is not None else slice(None)
         self._counted: AnyArray = np.asarray(matrix[:, counted].any(axis=1))
         self._bound = [matrix[:, program.variables.index(v.mark)] for v in task.variables]
+        self._marked = {own.mark: matrix[:, program.variables.index(own.mark)] for own in task.walked}
         self._ranks = program.ranks()
         self._rivals_from = rivals.first_number() if task.later is not None else 0
 
@@ -66,9 +70,21 @@ class RowBuilder:
         for variable, bound in zip(task.variables, self._bound, strict=True):
             names.append(variable.name)
             columns.append(self._variable(variable, bound, matches, index, rows))
+        columns += self._walked(matches, index, rows)
+        names += [column.name for column in task.walked]
         if not columns:  # nothing is asked for but that there is a match
             names, columns = [EMPTY], [pa.array(np.zeros(matches.n, np.int8))]
         return pa.RecordBatch.from_arrays(columns, names)
+
+    def _walked(self, matches: Matches, index: IntArray, rows: pa.Table) -> Iterator[pa.Array]:
+        """Aggregates over the events of each match."""
+        events: dict[str, Events] = {}
+        for column in self._task.walked:
+            if column.mark not in events:
+                mask = self._marked[column.mark][matches.labels]
+                match_of = np.repeat(np.arange(matches.n), np.diff(matches.offsets))[mask]
+                events[column.mark] = Events(matches.n, match_of, index[mask])
+            yield walked(column, events[column.mark], rows)
 
     def _sizes(self, matches: Matches) -> AnyArray:
         """int32: the events of each match that some variable holds."""

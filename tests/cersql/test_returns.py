@@ -35,8 +35,10 @@ LIST_A = "filter(array(var0), __e -> __e IS NOT NULL)"
         ("MATCH_END - Match_Start", None, "end - start"),
         ("COUNT(*)", None, "CAST(size AS BIGINT)"),
         ("COUNT(1)", None, "CAST(size AS BIGINT)"),
-        ("COUNT(b)", None, "CAST(size(var1) AS BIGINT)"),
-        ("COUNT(b.v)", None, "CAST(size(filter(transform(var1, __e1 -> __e1.`v`), __v -> __v IS NOT NULL)) AS BIGINT)"),
+        ("COUNT(b)", None, "walked0"),
+        ("COUNT(b.v)", None, "walked0"),
+        ("COUNT(b.v + 1)", None,
+         "CAST(size(filter(transform(var1, __e1 -> __e1.`v` + 1), __v -> __v IS NOT NULL)) AS BIGINT)"),
         ("MAX(DISTINCT b.k)", None,
          "array_max(array_distinct(filter(transform(var1, __e1 -> __e1.`k`), __v -> __v IS NOT NULL)))"),
         ("COLLECT_LIST(a.v * b.v)", None,
@@ -83,9 +85,7 @@ def test_columns_that_return_reads() -> None:
 
 def test_having() -> None:
     query = bound("FROM t PATTERN A a ; B+ b ORDER BY ts RETURN * HAVING a.v > 1 AND COUNT(b) > 2")
-    assert [sql.text for sql in query.having] == [
-        "`__cersql_var0`.`v` > 1 AND CAST(size(`__cersql_var1`) AS BIGINT) > 2"
-    ]
+    assert [sql.text for sql in query.having] == ["`__cersql_var0`.`v` > 1 AND `__cersql_walked0` > 2"]
 
 
 @pytest.mark.parametrize(

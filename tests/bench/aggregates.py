@@ -1,0 +1,140 @@
+"""Aggregates: over all matches of a group without listing them, and over the events of each match.
+
+    python tests/bench/aggregates.py [--rows 1000000] [--repeat 3]
+
+First the engine alone, over rows that are in memory: it reads `A ; B+ ; C` over a million events, of which one in a
+hundred is an A and one a C, and gives nothing; then it sums up all matches, of which there are more than 2^900000. Then
+the same through Spark, also with windows; and RETURN SUM(b.x) over loops of 1,000 events, with arrays and without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from run import median
+
+import cersql
+from cersql.binding import match_values
+from runtime.engine import engine_for
+from runtime.partition.grouping import Grouping
+from runtime.task import GroupedBy, Summed, Trend
+
+PATTERN = "PATTERN A a ; B+ b ; C c ORDER BY ts"
+SCHEMA = {"t": "ts BIGINT, type STRING, x BIGINT, k BIGINT"}
+MEAN = Summed("AVG OF DOUBLE", "b", "x", ("s", "n", "p"), "AVG(b.x)")
+MOST = Summed("MAX", "b", "x", ("m",), "MAX(b.x)")
+SOURCE = (
+    "SELECT id AS ts, CASE id % 100 WHEN 0 THEN 'A' WHEN 50 THEN 'C' ELSE 'B' END AS type, hash(id) % 1000 AS x, "
+    "id % 100000 AS k FROM range({rows})"
+)
+GROUPS = [
+    ("AVG, MAX, one group", f"{PATTERN} RETURN AVG(b.x), MAX(b.x) GROUP BY ()"),
+    ("AVG, MAX by c.k", f"{PATTERN} RETURN c.k, AVG(b.x), MAX(b.x) GROUP BY c.k"),
+    ("COUNT, SUM, WITHIN 20", f"{PATTERN} WITHIN 20 RETURN COUNT(*), SUM(b.x) GROUP BY ()"),
+    ("COUNT, SUM, WITHIN 100 SLIDE 20", f"{PATTERN} WITHIN 100 SLIDE 20 RETURN window, COUNT(*), SUM(b.x)"),
+]
+LOOPS = (
+    "SELECT id AS ts, IF(id % 1001 = 0, 'A', 'B') AS type, id % 1001 = 1000 AS last, hash(id) % 1000 AS x, "
+    "id DIV 1001 AS k FROM range({rows})"
+)
+LOOP = (
+    "FROM loops DEFINE A AS type = 'A', B AS type = 'B' AND NOT last, C AS last PATTERN A a : B:+ b : C c "
+    "PARTITION BY k ORDER BY ts RETURN k, {}"
+)
+CALLS = ("SUM(b.x)", "COUNT(b), SUM(b.x), AVG(b.x), MIN(b.x), MAX(b.x)")
+
+
+def seconds(run: Callable[[], Any], repeat: int) -> float:
+    taken = []
+    for _ in range(repeat + 1):
+        begin = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - begin)
+    return median(taken[1:])
+
+
+def written(spark: SparkSession, query: str) -> None:
+    """All rows, to nowhere."""
+    spark.sql(query).write.format("noop").mode("overwrite").save()
+
+
+def engine_alone(rows: int, repeat: int) -> None:
+    """The engine, with nothing to say and with groups."""
+    program = cersql.compile(f"FROM t {PATTERN} RETURN a.x, b.x, c.x", SCHEMA).program
+    bit = {name: 1 << program.guards.index(frozenset({name})) for name in "ABC"}
+    symbols = np.full(rows, bit["B"], np.int64)
+    symbols[::100], symbols[50::100] = bit["A"], bit["C"]
+    times, mute = np.arange(rows, dtype=np.int64), np.ones(rows, np.bool_)
+    table = pa.table({"x": pa.array(times * 7919 % 1000), "k": pa.array(times % 100_000)})
+
+    def plain() -> None:
+        assert not list(engine_for(program).feed(symbols, times, mute=mute))
+
+    def summed(trend: Trend, prepared: Grouping | None = None) -> None:
+        grouping = prepared or Grouping(trend, program, table)
+        engine = engine_for(program)
+        trends = engine.trends(lifts[trend] if prepared else grouping.lift(), grouping.of_row, grouping.width, False)
+        engine.sum_up(trends, symbols, times, rows=times)
+        engine.sum_rest(trends)
+        grouping.batch(trends.found)
+
+    by = (GroupedBy("k", "c", "k", "c.k"),)
+    base = seconds(plain, repeat)
+    print(f"{'engine alone, ' + format(rows, ',') + ' events':40}{'seconds':>10}{'of plain':>10}{'M events/s':>12}")
+    print(f"{'plain, without any output':40}{base:>10.3f}{1.0:>10.2f}{rows / base / 1e6:>12.1f}")
+    lifts: dict[Trend, Any] = {}
+    for name, trend in (
+        ("MAX", Trend((), (MOST,))), ("AVG", Trend((), (MEAN,))), ("AVG, MAX", Trend((), (MEAN, MOST))),
+        ("AVG, MAX by c.k", Trend(by, (MEAN, MOST))),
+    ):  # fmt: skip
+        prepared = Grouping(trend, program, table)
+        lifts[trend] = prepared.lift()
+        for what, run in (
+            (f"{name}: kernels", lambda t=trend, p=prepared: summed(t, p)),
+            (f"{name}: with columns", lambda t=trend: summed(t)),
+        ):
+            taken = seconds(run, repeat)
+            print(f"{what:40}{taken:>10.3f}{taken / base:>10.2f}{rows / taken / 1e6:>12.1f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    given = parser.parse_args()
+    logging.disable(logging.WARNING)
+    engine_alone(given.rows, given.repeat)
+    spark = cersql.session(config={"spark.master": "local[2]", "spark.ui.enabled": "false"})
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.sql(SOURCE.format(rows=given.rows)).cache().createOrReplaceTempView("t")
+    once = "SELECT count(*) FROM (FROM t PATTERN A a ; C c ORDER BY ts WITHIN 20 RETURN a.x)"
+    print(f"\n{'through Spark':40}{'seconds':>10}{'of count':>10}")
+    base = seconds(lambda: spark.sql(once).collect(), given.repeat)
+    print(f"{'count(*) of A ; C WITHIN 20':40}{base:>10.2f}{1.0:>10.2f}", flush=True)
+    for name, text in GROUPS:
+        taken = seconds(lambda text=text: spark.sql(f"FROM t {text}").collect(), given.repeat)
+        print(f"{name:40}{taken:>10.2f}{taken / base:>10.2f}", flush=True)
+    spark.catalog.clearCache()
+    spark.sql(LOOPS.format(rows=1001 * (given.rows // 1000))).cache().createOrReplaceTempView("loops")
+    print(f"\n{'of each match, loops of 1,000 events':60}{'arrays':>10}{'walked':>10}{'times':>8}")
+    for calls in CALLS:
+        query = LOOP.format(calls)
+        write = partial(written, spark, query)
+        walked = seconds(write, given.repeat)
+        with patch.object(match_values, "_is_walked", lambda function, parts: False):
+            old = seconds(write, given.repeat)
+        print(f"{calls:60}{old:>10.2f}{walked:>10.2f}{old / walked:>8.1f}", flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
