@@ -1,4 +1,4 @@
-"""What the README shows and the examples hold runs as it stands."""
+"""What the README and its pages show, and the examples hold, runs as it stands."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from cersql.language import scripts
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+# The cookbook has a test of its own.
+PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.stem != "cookbook"]
+SHOWN = "\n".join([README, *(page.read_text(encoding="utf-8") for page in PAGES)])
 EXAMPLES = sorted((ROOT / "examples").rglob("*.sql"))
 ROWS = {"knock_on": 231, "stranded": 227}  # by plain loops over the same tables
 TABLE = re.compile(r"^\| (.+) \| matches on (.+) \|\n\|---\|---\|\n((?:\|.*\n)+)", re.MULTILINE)
 
 
 def blocks(language: str) -> list[str]:
-    """The README's code blocks of a language."""
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    """The code blocks of a language, in the README and the pages behind it."""
+    return re.findall(rf"```{language}\n(.*?)```", SHOWN, re.DOTALL)
 
 
 @pytest.fixture
@@ -71,7 +74,7 @@ def test_example(flights, path):
 
 
 def shown(spark: SparkSession, before: str, events: str, lines: str) -> list[tuple[str, DataFrame, list[list[int]]]]:
-    """The rows of one of the README's tables: a query's text, what it gives, and what the README says."""
+    """The rows of one of the tables: a query's text, what it gives, and what the page says."""
     stream = ", ".join(
         f"({time}, '{event[0]}', {value or 'NULL'})"
         for event in events.split()
@@ -95,7 +98,7 @@ def times_of(row: dict[str, object]) -> list[int]:
 
 
 def test_readme_tables_of_matches(flights):
-    tables = TABLE.findall(README)
+    tables = TABLE.findall(SHOWN)
     assert len(tables) == 4
     rows = [row for table in tables for row in shown(flights, *table)]
     given = sparks.together([df for _, df, _ in rows])
@@ -109,7 +112,7 @@ def test_readme_tables_of_matches(flights):
 
 def test_readme_draws_the_automaton():
     columns = {"flights": {"row_id": "int", "dep_delay_min": "int"}}
-    (pattern,) = re.findall(r"^`mermaid` of `(.+)`:$", README, re.MULTILINE)
+    (pattern,) = re.findall(r"^`mermaid` of `(.+)`:$", SHOWN, re.MULTILINE)
     text = f"FROM flights DEFINE Late AS dep_delay_min > 60 {pattern} ORDER BY row_id RETURN *"
     assert [block.strip() for block in blocks("mermaid")] == [cersql.compile(text, columns).explain("mermaid").strip()]
 
