@@ -46,7 +46,8 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS + MAPPED)
 
 # The files that take longest, longest first: what is left for the end is short, and all workers end at one time.
 LONGEST = """
-test_second_pass test_aggregates test_several_sources test_limits_spark test_new_high_spark test_gathering
+test_scan test_second_pass test_aggregates test_groups test_created test_sliding test_shipping test_scan_cluster
+test_trends test_walked test_cookbook test_several_sources test_limits_spark test_new_high_spark test_gathering
 test_thrift test_streaming test_types test_connect test_corpus_spark test_concurrency test_pattern_streams
 test_comparisons_spark test_registers test_layouts test_functions test_notebook test_refining
 test_differential_spark test_examples test_session test_differential_all_spark test_returns test_commands
