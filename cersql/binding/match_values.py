@@ -232,6 +232,8 @@ class MatchValues:
         if call.function == "COUNT" and plain and _is_event(call.arguments[0]):
             ref = call.arguments[0]
             assert isinstance(ref, Ref)
+            if not self._is_listed(ref.variable):
+                return f"CAST(size({self._list(self._variable(ref))}) AS BIGINT)"
             self._mark_used(self._variable(ref))
             return self._walked(call, ref.variable, None)
         return self._aggregate(call, TABLE[call.function])
@@ -303,13 +305,19 @@ class MatchValues:
         """The aggregate over the events of one match: computed where they are listed, or of an array of them."""
         only = call.arguments[0] if len(call.arguments) == 1 else None
         plain = not (call.order or call.where or call.ignore_nulls or call.distinct)
-        if plain and isinstance(only, Ref) and only.column not in (None, "*") and _is_walked(call.function, parts):
+        if not isinstance(only, Ref) or only.column in (None, "*") or not self._is_listed(only.variable):
+            return aggregate.build(parts)
+        if plain and _is_walked(call.function, parts):
             name, span = self.conditions.named_column(only)
             field = self.conditions.column(only.variable, name, span)
             walked = self._walked(call, only.variable, field)
             is_wide = call.function == "SUM" and parts.types[0] == "bigint"
             return f"CAST({walked} AS BIGINT)" if is_wide else walked
         return aggregate.build(parts)
+
+    def _is_listed(self, mark: str) -> bool:
+        """Are the events of a variable those that the engine lists? Created ones are made of these afterwards."""
+        return mark not in self.conditions.created
 
     def _walked(self, call: Call, mark: str, field: str | None) -> str:
         """The column of an aggregate that is computed where the events of a match are listed."""

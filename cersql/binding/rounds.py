@@ -54,6 +54,10 @@ class RoundValues(Returns):
     def _column(self, variable: Variable) -> str:
         return f"{ROUND}.{super()._column(variable)}"
 
+    def _is_listed(self, mark: str) -> bool:
+        """The engine lists the events of a match, of which those of a round are a part."""
+        return False
+
     def _bare(self, node: Bare) -> str | None:
         if self._is_of_match(node):
             raise BindError(

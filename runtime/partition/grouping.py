@@ -77,10 +77,14 @@ class Grouping:
         return kind, slots.index(slot)
 
     def _coded(self, group: GroupedBy) -> tuple[IntArray, IntArray]:
-        """For each row the number of its value, from 1, and for each number but 0 a row that has it."""
-        ids = group_ids([self.rows.column(group.column)], self.rows.num_rows)
-        _, first, numbers = np.unique(ids, return_index=True, return_inverse=True)
-        return numbers.reshape(-1).astype(np.int64) + 1, first
+        """For each row the number of its value, from 1, and for each number but 0 a row that has it. NULL is 0, as is a
+        variable without an event: one group."""
+        column = self.rows.column(group.column)
+        _, first, numbers = np.unique(
+            group_ids([column], self.rows.num_rows), return_index=True, return_inverse=True
+        )  # fmt: skip
+        known = np.asarray(combined(column).is_valid())
+        return np.where(known, numbers.reshape(-1).astype(np.int64) + 1, 0), first
 
     # ------------------------------------------------------------ what events add
 

@@ -34,10 +34,12 @@ def run(scan: Scan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def is_streamed(scan: Scan) -> bool:
-    """Can rows be fed as they are read? Not where keys come first, where a second pass asks for all rows, or where the
-    codes of terms may be ranks, which mean something among the rows at hand only."""
+    """Can rows be fed as they are read? Not where keys come first, where a second pass or groups of matches ask for all
+    rows, or where the codes of terms may be ranks, which mean something among the rows at hand only."""
     task, kinds = scan.task, {name: kind for name, _, kind in scan.sources[0].columns}
-    return not (task.keys or task.interleaved or task.later) and all(_has_code(kinds[name]) for name in task.terms)
+    return not (task.keys or task.interleaved or task.later or task.trend) and all(
+        _has_code(kinds[name]) for name in task.terms
+    )
 
 
 def _has_code(kind: pa.DataType) -> bool:

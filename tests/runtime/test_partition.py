@@ -102,13 +102,13 @@ def test_a_stream_lets_go_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many thousand rows in a window of a few: what is held stays small, and the rows are right."""
     monkeypatch.setattr(partition, "STREAM_ROWS", 50)
     held: list[int] = []
-    forget = partition._forget
+    forget = partition.forgotten
 
     def watched(engine: Any, rows: pa.Table, base: int) -> tuple[pa.Table, int]:
         held.append(rows.num_rows)
         return forget(engine, rows, base)
 
-    monkeypatch.setattr(partition, "_forget", watched)
+    monkeypatch.setattr(partition, "forgotten", watched)
     made = task(cel.Sequence(A, B), oracle.Window("time", 3), keys=(), key_outputs=(), presorted=True)
     rows = table(made, [Row("AB"[n % 2], None, n, 0) for n in range(20_000)])
     assert len(found(made, rows, size=64)) == 2 * 10_000 - 1

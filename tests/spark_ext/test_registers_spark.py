@@ -67,6 +67,6 @@ def test_a_sum_that_leaves_its_type_is_an_error_where_it_is_asked(session: Any) 
     rows = [(0, "A", 0), (1, "B", (1 << 63) - 1), (2, "B", 1), (3, "C", 0)]
     sparks.view(session, "large", rows, "ts BIGINT, type STRING, v BIGINT")
     text = "FROM large PATTERN NXT((A a ; B:{%s} b) FILTER SUM(b.v) > 1) ; C c ORDER BY ts RETURN b.ts AS b"
-    assert [row.b for row in cersql.sql(session, text % 1).collect()] == [[1]]
+    assert [row.b for row in cersql.sql(session, text % 1).collect()] == [1]
     with pytest.raises(PySparkException, match="ARITHMETIC"):
         cersql.sql(session, text % 2).collect()
