@@ -178,7 +178,7 @@ class ExecutionError(CersqlError):
         ),
         "STEP_LIMIT": Condition(
             "54000",
-            "To read one event in one state of the automaton takes {found} steps, the limit is {limit}.",
+            "To read one event in {states} of the automaton takes {found} steps, the limit is {limit}.",
         ),
         "REGISTER_LIMIT": Condition(
             "54000",

@@ -121,6 +121,7 @@ class Machine:
 
 Maker = Callable[[Node], Machine]  # makes the machine of a part: runtime.automata.machines.machine_of
 MOST_STEPS = 1_000_000  # for one event in one state: seconds, where most take some ten
+MOST_EVENT_STEPS = 16 * MOST_STEPS  # in all states together: a minute
 
 
 class OutOfSteps(Exception):

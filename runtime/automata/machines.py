@@ -27,4 +27,16 @@ def machine_of(node: nodes.Node, steps: Steps | None = None) -> Machine:
 def too_many_steps(steps: Steps) -> ExecutionError:
     """What to say of an event that takes too many."""
     hint = "Nest strategies, ALL and negated parts less deeply, or repeat less under them."
-    return ExecutionError("STEP_LIMIT", found=f"more than {steps.most}", limit=steps.most, hint=hint)
+    return _step_limit("one state", steps.most, hint)
+
+
+def too_many_states(most: int) -> ExecutionError:
+    """The same of an event that takes few in each state, of which there are too many."""
+    hint = (
+        "Bound the pattern by WITHIN, or compare fewer different values: a SUM has one for each set of events."
+    )
+    return _step_limit("all states", most, hint)
+
+
+def _step_limit(states: str, most: int, hint: str) -> ExecutionError:
+    return ExecutionError("STEP_LIMIT", states=states, found=f"more than {most}", limit=most, hint=hint)

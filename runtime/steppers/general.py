@@ -17,8 +17,8 @@ import numpy as np
 
 from runtime import capacities
 from runtime.arrays import AnyArray
-from runtime.automata.machine import REPORT, Clock, OutOfSteps, Steps, Symbol, Value
-from runtime.automata.machines import machine_of, too_many_steps
+from runtime.automata.machine import MOST_EVENT_STEPS, REPORT, Clock, OutOfSteps, Steps, Symbol, Value
+from runtime.automata.machines import machine_of, too_many_states, too_many_steps
 from runtime.automata.values import clocks_of, undominated, with_now
 from runtime.compact_set.store import Store
 from runtime.errors import ExecutionError
@@ -58,7 +58,7 @@ class GeneralStepper(Stepper):
         super().__init__(store)
         assert program.machine is not None
         self._program, self._logs = program, logs
-        self._steps = Steps()
+        self._steps, self._made_steps = Steps(), 0  # of an event in one state, in all states before it
         self._machine = machine_of(program.machine, self._steps)
         self._label = {mask: i for i, mask in enumerate(program.masks)}
         self._quiet = self._event((0,) * program.words, (None,) * len(program.terms))
@@ -113,6 +113,7 @@ class GeneralStepper(Stepper):
     def _moves(self, event: Asked) -> Moves | None:
         """What an event does to all runs; None if every run skips it and stays where it is, as most do."""
         start, changes, rows = self._start, False, list[tuple[Run | None, Row]]()
+        self._made_steps = 0
         if start is not None:
             row = self._row(start, event)
             rows.append((None, row))
@@ -242,9 +243,13 @@ class GeneralStepper(Stepper):
     def _new_row(self, states: States, symbol: Symbol) -> Row:
         self._steps.begin()
         try:
-            return self._made_row(states, symbol)
+            row = self._made_row(states, symbol)
         except OutOfSteps:
             raise too_many_steps(self._steps) from None
+        self._made_steps += self._steps.most - self._steps.left
+        if self._made_steps > MOST_EVENT_STEPS:
+            raise too_many_states(MOST_EVENT_STEPS)
+        return row
 
     def _made_row(self, states: States, symbol: Symbol) -> Row:
         reached: dict[int, tuple[set[Value], bool]] = {}

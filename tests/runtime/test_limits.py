@@ -191,6 +191,18 @@ def test_step_limit(monkeypatch: pytest.MonkeyPatch, compared: bool) -> None:
     assert "less deeply" in str(error)
 
 
+def test_step_limit_of_an_event_in_all_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under MAX no two sets of events with different sums are one: 2ⁿ states, each of which takes few steps."""
+    monkeypatch.setattr("runtime.steppers.general.MOST_EVENT_STEPS", 10_000)
+    text = "FROM s PATTERN MAX((A+ a ; B b) FILTER SUM(a.v) > 80) ORDER BY ts RETURN *"
+    made = cersql.compile(text, {"s": "ts INT, type STRING, v INT"}).program
+    rows = np.array([[1, (i * 37) % 29 + 1] for i in range(18)])
+    error = error_of(lambda: list(engine_for(made).feed(rows, np.arange(18))))
+    assert error.condition == "STEP_LIMIT"
+    assert "in all states of the automaton takes more than 10000 steps" in error.message
+    assert "a SUM has one for each set of events" in str(error)
+
+
 @pytest.mark.parametrize(
     "clauses", ["SEMANTICS NXT", "SEMANTICS LAST", "SEMANTICS MAX", "AFTER MATCH SKIP PAST LAST ROW"]
 )
