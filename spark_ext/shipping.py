@@ -103,4 +103,6 @@ def for_worker(
             ) from None
         return work(*values, batches)
 
+    named: Any = function
+    on_a_worker.__name__ = getattr(named, "__name__", None) or named.func.__name__  # what Spark's plans show
     return on_a_worker

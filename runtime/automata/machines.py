@@ -32,9 +32,7 @@ def too_many_steps(steps: Steps) -> ExecutionError:
 
 def too_many_states(most: int) -> ExecutionError:
     """The same of an event that takes few in each state, of which there are too many."""
-    hint = (
-        "Bound the pattern by WITHIN, or compare fewer different values: a SUM has one for each set of events."
-    )
+    hint = "Bound the pattern by WITHIN, or compare fewer different values: a SUM has one for each set of events."
     return _step_limit("all states", most, hint)
 
 

@@ -162,6 +162,8 @@ def script() -> None:
     assert rows(other.sql(QUERY)) == ALL
     cloned(spark, other)
     without_cersql_in_the_workers(other)
+    assert cersql.ship(cersql.ship(spark)) is spark  # twice is harmless
+    assert rows(spark.sql(QUERY)) == ALL
     print("works")  # noqa: T201
 
 
