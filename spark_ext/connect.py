@@ -147,8 +147,8 @@ def _probe(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 _INSTALL = (
-    "Install cersql for the Python that the server runs workers with: its environment variable PYSPARK_PYTHON, "
-    "or 'python3'."
+    "Install cersql for the Python that the server runs workers with (its environment variable PYSPARK_PYTHON, "
+    "or 'python3'); if cersql alone is missing there, cersql.ship(spark) sends it."
 )
 _SIZES = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50, "EiB": 60}
 

@@ -80,10 +80,10 @@ def for_worker(
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """`function(*given, batches)` for a worker; where cersql cannot be imported there, an error that says so.
 
-    The nested function is pickled by value, with `packed` and the two names, so it must read nothing of this module.
+    The nested function is pickled by value, with what it closes over, so it must read nothing of this module.
     """
     packed = cloudpickle.dumps((function, given))  # type: ignore[no-untyped-call]
-    version = package_version()
+    version, ours = package_version(), PACKAGES
 
     def on_a_worker(batches: Batches) -> Iterator[pa.RecordBatch]:
         import os
@@ -94,12 +94,15 @@ def for_worker(
             work, values = pickle.loads(packed)
         except (ImportError, AttributeError) as error:
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # pyspark reads it while it reports
-            found = sys.modules.get("runtime")
-            shadow = f" (there is another package `runtime`, {found.__file__})" if found is not None else ""
+            missing = (getattr(error, "name", None) if isinstance(error, ImportError) else None) or "runtime"
+            way, shadow = f"Install {missing} there, which cersql needs.", ""
+            if missing.partition(".")[0] in ours:
+                way = "Install cersql there, or call cersql.ship(spark) before the query."
+                found = sys.modules.get("runtime")
+                shadow = f" (there is another package `runtime`, {found.__file__})" if found is not None else ""
             raise ImportError(
                 f"[WORKER_WITHOUT_CERSQL] A worker of Spark's could not import cersql {version}: {error}{shadow}. Its "
-                f"Python is {sys.executable}. Install cersql there, or call cersql.ship(spark) before the query. "
-                "SQLSTATE: 55000"
+                f"Python is {sys.executable}. {way} SQLSTATE: 55000"
             ) from None
         return work(*values, batches)
 

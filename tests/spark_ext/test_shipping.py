@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 
+from spark_ext.shipping import for_worker
+from spark_ext.worker import match_partition
+
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = sysconfig.get_paths()["purelib"]
 # Without `site`, so that cersql is not found in a checkout that is installed there. The workers run it uncompiled.
@@ -68,6 +71,18 @@ def test_kernels_of_an_archive_are_kept(wheel: Path, tmp_path: Path) -> None:
     before = kept.stat().st_mtime_ns
     assert outside(other, tmp_path, script, **environment).split()[0] == first[0]
     assert kept.stat().st_mtime_ns == before
+
+
+def test_a_worker_without_something_that_cersql_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sending cersql would not help there."""
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # set by what is tried, and put back
+    work = for_worker(match_partition, None)
+    monkeypatch.delitem(sys.modules, "spark_ext.worker")
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    with pytest.raises(ImportError) as caught:
+        work([])
+    assert "Install numpy there, which cersql needs." in str(caught.value)
+    assert "ship" not in str(caught.value)
 
 
 @pytest.mark.jvm
