@@ -33,11 +33,13 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
     os.environ.setdefault("SPARK_LOCAL_DIRS", str(MEMORY))
     tempfile.tempdir = None  # read it anew
 
-# For every JVM that a test starts, in whatever process: most of its code runs once. Nothing is printed about it.
+# For every JVM that a test starts, in whatever process: most of its code runs once. What is compiled of it in ten
+# minutes does not fit into the 48 MB that such a JVM has by itself, and would be thrown away and compiled again.
 # Hadoop forks `readlink` some fifty times a micro-batch where checkpoints are written in its newer way.
 CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 JVM_OPTIONS = " ".join((
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", f"-Djava.io.tmpdir={tempfile.gettempdir()}",
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m -XX:+UseSerialGC",
+    f"-Djava.io.tmpdir={tempfile.gettempdir()}",
     f"-Dspark.sql.streaming.checkpointFileManagerClass={CHECKPOINTS}",
 ))  # fmt: skip
 ARCHIVE = Path(__file__).parents[1] / ".venv" / "spark.jsa"  # of classes, ready to be mapped; see jvm_archive.py
@@ -77,23 +79,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Where workers begin without compiled kernels, each compiles some, and none is compiled twice."""
+    """Where workers begin without compiled kernels, each compiles some of them first."""
     worker = getattr(request.config, "workerinput", None)
     if worker is None or worker["workercount"] < 2:
         return
     from runtime.warm import compile_kernels
 
     folder = tmp_path_factory.getbasetemp().parent  # all workers have this one
-    families, first = ["timed", "registers", "plain"], int(worker["workerid"].removeprefix("gw"))
-    for wait in (False, True):
-        for n in range(len(families)):
-            family = families[(first + n) % len(families)]
-            with (folder / f"kernels-{family}.lock").open("w") as lock:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue  # another worker compiles it: first what nobody does
-                compile_kernels(family)
+    for family in ("registers", "timed", "plain"):
+        with (folder / f"kernels-{family}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue  # another worker compiles it; to wait for it would take as long as to compile what is needed
+            compile_kernels(family)
 
 
 @pytest.fixture
