@@ -48,13 +48,13 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS + MAPPED)
 
 # The files that take longest, longest first: what is left for the end is short, and all workers end at one time.
 LONGEST = """
-test_scan test_second_pass test_aggregates test_groups test_created test_sliding test_shipping test_scan_cluster
-test_trends test_walked test_cookbook test_several_sources test_limits_spark test_new_high_spark test_gathering
-test_thrift test_streaming test_types test_connect test_corpus_spark test_concurrency test_pattern_streams
-test_comparisons_spark test_registers test_layouts test_functions test_notebook test_refining
-test_differential_spark test_examples test_session test_differential_all_spark test_returns test_commands
-test_spark_sql test_real_data test_bucket test_arithmetic_spark test_arithmetic_queries test_laws test_comparisons
-test_picking test_pcea test_order test_next_match test_exhaustive test_timeouts test_differential
+test_scan test_pattern_streams test_second_pass test_thrift test_connect test_types test_tabulated
+test_comparisons_spark test_choices test_streaming test_groups test_bucket test_tabulated_streams test_aggregates
+test_functions test_commands test_layouts test_examples test_registers_spark test_notebook test_shipping test_gathering
+test_registers test_several_sources test_layout test_objections test_order test_laws test_limits_spark test_real_data
+test_exhaustive test_sliding test_kernels_python test_refining test_timeouts test_comparisons test_created test_picking
+test_new_high_spark test_returns test_pcea test_arithmetic_queries test_cli test_trends test_next_match
+test_spellings_spark test_corpus_spark test_concurrency
 """.split()
 
 
@@ -67,6 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.jvm)
+    leave_breadth(items)
     rank = {name: n for n, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
     if "exhaustive" in (config.getoption("markexpr") or ""):
@@ -75,6 +76,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+
+
+def leave_breadth(items: list[pytest.Item]) -> None:
+    """Of the cases of a test that is marked breadth(n), n that lie apart stay; the others are exhaustive."""
+    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("breadth"):
+            cases.setdefault((item.path, item.name.partition("[")[0]), []).append(item)
+    for found in cases.values():
+        mark = found[0].get_closest_marker("breadth")
+        assert mark is not None
+        others = [item for item in found if not item.get_closest_marker("exhaustive")]
+        kept = {k * len(others) // mark.args[0] for k in range(mark.args[0])}
+        for k, item in enumerate(others):
+            if k not in kept:
+                item.add_marker(pytest.mark.exhaustive)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,7 +22,9 @@ Bound = frozenset[tuple[str, tuple[int, ...]]]  # (variable, ids of its events, 
 def taught(spark: SparkSession) -> SparkSession:
     """A session of the same Spark that speaks PATTERN and shares neither views, settings nor extensions with it."""
     jsession = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession").builder().create()  # type: ignore[union-attr]
-    return cersql.enable(SparkSession(spark.sparkContext, jsession))
+    own = cersql.enable(SparkSession(spark.sparkContext, jsession))
+    own.conf.set("cersql.peekRows", "0")  # a look at the first rows makes each query longer
+    return own
 
 
 @contextmanager

@@ -24,6 +24,7 @@ DROPPING = (
 STRATEGIES = ("ALL", "ALL", "ALL", "NXT", "LAST", "MAX", "STRICT")
 
 
+@pytest.mark.breadth(30)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_random_patterns(seed: int) -> None:
     chance = random.Random(f"measuring {seed}")

@@ -490,7 +490,8 @@ class Translator:
         columns = self.conditions.columns
         assert self.conditions.types is not None
         first, *others = (sql.text for sql in shown)
-        type = self.conditions.types.common_type(first, others[0] if others else first, columns)
+        *before, last = others or [first]  # Spark casts two at a time
+        type = self.conditions.types.common_type(reduce("coalesce({}, {})".format, before, first), last, columns)
         for sql in shown:
             self.origins.setdefault(f"({first}) = ({sql.text})", sql.wrapped(f"({first}) = (", ")"))
         return self._agreeing(formula, terms, type, keys.span)

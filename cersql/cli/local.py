@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cersql.cli.errors import CommandError
@@ -38,24 +39,31 @@ def started(name: str, *, verbose: bool, config: Mapping[str, str] | None = None
             spark = api.session(name, settings)
             if not verbose:
                 spark.sparkContext.setLogLevel("OFF")
-        try:
-            with contextlib.nullcontext() if verbose else _quiet_py4j():
+        with contextlib.nullcontext() if verbose else _quiet_py4j():
+            try:
                 yield spark
-        finally:
-            with contextlib.suppress(Exception):  # the JVM may be gone already
-                spark.stop()
+            finally:
+                with contextlib.suppress(Exception):  # the JVM may be gone already
+                    spark.stop()
 
 
 @contextlib.contextmanager
 def _quiet_py4j() -> Iterator[None]:
-    """Py4J logs what it raises, with a traceback; Ctrl-C, too, which comes while it waits for the JVM."""
-    logger = logging.getLogger("py4j")
+    """Py4J logs what it raises, with a traceback: Ctrl-C, which comes while it waits for the JVM, and a JVM that is
+    gone, of which it tells the root logger."""
+    logger, root = logging.getLogger("py4j"), logging.getLogger()
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
+    root.addFilter(_is_not_py4js)
     try:
         yield
     finally:
+        root.removeFilter(_is_not_py4js)
         logger.setLevel(before)
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _check_java() -> None:

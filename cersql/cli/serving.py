@@ -90,9 +90,7 @@ def _serve(arguments: argparse.Namespace) -> None:
                     sys.stdout.flush()
                     server.wait()
             except _Stopped:
-                # A signal to the whole group has ended the JVM, too, of which py4j tells its own logger and the root.
-                with _silence("py4j"), _silence("root"):
-                    server.stop()
+                server.stop()
                 return
             raise CommandError("Spark has ended, and the server with it (--verbose shows what Spark says)")
 

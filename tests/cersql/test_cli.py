@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from sparks import taught
 
-from cersql.cli import demo, running
+from cersql.cli import demo, local, running
 from cersql.cli import main as cli
 from cersql.cli.completion import completions, is_complete
 from cersql.cli.progress import _listed, matches
@@ -239,6 +240,7 @@ def shared(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         yield session
 
     session = taught(spark)
+    session.conf.unset("cersql.peekRows")
     monkeypatch.setattr(running, "started", started)
     return session
 
@@ -264,6 +266,7 @@ def test_a_table_says_that_there_is_more(
 EVENTS = "ts,type,v\n2024-01-01T00:00:00,sell,1\n2024-01-01T00:01:00,buy,2\n2024-01-01T00:02:00,sell,3\n"
 
 
+@pytest.mark.breadth(6)
 @pytest.mark.parametrize("format", ["csv", "json", "table"])
 @pytest.mark.parametrize(
     ("statement", "told"),
@@ -404,3 +407,17 @@ def test_the_shell_reads_the_standard_input(
     shown = capsys.readouterr().out
     assert "(2 rows)" in shown
     assert "two" in shown
+
+
+def test_py4j_is_quiet_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    """It tells the root logger of a JVM that is gone."""
+
+    def told(path: str) -> None:
+        root = logging.getLogger()
+        root.handle(root.makeRecord("root", logging.ERROR, path, 1, path, (), None))
+
+    with local._quiet_py4j():
+        told("/lib/py4j/java_gateway.py")
+        told("/lib/other/it.py")
+    told("/lib/py4j/clientserver.py")
+    assert [record.getMessage() for record in caplog.records] == ["/lib/other/it.py", "/lib/py4j/clientserver.py"]

@@ -26,6 +26,7 @@ def families(*names: str, **environment: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_array_grows(family: str) -> None:
     """With the compiler, as they are run."""

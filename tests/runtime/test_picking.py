@@ -63,6 +63,7 @@ def run(program: Program, kinds: AnyArray, values: AnyArray, keys: AnyArray | No
     return sorted(found)
 
 
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize("rule", ["NXT", "LAST"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +87,7 @@ def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyP
     assert total > 20
 
 
+@pytest.mark.breadth(6)
 @pytest.mark.parametrize("skip", [Skip("PAST LAST ROW"), Skip("TO NEXT ROW"), Skip("TO LAST", "b")], ids=lambda s: s.to)
 @pytest.mark.parametrize("name", FORMULAS)
 def test_skipping_as_the_general_engine(name: str, skip: Skip, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,6 +163,7 @@ def rows_of(text: str, keys: Sequence[int | None] = (0,)) -> list[Row]:
     return [Row(kind, 0, n, keys[n % len(keys)]) for n, kind in enumerate(text)]
 
 
+@pytest.mark.breadth(20)
 @pytest.mark.parametrize("timeouts", [False, True], ids=["matches", "timeouts"])
 @pytest.mark.parametrize("options", EVERYWHERE, ids=str)
 def test_every_choice(options: Options, timeouts: bool) -> None:

@@ -218,6 +218,7 @@ def test_over_several_variables_every_combination_counts(session: SparkSession, 
 WIDE = "FROM wide PATTERN wide+ b ORDER BY ts AFTER MATCH SKIP PAST LAST ROW RETURN "
 
 
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     ("value", "calls"),

@@ -82,6 +82,7 @@ def _marks(kind: str) -> list[pytest.MarkDecorator]:
     return [pytest.mark.exhaustive] if kind in ALIKE else []
 
 
+@pytest.mark.breadth(6)
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=_marks(kind)) for kind in TYPES])
 def test_values_compare_as_in_a_join(session: SparkSession, kind: str) -> None:
     rows = [(n, name, value, value) for n, (name, value) in enumerate(
@@ -92,6 +93,7 @@ def test_values_compare_as_in_a_join(session: SparkSession, kind: str) -> None:
     compare_all(session, around(OPERATORS) if numbers else ("a.x = b.y", "NOT (a.x < b.y)", "a.x <=> b.y"))
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("case", MIXED, ids=lambda case: f"{case[0]} and {case[2]}")
 def test_types_are_cast_as_in_a_join(session: SparkSession, case: tuple[str, Any, str, Any]) -> None:
     left, xs, right, ys = case
@@ -246,6 +248,14 @@ def test_sources_views_and_agreed_columns(session: SparkSession) -> None:
     assert session.sql("SELECT count(*) FROM short_paid WHERE id = 'o1'").collect() == [(1,)]
 
 
+def test_all_that_agree_have_one_type(session: SparkSession) -> None:
+    """That of the third attribute is wider than that of the first two."""
+    rows = [(1, "A", 2, None), (2, "B", 2, None), (3, "C", None, 2.5), (4, "C", None, 2.0)]
+    sparks.view(session, "widths", rows, "ts int, type string, i int, d double")
+    text = "FROM widths PATTERN (A a ; B b ; C c) PART BY (a.i, b.i, c.d) ORDER BY ts RETURN c.ts AS ts"
+    assert session.sql(text).collect() == [(4,)]
+
+
 # ---------------------------------------------------------------- the papers' queries
 
 
@@ -315,6 +325,7 @@ def test_esper(ordered: SparkSession) -> None:
     assert [tuple(row) for row in df.collect()] == [(1, 110)]
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize(
     ("type", "spark_sorts"),
     [

@@ -47,6 +47,7 @@ def held_to_the_oracle(
         assert have == want, f"{text}\n{difference}\n" + "\n".join(map(str, rows))
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_random_patterns(spark: Any, seed: int) -> None:
     held_to_the_oracle(spark, random.Random(f"created {seed}"), aggregating.draw_text, aggregating.tells_something)

@@ -49,6 +49,7 @@ SINGLE, LOOP, NUMBERS = (
 )
 
 
+@pytest.mark.breadth(8)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -90,6 +90,7 @@ def test_a_source_that_changes_is_noticed(session: SparkSession, monkeypatch: py
         session.sql(text).collect()
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     "stream",
     [pytest.param(name, marks=[pytest.mark.exhaustive] if name in RARE else []) for name in STREAMS],
@@ -143,6 +144,7 @@ def test_the_number_of_ranges_does_not_matter(session: SparkSession, monkeypatch
         assert sorted((row["a"], row["b"]) for row in found) == expected
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("clauses", ["WITHIN 3", "", "WITHIN 4 EVENTS", "PARTITION BY one"])
 def test_dropping_and_sorting_change_nothing(
     session: SparkSession, clauses: str, monkeypatch: pytest.MonkeyPatch

@@ -66,6 +66,7 @@ def test_a_task_lists_no_more_matches_than_it_may(session: SparkSession, text: s
     assert len(session.sql(f"FROM t {text}").collect()) == 2**15 - 1
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("text", [LOOP, GENERAL])
 @pytest.mark.parametrize("n", [22, 400])
 def test_some_of_many_matches_come_at_once(session: SparkSession, text: str, n: int) -> None:

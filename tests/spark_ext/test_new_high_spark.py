@@ -45,6 +45,7 @@ ALONE = {
 }
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("condition", ALONE)
 def test_nothing_such_before(session: SparkSession, condition: str) -> None:
     found = ids(

@@ -36,6 +36,7 @@ def order_of(
     return found
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("clauses", "expected"),
     [

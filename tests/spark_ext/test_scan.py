@@ -135,6 +135,7 @@ QUERIES = [
 ]  # fmt: skip
 
 
+@pytest.mark.breadth(6)
 @pytest.mark.parametrize("source", ["many", pytest.param("one", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("query", QUERIES)
 def test_rows(session: SparkSession, source: str, query: str) -> None:
@@ -160,6 +161,7 @@ SEVERAL = [
 ]  # fmt: skip
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("query", SEVERAL)
 def test_several_sources(session: SparkSession, query: str) -> None:
     """Each with columns of its own, constants, and narrower numbers, merged by time in the task."""
@@ -197,6 +199,7 @@ SOURCES = [
 ]  # fmt: skip
 
 
+@pytest.mark.breadth(8)
 @pytest.mark.parametrize(("source", "told"), SOURCES)
 def test_sources(session: SparkSession, source: str, told: str) -> None:
     text = f"FROM {source} {PLAIN}"
@@ -224,6 +227,7 @@ def around(types: int = 2) -> pa.Table:
     )
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("int96", [False, True])
 @pytest.mark.parametrize("zone", ["Europe/London", "UTC", pytest.param("Asia/Kolkata", marks=pytest.mark.exhaustive)])
 def test_zones_and_int96(session: SparkSession, tmp_path: Path, zone: str, int96: bool) -> None:

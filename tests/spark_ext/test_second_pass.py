@@ -156,6 +156,7 @@ def test_on_a_stream_not_where_matches_drop_what_has_begun(spark: Any, table: An
     assert clause[:16] in str(caught.value)
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("clause", ["CONSUME BY PARTITION", "AFTER MATCH SKIP PAST LAST ROW"])
 def test_on_a_stream_where_runs_hold_what_is_asked(spark: Any, table: Any, clause: str) -> None:
     timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")

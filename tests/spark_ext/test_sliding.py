@@ -34,6 +34,7 @@ def windows(begin: int, end: int, size: int = SIZE, slide: int = SLIDE) -> list[
     return [k * slide for k in near if k * slide <= begin and end < k * slide + size]
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(("size", "slide"), [(7, 3), (7, 7), (4, 9), (9, 1)])
 def test_each_match_is_in_the_windows_that_hold_it(session, size, slide):
     pattern = "FROM ev PATTERN A a ; B+ b PARTITION BY k ORDER BY ts, id "
@@ -56,6 +57,7 @@ def test_each_match_is_in_the_windows_that_hold_it(session, size, slide):
     assert expected
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     "clauses",
     ["SEMANTICS NXT", "SEMANTICS MAX", "AFTER MATCH SKIP PAST LAST ROW", "CONSUME BY PARTITION", "SEMANTICS STRICT",

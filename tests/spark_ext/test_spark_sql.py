@@ -125,6 +125,8 @@ def test_types_that_the_first_rows_do_not_have(
     spark: SparkSession, caplog: pytest.LogCaptureFixture, source: str, type: str, told: str | None
 ) -> None:
     rows = f"(SELECT id AS ts, IF(id % 2 = 0, 'fail', 'user2') AS type FROM {source})"
+    session = taught(spark)
+    session.conf.unset("cersql.peekRows")
     with caplog.at_level(logging.WARNING):
-        taught(spark).sql(f"FROM {rows} AS s PATTERN {type} a ORDER BY ts RETURN a.ts")
+        session.sql(f"FROM {rows} AS s PATTERN {type} a ORDER BY ts RETURN a.ts")
     assert [record.message for record in caplog.records if "type" in record.message] == ([told] if told else [])

@@ -84,6 +84,7 @@ OF_MATCHES = [name for name in CONDITIONS if "increasing" not in name and "x.v" 
 CLAUSES = [("WHERE", name) for name in CONDITIONS] + [("HAVING", name) for name in OF_MATCHES]
 
 
+@pytest.mark.breadth(6)
 @pytest.mark.parametrize(("clause", "condition"), CLAUSES)
 def test_conditions_on_several_events_together(spark: Any, rows: list[Event], condition: str, clause: str) -> None:
     text = f"""FROM spellings PATTERN A{{1,{MOST}}} x ; B b {clause} {condition} ORDER BY ts

@@ -68,6 +68,7 @@ def same_rows(left: DataFrame, right: DataFrame) -> None:
     assert sorted(map(repr, left.collect())) == sorted(map(repr, right.collect()))
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("sort", ["worker", "spark"])
 def test_every_type_passes_unchanged(session: SparkSession, payload: DataFrame, sort: str) -> None:
     text = "FROM payload PATTERN a : b+ DEFINE a AS id = 0, b AS id > 0 ORDER BY id RETURN *"
