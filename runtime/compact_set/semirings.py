@@ -15,7 +15,8 @@ Three kinds of values:
   2³¹, from which any number of less than 154 bits comes back; so there is no overflow on the way, and no 128-bit
   arithmetic. Beside them stands the sum of the absolute values as a *scaled* number: whatever that is below LIMIT came
   back right, and the rest is an error. Roads not taken: two limbs of 64 bits (four products and their carries for each
-  event, and warnings wherever the kernels run without a compiler); one float, which is right to 53 bits only;
+  event, and warnings wherever the kernels run without a compiler); one float, which is right to 53 bits only. Where no
+  exact number is asked, as for AVG of a DOUBLE or MAX, there are no residues;
 - *scaled* numbers, part · 2^(500 · power), for DOUBLEs: they overflow nowhere, so AVG over 2^100000 matches is right;
 - the *row* that holds the least or the greatest value.
 """
@@ -64,17 +65,27 @@ class Cells(NamedTuple):
     absolute values of the exact ones. `key`: what the matches of a cell agree on (runtime.compact_set.trends)."""
 
     key: IntArray  # int64[c]
-    residue: AnyArray  # uint32[c, exact, N_PRIMES]
+    residue: AnyArray  # uint32[c, exact, N_PRIMES], or [c, exact, 0] where none is asked
     part: AnyArray  # float64[c, exact + scaled]
     power: AnyArray  # int32[c, exact + scaled]
     row: IntArray  # int64[c, rows]: -1 for none
 
 
-def new_cells(capacity: int, n_exact: int, n_scaled: int, n_rows: int) -> Cells:
+class Shape(NamedTuple):
+    """How many values of each kind a cell has; `primes`: N_PRIMES, or 0 where no exact number is asked."""
+
+    exact: int
+    primes: int
+    scaled: int
+    rows: int
+
+
+def new_cells(capacity: int, shape: Shape) -> Cells:
     """Cells whose values are those of no match."""
+    n_exact, n_primes, n_scaled, n_rows = shape
     return Cells(
         key=np.zeros(capacity, np.int64),
-        residue=np.zeros((capacity, n_exact, N_PRIMES), np.uint32),
+        residue=np.zeros((capacity, n_exact, n_primes), np.uint32),
         part=np.zeros((capacity, n_exact + n_scaled), np.float64),
         power=np.zeros((capacity, n_exact + n_scaled), np.int32),
         row=np.full((capacity, n_rows), -1, np.int64),
@@ -83,7 +94,8 @@ def new_cells(capacity: int, n_exact: int, n_scaled: int, n_rows: int) -> Cells:
 
 def grown_cells(cells: Cells, capacity: int) -> Cells:
     """A copy with room for `capacity` cells."""
-    more = new_cells(capacity, cells.residue.shape[1], cells.part.shape[1] - cells.residue.shape[1], cells.row.shape[1])
+    n_exact, n_primes = cells.residue.shape[1:]
+    more = new_cells(capacity, Shape(n_exact, n_primes, cells.part.shape[1] - n_exact, cells.row.shape[1]))
     for old, new in zip(cells, more, strict=True):
         new[: len(old)] = old
     return more
@@ -101,7 +113,7 @@ class Lift(NamedTuple):
     counts: AnyArray  # bool[labels, exact + scaled]
     picks: AnyArray  # bool[labels, rows]
     shifts: AnyArray  # bool[labels, keys]
-    exact: AnyArray  # uint32[rows, exact, N_PRIMES]
+    exact: AnyArray  # uint32[rows, exact, N_PRIMES], or [rows, exact, 0]
     size: AnyArray  # float64[rows, exact + scaled]
     rank: IntArray  # int64[rows, rows]
     shift: IntArray  # int64[rows, keys]
@@ -150,10 +162,16 @@ def scaled_product(part, power, other, at):
 
 
 @inlined
+def n_residues(cells):
+    """How many numbers are kept as residues: all exact ones, or none."""
+    return cells.residue.shape[1] if cells.residue.shape[2] > 0 else 0
+
+
+@inlined
 def copy_cell(source, a, target, to):
     """Write a cell over another."""
     target.key[to] = source.key[a]
-    for k in range(source.residue.shape[1]):
+    for k in range(n_residues(source)):
         for p in range(N_PRIMES):
             target.residue[to, k, p] = source.residue[a, k, p]
     for k in range(source.part.shape[1]):
@@ -176,7 +194,7 @@ def pick(lift, k, a, b):
 @inlined
 def add_cell(lift, source, a, target, to):
     """The matches of a cell join those of another."""
-    for k in range(source.residue.shape[1]):
+    for k in range(n_residues(source)):
         for p in range(N_PRIMES):
             total = np.int64(target.residue[to, k, p]) + np.int64(source.residue[a, k, p])
             target.residue[to, k, p] = total - PRIMES[p] if total >= PRIMES[p] else total
@@ -192,7 +210,7 @@ def add_cell(lift, source, a, target, to):
 @inlined
 def extend_cell(lift, cells, to, row, label):
     """Every match of a cell gets an event."""
-    n_exact = cells.residue.shape[1]
+    n_exact = n_residues(cells)
     for k in range(cells.part.shape[1]):
         size = lift.size[row, k]
         if not lift.counts[label, k] or size == 0.0:
@@ -217,7 +235,7 @@ def extend_cell(lift, cells, to, row, label):
 def multiply_cells(lift, cells, a, b, to):
     """Each match of one cell with each of another."""
     cells.key[to] = cells.key[a] + cells.key[b]
-    n_exact = cells.residue.shape[1]
+    n_exact = n_residues(cells)
     for k in range(cells.part.shape[1]):
         if k < n_exact:
             for p in range(N_PRIMES):

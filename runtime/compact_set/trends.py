@@ -27,6 +27,7 @@ from runtime.arrays import AnyArray, IntArray, grown
 from runtime.compact_set.semirings import (
     Cells,
     Lift,
+    Shape,
     add_cell,
     copy_cell,
     extend_cell,
@@ -304,17 +305,17 @@ class Trends:
 
     def __init__(self, store: Store, lift: Lift, of_row: IntArray, width: int, uncut: bool = False) -> None:
         self._store, self._lift = store, lift
-        n_exact, n_all, n_rows = lift.exact.shape[1], lift.size.shape[1], lift.rank.shape[1]
-        shape = n_exact, n_all - n_exact, n_rows
+        _, n_exact, n_primes = lift.exact.shape
+        shape = Shape(n_exact, n_primes, lift.size.shape[1] - n_exact, lift.rank.shape[1])
         self._whole = uncut or store.unbounded
-        self._cells = new_cells(capacities.CELLS, *shape)
+        self._cells = new_cells(capacities.CELLS, shape)
         self._cells.residue[0, 0], self._cells.part[0, 0] = 1, 1.0  # ⊥: one match without events
         first, n, stamp = (np.zeros(capacities.NODES, np.int64) for _ in range(3))
         self._known = Known(first, n, stamp, np.array([1, 1, 0], np.int64))
         self._known.n[BOTTOM] = 1
         self._known.stamp[BOTTOM] = 1
         self._groups = Groups(
-            new_cells(capacities.GROUPS, *shape), np.full(2 * capacities.GROUPS, FREE, np.int64), of_row, width
+            new_cells(capacities.GROUPS, shape), np.full(2 * capacities.GROUPS, FREE, np.int64), of_row, width
         )
         self._stack = np.zeros(capacities.WALK, np.int32)
         self._done, self._emptied = 1, -1  # nodes that are known, where all are; of which arena

@@ -55,6 +55,8 @@ class Grouping:
         for summed in self.trend.sums:
             for part in semirings.TABLE[summed.function]:
                 self._place(summed, part)
+        asked = (part for summed in self.trend.sums for part in semirings.TABLE[summed.function])
+        self._n_primes = semirings.N_PRIMES if any(part.kind == "exact" for part in asked) else 0
         self._last = [group for group in self.trend.groups if group.mark == LAST_EVENT]
         self._shifting = [group for group in self.trend.groups if group.mark != LAST_EVENT]
         n = self.rows.num_rows
@@ -91,7 +93,7 @@ class Grouping:
     def lift(self) -> Lift:
         """See semirings.Lift."""
         n, exact, scaled, least = self.rows.num_rows, *(self._slots[kind] for kind in ("exact", "scaled", "least"))
-        residues = np.zeros((n, len(exact), semirings.N_PRIMES), np.uint32)
+        residues = np.zeros((n, len(exact), self._n_primes), np.uint32)
         size = np.zeros((n, len(exact) + len(scaled)), np.float64)
         for k, slot in enumerate(exact[1:], 1):
             residues[:, k], size[:, k] = self._exact(slot)
