@@ -114,7 +114,8 @@ class Engine:
         """What sums up the matches from now on (see `sum_up`); the program's selector lists none to choose."""
         if self._watching is not None or self._selector.lists_to_count:
             raise InternalError("INTERNAL", detail="matches that are chosen one by one cannot be summed up")
-        found = Trends(self._store, lift, of_row, width, uncut)
+        closes = not (self._stepper.looks_below or self._selector.looks_below)
+        found = Trends(self._store, lift, of_row, width, uncut, closes)
         self._store.holders.append(found)
         return found
 

@@ -131,6 +131,20 @@ def union(arena, first, second):
 
 
 @kernel
+def close_kernel(arena, nodes):
+    """Make these nodes leaves, which only say of what event their matches end with: what is below them is not asked
+    any more."""
+    for node in nodes:
+        last = node
+        while arena.label[last] < 0 and last != BOTTOM:
+            last = arena.child[last]
+        arena.row[node] = arena.row[last]
+    for node in nodes:
+        if node != BOTTOM:
+            arena.label[node], arena.child[node], arena.right[node] = 0, BOTTOM, BOTTOM
+
+
+@kernel
 def mark_kernel(arena, roots, n_roots, now, bounds, forward):
     """Set forward[node] = 1 for every node that a root still reaches inside the window. O(nodes)."""
     for k in range(n_roots):

@@ -1,10 +1,11 @@
 """Aggregates over all matches of roots, group by group, by the semirings of semirings.py: no match is listed.
 
 The values of a node are computed once, from those of its children. Nodes are numbered in the order in which they were
-made, so where no window cuts anything off, they are computed in that order, a plain loop, and stay as long as the node
-does: a stream costs O(nodes), however many matches it has. Where a window bounds matches, what lies inside it differs
-from root to root, and the nodes below a root are computed for each clock anew: O(nodes inside the window) for each
-event that ends matches, as counting costs (tecs.node_count).
+made, so where no window cuts anything off, they are computed in that order, a plain loop: a stream costs O(nodes),
+however many matches it has. What is below a node whose values are known is not asked any more, and goes when the arena
+is compacted: of a million times B in `A ; B+ ; C` a few nodes are held, those that runs go on from. Where a window
+bounds matches, what lies inside it differs from root to root, and the nodes below a root are computed for each clock
+anew: O(nodes inside the window) for each event that ends matches, as counting costs (tecs.node_count).
 
 Matches of one node can belong to different groups, where these are told apart by an event that is not the last (GROUP
 BY a.k of the first event). So a node has not one cell of values but one for each *key*, in ascending order; an event
@@ -36,7 +37,7 @@ from runtime.compact_set.semirings import (
     new_cells,
 )
 from runtime.compact_set.store import Store
-from runtime.compact_set.tecs import BOTTOM, PRODUCT, UNION, inside
+from runtime.compact_set.tecs import BOTTOM, PRODUCT, UNION, close_kernel, inside
 from runtime.jit import inlined, kernel
 
 DONE = -1
@@ -300,11 +301,14 @@ class Trends:
     """Sums up the roots of an engine; a holder of its store, to follow its nodes.
 
     `of_row`: the group of a match by its last row, from 0; `width`: more than any sum of shifts. `uncut`: no match
-    leaves the window, whatever it is (windows that slide are keys).
+    leaves the window, whatever it is (windows that slide are keys). `closes`: nobody looks below a node; so where none
+    is cut off, nodes whose values are known are leaves, and memory is that of the runs, not of the stream.
     """
 
-    def __init__(self, store: Store, lift: Lift, of_row: IntArray, width: int, uncut: bool = False) -> None:
-        self._store, self._lift = store, lift
+    def __init__(
+        self, store: Store, lift: Lift, of_row: IntArray, width: int, uncut: bool = False, closes: bool = False
+    ) -> None:
+        self._store, self._lift, self._closes = store, lift, closes
         _, n_exact, n_primes = lift.exact.shape
         shape = Shape(n_exact, n_primes, lift.size.shape[1] - n_exact, lift.rank.shape[1])
         self._whole = uncut or store.unbounded
@@ -396,6 +400,9 @@ class Trends:
         if self._whole:
             self._fit()
             self._compute()
+            if self._closes:
+                held = [holder.held() for holder in self._store.holders if holder is not self]
+                close_kernel(self._store.arena, np.concatenate(held).astype(np.int64))
 
     def held(self) -> AnyArray:
         """See Holder.held."""

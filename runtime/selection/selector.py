@@ -31,6 +31,9 @@ class Selector:
     lists_to_count = False
     """Must matches be listed, to know how many are chosen?"""
 
+    looks_below = False
+    """Does it look at what is below a root, but to list it?"""
+
     def __init__(self, program: Program, store: Store, stepper: Stepper) -> None:
         self.program, self.store, self.stepper = program, store, stepper
 
@@ -87,6 +90,7 @@ class Selector:
 class Picking(Selector):
     """Of the matches that end at one event those that are greatest by NXT or LAST, found without listing others."""
 
+    looks_below = True
     _picks: picking.Picks | None = None
 
     def take(self) -> Iterator[Matches]:

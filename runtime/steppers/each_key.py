@@ -19,6 +19,8 @@ from runtime.steppers.stepper import Feed, Stepper
 class EachKey(Stepper):
     """A stepper for each key, as `make` gives them. Keys need not be adjacent."""
 
+    looks_below = True  # some of them may
+
     def __init__(self, store: Store, make: Callable[[], Stepper]) -> None:
         super().__init__(store)
         store.whole = True  # positions, and windows that count them, are those of a key

@@ -19,6 +19,8 @@ from runtime.steppers.stepper import Feed, Stepper
 class PceaStepper(Stepper):
     """Runs nodes.Parallel."""
 
+    looks_below = True
+
     def __init__(self, program: Program, store: Store) -> None:
         super().__init__(store)
         machine = program.machine

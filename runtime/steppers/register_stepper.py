@@ -38,6 +38,7 @@ class RegisterStepper(Stepper):
         if machine.apart:
             self._apart = registers.NEXT_BEST
         self._options = registers.Options(machine.greedy, program.consume, self._apart)
+        self.looks_below = self._apart != registers.TOGETHER
         store.whole = bool(self._apart)  # a run is inside the window as a whole or not at all
         self._make(np.dtype(np.int64), 0)
 

@@ -51,6 +51,9 @@ class Stepper(ABC):
     by_key = False
     """Must the engine stop where a key ends?"""
 
+    looks_below = False
+    """Does it look at what is below the nodes that it holds?"""
+
     def __init__(self, store: Store) -> None:
         self.store = store
 

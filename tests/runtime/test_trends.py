@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from small import shrunk
 
+from runtime import capacities
 from runtime.compact_set import semirings
 from runtime.engine import engine_for, selector_of
 from runtime.errors import ExecutionError
@@ -193,6 +194,23 @@ def loop(n: int, trend: Trend, values: list[Any] | None = None) -> dict[str, Any
     engine.sum_rest(trends)
     (row,) = grouping.batch(trends.found).to_pylist()
     return row
+
+
+@pytest.mark.parametrize("text", ["A+ a ; B b", "(A+ a ; B b) UNLESS C", "A+ a ; B b WHERE a.y = b.y"])
+def test_memory_is_that_of_the_runs(text: str) -> None:
+    """What is below a node is forgotten once its values are known."""
+    made, options = families.compiled(text)
+    program, n = harness.compiled(made.query.formula, None, options), 300_000
+    trend = Trend((), (Summed("MAX", "a", "x", ("most",), ""),))
+    table = pa.table({"x": pa.array(np.arange(n) % 1000 - 5 * (np.arange(n) == n - 1))})
+    bit = {kind: sum(1 << i for i, names in enumerate(program.guards) if kind in names) for kind in "AB"}
+    symbols = np.array([[bit["A"]] * (n - 1) + [bit["B"]], *[[7] * n] * len(program.terms)]).T.copy()
+    engine, grouping = engine_for(program), Grouping(trend, program, table)
+    trends = engine.trends(grouping.lift(), grouping.of_row, grouping.width, uncut=False)
+    engine.sum_up(trends, symbols if program.terms else symbols[:, 0].copy(), np.arange(n))
+    engine.sum_rest(trends)
+    assert grouping.batch(trends.found).to_pylist()[0]["most"] == 999
+    assert len(engine.stepper.store.arena.row) <= 2 * capacities.NODES < n
 
 
 NUMBER = Summed("COUNT", None, None, ("n",), "COUNT(*)")
