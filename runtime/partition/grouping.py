@@ -52,11 +52,12 @@ class Grouping:
     def __post_init__(self) -> None:
         self._slots: dict[Kind, list[Slot]] = {"exact": [], "scaled": [], "least": []}
         self._slots["exact"].append(Slot("exact", None, None, ones=True))  # the number of matches
+        self._n_primes = 0
         for summed in self.trend.sums:
             for part in semirings.TABLE[summed.function]:
                 self._place(summed, part)
-        asked = (part for summed in self.trend.sums for part in semirings.TABLE[summed.function])
-        self._n_primes = semirings.N_PRIMES if any(part.kind == "exact" for part in asked) else 0
+                if part.kind == "exact":
+                    self._n_primes = semirings.N_PRIMES
         self._last = [group for group in self.trend.groups if group.mark == LAST_EVENT]
         self._shifting = [group for group in self.trend.groups if group.mark != LAST_EVENT]
         n = self.rows.num_rows
