@@ -104,7 +104,9 @@ def for_worker(
                 f"[WORKER_WITHOUT_CERSQL] A worker of Spark's could not import cersql {version}: {error}{shadow}. Its "
                 f"Python is {sys.executable}. {way} SQLSTATE: 55000"
             ) from None
-        return work(*values, batches)
+        from spark_ext.guarding import settled
+
+        return settled(work(*values, batches))
 
     named: Any = function
     on_a_worker.__name__ = getattr(named, "__name__", None) or named.func.__name__  # what Spark's plans show

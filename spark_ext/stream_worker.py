@@ -22,7 +22,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from runtime.partition.order import as_clock
 from runtime.stream.task import NEVER, StreamTask
 from runtime.task import Limits
-from spark_ext.guarding import guarded
+from spark_ext.guarding import guarded, settle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +122,7 @@ class _Operator(StatefulProcessor):
         return guarded(self._limits, self._run((), _watermark(timerValues)))
 
     def close(self) -> None:
-        pass
+        settle()
 
     def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
         raise NotImplementedError
