@@ -3,17 +3,20 @@
     (price > 80.5D) AND (type = 'A')    Compare(">", price, 80.5) and Compare("=", type, "A")
 
 What comes in is the SQL of a typed and optimized expression: every cast is written, every literal shows its type. So
-nothing is inferred here. A construct that is not known, or whose meaning in numpy could differ (arithmetic that may
-overflow, casts that round, collations, a zone's wall clock), is refused, with the reason; then Spark evaluates it.
+nothing is inferred here, but how large a whole number can become. A construct that is not known, or whose meaning in
+numpy could differ (arithmetic that may overflow, casts that round, collations, a zone's wall clock), is refused, with
+the reason; then Spark evaluates it.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 import struct
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Literal
 
 import sqlglot
 from sqlglot import exp
@@ -29,6 +32,9 @@ MOST_OFFSET = 26 * 3600 * 1_000_000  # microseconds between a zone's clock and U
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OPERATORS: dict[type[exp.Expr], to.Operator] = {
     exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
+}  # fmt: skip
+_ARITHMETIC: dict[type[exp.Expr], Literal["+", "-", "*", "/", "%"]] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%",
 }  # fmt: skip
 _MIRRORED: dict[to.Operator, to.Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<=>": "<=>"}
 _MATCHERS: dict[type[exp.Expr], to.Matcher] = {
@@ -107,7 +113,7 @@ class _Reader:
 
     def _compared(self, op: to.Operator, left: exp.Expr, right: exp.Expr) -> to.Test:
         (one, type), (other, its) = self._typed(left), self._typed(right)
-        if not _comparable(type, its) or (isinstance(one, to.Constant) and isinstance(other, to.Constant)):
+        if not _comparable(type, its) or not (to.columns_of(one) | to.columns_of(other)):
             raise _Unknown(f"a comparison of {type} and {its}")
         if isinstance(one, to.Constant):
             one, other, op = other, one, _MIRRORED[op]
@@ -121,7 +127,7 @@ class _Reader:
             if not _comparable(type, its) or not isinstance(constant, to.Constant) or constant.value is None:
                 raise _Unknown(_shown(node))
             among.append(constant)
-        if isinstance(value, to.Constant):
+        if not to.columns_of(value):
             raise _Unknown(_shown(node))
         return to.In(value, tuple(among))
 
@@ -155,6 +161,12 @@ class _Reader:
                 return self._literal(node)
             case exp.Cast():
                 return self._widened(node)
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+                return self._computed(node)
+            case exp.Abs():
+                value, type = self._typed(node.this)
+                if type in ("float", "double") or (type in WHOLE and self._fits(to.Absolute(value), type)):
+                    return to.Absolute(value), type
         raise _Unknown(_shown(node))
 
     def _column(self, node: exp.Column | exp.Dot) -> tuple[to.Value, str]:
@@ -200,12 +212,60 @@ class _Reader:
         """A cast that loses nothing, or rounds as numpy does: to the nearest, of two the even one."""
         value, type = self._typed(node.this)
         wanted = _LITERALS.get(node.to.this)
-        if isinstance(value, to.Column) and type in WHOLE and wanted in WHOLE:
+        constant = isinstance(value, to.Constant)
+        if not constant and type in WHOLE and wanted in WHOLE:
             if WHOLE.index(type) <= WHOLE.index(wanted):
                 return to.Widened(value, "int64"), wanted
-        elif isinstance(value, to.Column) and type in (*WHOLE, "float", "double") and wanted == "double":
+        elif not constant and type in (*WHOLE, "float", "double") and wanted == "double":
             return to.Widened(value, "float64"), wanted
         raise _Unknown(_shown(node))
+
+    def _computed(self, node: exp.Expr) -> tuple[to.Value, str]:
+        """Arithmetic of two numbers of one type that cannot leave it, nor fail: floating numbers become infinite, and
+        whole ones are too small to overflow."""
+        op = _ARITHMETIC[type(node)]
+        (one, kind), (other, its) = self._typed(node.this), self._typed(node.expression)
+        divisor = other.value if isinstance(other, to.Constant) else None
+        if kind == its and not (op in "/%" and not divisor):
+            if kind in ("float", "double") and op != "%":
+                return to.Arithmetic(op, one, other, "float32" if kind == "float" else "float64"), kind
+            made = to.Arithmetic(op, one, other, "int64")
+            if kind in WHOLE and op != "/" and self._fits(made, kind):
+                return made, kind
+        raise _Unknown(_shown(node))
+
+    def _fits(self, value: to.Value, type: str) -> bool:
+        least, greatest = self._range(value)
+        lower, upper = _bounds(type)
+        return lower <= least and greatest <= upper
+
+    def _range(self, value: to.Value) -> tuple[int, int]:
+        """The least and the greatest whole number that a value can be."""
+        match value:
+            case to.Constant(int(number)):
+                return number, number
+            case to.Column(name):
+                return _bounds(self._columns[name])
+            case to.Widened(inner, _):
+                return self._range(inner)
+            case to.Absolute(inner):
+                least, greatest = self._range(inner)
+                return 0, max(abs(least), abs(greatest))
+            case to.Arithmetic("%", _, to.Constant(int(divisor)), _):
+                return 1 - abs(divisor), abs(divisor) - 1
+            case to.Arithmetic(op, left, right, _):
+                ends = [_WHOLE_ARITHMETIC[op](a, b) for a in self._range(left) for b in self._range(right)]
+                return min(ends), max(ends)
+        raise _Unknown(f"{value}")
+
+
+def _bounds(type: str) -> tuple[int, int]:
+    """Of a whole number's type."""
+    half = 1 << (8 * (1 << WHOLE.index(type)) - 1)
+    return -half, half - 1
+
+
+_WHOLE_ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
 def _normalised(node: exp.Expr) -> exp.Expr:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 Operator = Literal["=", "<", "<=", ">", ">=", "<=>"]
 Matcher = Literal["starts", "ends", "contains"]
+Number = Literal["int64", "float32", "float64"]  # the numpy type of numbers: of all whole ones, FLOAT, DOUBLE
 
 
 class Test:
@@ -19,7 +20,7 @@ class Test:
 
 
 class Value:
-    """What conditions compare: a column, a constant, or a number that is converted without loss."""
+    """What conditions compare: a column, a constant, or a number that is computed as Spark computes it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,24 @@ class Widened(Value):
 
     inner: Value
     to: Literal["int64", "float64"]
+
+
+@dataclass(frozen=True)
+class Arithmetic(Value):
+    """Two numbers of one type → another of this type, which it cannot leave: `x.whole % 10`, `x.price * 1.1`. The
+    divisor of `/` and `%` is a constant that is not 0."""
+
+    op: Literal["+", "-", "*", "/", "%"]
+    left: Value
+    right: Value
+    type: Number
+
+
+@dataclass(frozen=True)
+class Absolute(Value):
+    """A number without its sign."""
+
+    inner: Value
 
 
 @dataclass(frozen=True)

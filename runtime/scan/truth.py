@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 from runtime.arrays import AnyArray
 from runtime.partition.order import as_clock, combined
 from runtime.scan.conditions import (
+    Absolute,
     And,
+    Arithmetic,
     Column,
     Compare,
     Constant,
@@ -132,8 +134,9 @@ class Rows:
     def _is_null(self, value: Value) -> AnyArray:
         if isinstance(value, Constant):
             return np.full(self._n, value.value is None)
-        while isinstance(value, Widened):
-            value = value.inner
+        if not isinstance(value, Column):
+            null = self._as_numbers(value).null
+            return np.zeros(self._n, np.bool_) if null is None else null
         return np.asarray(self._column(value).is_null())
 
     def _is_string(self, value: Value) -> bool:
@@ -178,6 +181,14 @@ class Rows:
             case Widened(inner, to):
                 held = self._as_numbers(inner)
                 return Numbers(held.values.astype(to), held.null)
+            case Absolute(inner):
+                held = self._as_numbers(inner)
+                return Numbers(np.abs(held.values), held.null)
+            case Arithmetic(op, left, right, to):
+                one, other = self._as_numbers(left), self._as_numbers(right)
+                with np.errstate(all="ignore"):  # what is infinite or no number stays so, as with Spark
+                    made = _ARITHMETIC[op](one.values.astype(to), other.values.astype(to))
+                return Numbers(made, _either(one.null, other.null))
         array = self._column(value)
         null = _null_of(array)
         if pa.types.is_boolean(array.type):
@@ -212,6 +223,9 @@ def _any(parts: list[AnyArray]) -> AnyArray:
     return reduce(operator.or_, parts)
 
 
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod,  # with the sign of what is divided
+}  # fmt: skip
 _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip

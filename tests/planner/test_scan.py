@@ -6,7 +6,22 @@ import pytest
 
 from planner.refusal import Refusal
 from planner.scan import condition
-from runtime.scan.conditions import And, Column, Compare, Constant, Flag, In, IsNull, Matches, Not, Or, Test, Widened
+from runtime.scan.conditions import (
+    Absolute,
+    And,
+    Arithmetic,
+    Column,
+    Compare,
+    Constant,
+    Flag,
+    In,
+    IsNull,
+    Matches,
+    Not,
+    Or,
+    Test,
+    Widened,
+)  # fmt: skip
 
 COLUMNS = {
     "d": "double", "f": "float", "i": "int", "l": "bigint", "s": "string", "c": "string collate UTF8_LCASE",
@@ -48,6 +63,20 @@ D, N, L, S = Column("d"), Column("i"), Column("l"), Column("s")
         ("(`odd name` = 'a')", Compare("=", Column("odd name"), Constant("a"))),
         ("(spark_catalog.default.t.i = 1)", Compare("=", N, Constant(1))),
         ("true", Flag(Constant(True))),
+        ("((d * 1.1D) > 3.0D)", Compare(">", Arithmetic("*", D, Constant(1.1), "float64"), Constant(3.0))),
+        ("((d / 2.0D) <= d)", Compare("<=", Arithmetic("/", D, Constant(2.0), "float64"), D)),
+        ("((CAST(i AS DOUBLE) - d) = d)", Compare("=", Arithmetic("-", Widened(N, "float64"), D, "float64"), D)),
+        ("((i % 10) = 3)", Compare("=", Arithmetic("%", N, Constant(10), "int64"), Constant(3))),
+        (
+            "(((i % 10) + 2) = 3)",
+            Compare("=", Arithmetic("+", Arithmetic("%", N, Constant(10), "int64"), Constant(2), "int64"), Constant(3)),
+        ),
+        ("((CAST(i AS BIGINT) + 1L) = l)", Compare("=", Arithmetic("+", Widened(N, "int64"), Constant(1), "int64"), L)),
+        (
+            "(abs((d - 1.0D)) < 2.0D)",
+            Compare("<", Absolute(Arithmetic("-", D, Constant(1.0), "float64")), Constant(2.0)),
+        ),
+        ("(abs(CAST(i AS BIGINT)) = 2L)", Compare("=", Absolute(Widened(N, "int64")), Constant(2))),
     ],
 )
 def test_known(sql: str, test: Test) -> None:
@@ -60,6 +89,9 @@ def test_known(sql: str, test: Test) -> None:
         "((i + 1) > 3)", "(upper(s) = 'A')", "(s LIKE 'a_')", "(c = 'a')", "(w > 1.00BD)", "(p > 1.5BD)", "(i = 3L)",
         "(x.d = 1)", "(CAST(d AS INT) = 1)", "(CAST(i AS FLOAT) = CAST('1.0' AS FLOAT))", "(s = 'a\\\\b')",
         "(unknown = 1)", "(1 = 1)", "IF(b, b, b)", "(i IN (1, NULL))", "(s", "(CAST(s AS INT) = 1)", "rand() < 0.5D",
+        "((l % 0L) = 1L)", "((d / 0.0D) = 1.0D)",
+        "((d / d) = 1.0D)", "((d % 2.0D) = 1.0D)", "((l + 1L) = 3L)", "(abs(i) = 3)", "((p + 1.00BD) = 2.00BD)",
+        "((CAST(i AS BIGINT) * CAST(i AS BIGINT)) * 4L = 1L)", "((i + 1L) = 1L)", "(- i = 1)",
         "(t > TIMESTAMP '+12024-01-01 00:00:00')", "(i = NULL)", "coalesce(b, true)", "(s = d)",
     ],
 )  # fmt: skip

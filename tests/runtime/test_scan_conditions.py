@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,15 @@ def less(one: Any, other: Any) -> bool:
     return one == one if other != other else one < other
 
 
+def computed(op: str, one: Any, other: Any, type: str) -> Any:
+    """As Java computes: whole numbers are divided towards 0; a FLOAT is the nearest after each step, to which a step in
+    DOUBLE and then to the nearest leads, too."""
+    if type == "int64":
+        return {"+": one + other, "-": one - other, "*": one * other, "%": math.fmod(one, other)}[op]
+    made = {"+": one + other, "-": one - other, "*": one * other, "/": one / other if other else math.nan}[op]
+    return made if type == "float64" else struct.unpack("f", struct.pack("f", made))[0]
+
+
 def value_of(value: c.Value, row: dict[str, Any]) -> Any:
     match value:
         case c.Column(name):
@@ -45,6 +55,12 @@ def value_of(value: c.Value, row: dict[str, Any]) -> Any:
         case c.Widened(inner, to):
             held = value_of(inner, row)
             return None if held is None else float(held) if to == "float64" else held
+        case c.Absolute(inner):
+            held = value_of(inner, row)
+            return None if held is None else abs(held)
+        case c.Arithmetic(op, left, right, type):
+            one, other = value_of(left, row), value_of(right, row)
+            return None if one is None or other is None else computed(op, one, other, type)
     raise AssertionError(value)
 
 
@@ -94,6 +110,13 @@ def asked(draw: st.DrawFn, depth: int) -> c.Test:
     column: c.Value = c.Column(name)
     if name in ("i", "f") and draw(st.booleans()):
         column = c.Widened(column, "int64" if name == "i" else "float64")
+    if name in ("i", "d", "f") and draw(st.booleans()):
+        op = draw(st.sampled_from(["+", "-", "*", "%" if name == "i" else "/"]))
+        by = c.Constant(draw(st.sampled_from([3, -7] if name == "i" else [0.5, -8.0, math.inf, math.nan])))
+        wide = isinstance(column, c.Widened) and name == "f"
+        type = "int64" if name == "i" else "float64" if name == "d" or wide else "float32"
+        column = c.Arithmetic(op, column, by, type)  # type: ignore[arg-type]
+        column = c.Absolute(column) if draw(st.booleans()) else column
     constant = c.Constant(draw(st.sampled_from(known)))
     other = draw(st.sampled_from([constant, c.Column(draw(st.sampled_from(names)))]))
     op = draw(st.sampled_from(["=", "<", "<=", ">", ">=", "<=>"]))

@@ -81,10 +81,13 @@ CONDITIONS = [
     "x.day = DATE'2024-02-29'", "x.day < DATE'2000-01-01'", "x.price = 1.5", "x.price < 0", "x.price > 1.50",
     "x.price IN (0, 99.99)", "x.at > TIMESTAMP'2024-03-01 00:00:00'", "x.at = TIMESTAMP'2024-03-01 00:00:00.000001'",
     "x.wall < TIMESTAMP_NTZ'2024-03-01 00:00:00'", "x.ts >= TIMESTAMP'2024-03-01 00:03:00'", "x.at = x.ts",
+    "x.double * 1.1 > 3", "x.double / 2 <= x.double", "x.single + x.single > 1", "x.double - x.whole < 0.5",
+    "x.short + 1 > 3", "x.short * 9 = 27", "x.whole % 3 = 1", "x.long % -3 = -2", "abs(x.double) > 1",
+    "abs(x.double - x.single) < 2", "x.whole % 2 + 1 IN (1, 2)", "(x.double * 2) IS NULL", "x.whole / 4 >= 0.75",
     "(x.byte > 0 OR x.text = 'a') AND NOT (x.double > 1 OR x.boolean)", "x.k = 2 AND x.k IN (1, 2)",
 ]  # fmt: skip
 LEFT_TO_SPARK = [
-    "x.short + 1 > 3", "upper(x.text) = 'A'", "x.text LIKE 'a_'", "x.text LIKE 'a%b'", "abs(x.double) > 1",
+    "x.price + 1 > 3", "upper(x.text) = 'A'", "x.text LIKE 'a_'", "x.text LIKE 'a%b'", "round(x.double) > 1",
     "x.text RLIKE 'a+'", "hour(x.at) = 0", "coalesce(x.byte, 0) = 0", "x.text COLLATE UTF8_LCASE = 'A'",
 ]  # fmt: skip
 
