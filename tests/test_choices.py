@@ -113,13 +113,13 @@ NEXT_MATCH: dict[str, tuple[cel.Formula, str]] = {
 }
 
 
-@pytest.mark.breadth(4)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_all_short_streams(shape: str) -> None:
     check(*SHAPES[shape], Options(), short())
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("shape", NEXT_MATCH)
 def test_skip_till_next_match(shape: str) -> None:
     check(*NEXT_MATCH[shape], Options("NEXT_MATCH"), longer())
@@ -140,7 +140,7 @@ def test_what_a_scope_decides_before_another_does() -> None:
     assert 100 < len(found) < 600
 
 
-@pytest.mark.breadth(5)
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("strategy", ["ALL", "NEXT_MATCH"])
 @pytest.mark.parametrize("shape", NEXT_MATCH)
 def test_timeouts_beside_it(shape: str, strategy: str) -> None:

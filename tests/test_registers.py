@@ -156,7 +156,7 @@ def compared_with(draw: st.DrawFn, formula: cel.Formula, candidate: cel.Candidat
 
 @pytest.mark.slow
 @given(st.data(), st.sampled_from(AROUND), st.booleans(), st.integers(0, 1 << 16))
-@strategies.examples(200)
+@strategies.examples(100)
 def test_kernel_and_oracle_agree_on_what_must_not_happen_around(
     data: st.DataObject, options: Options, keyed: bool, seed: int
 ) -> None:

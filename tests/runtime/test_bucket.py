@@ -98,7 +98,7 @@ def long_stream(seed: int, n: int = 120, keys: Sequence[int | None] = (0, 1, 5, 
     return rows
 
 
-@pytest.mark.breadth(24)
+@pytest.mark.breadth(16)
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("name", QUERIES)
 def test_every_policy(name: str, window: cel.Window) -> None:

@@ -63,7 +63,7 @@ def run(program: Program, kinds: AnyArray, values: AnyArray, keys: AnyArray | No
     return sorted(found)
 
 
-@pytest.mark.breadth(5)
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("rule", ["NXT", "LAST"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_as_the_general_engine(name: str, rule: str, monkeypatch: pytest.MonkeyP
     assert total > 20
 
 
-@pytest.mark.breadth(6)
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize("skip", [Skip("PAST LAST ROW"), Skip("TO NEXT ROW"), Skip("TO LAST", "b")], ids=lambda s: s.to)
 @pytest.mark.parametrize("name", FORMULAS)
 def test_skipping_as_the_general_engine(name: str, skip: Skip, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,7 @@ def groups_of(program: Program, formula_singles: list[str]) -> list[list[tuple[s
     return found
 
 
-@pytest.mark.breadth(12)
+@pytest.mark.breadth(8)
 @pytest.mark.parametrize(("family", "text"), list(families.cases()))
 def test_semirings_and_listed_matches_agree(family, text):
     made, options = families.compiled(text)

@@ -82,7 +82,7 @@ def _marks(kind: str) -> list[pytest.MarkDecorator]:
     return [pytest.mark.exhaustive] if kind in ALIKE else []
 
 
-@pytest.mark.breadth(6)
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=_marks(kind)) for kind in TYPES])
 def test_values_compare_as_in_a_join(session: SparkSession, kind: str) -> None:
     rows = [(n, name, value, value) for n, (name, value) in enumerate(

@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.jvm
 @pytest.mark.slow
-def test_connect() -> None:
+@pytest.mark.parametrize("what", ["first", pytest.param("all", marks=pytest.mark.exhaustive)])
+def test_connect(what: str) -> None:
     pytest.importorskip("grpc")
     environment = {
         **os.environ,
@@ -28,7 +29,7 @@ def test_connect() -> None:
         "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts in half the time
     }
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", __file__],
+        [sys.executable, "-W", "ignore", __file__, what],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -133,7 +134,9 @@ def script() -> None:
     refused(lambda: spark.sql("DROP PATTERN VIEW pv"), "UNKNOWN_PATTERN")
 
     functions(spark)
-    views_that_are_not_ours_any_more(spark)
+    if sys.argv[1] == "all":
+        more_of_functions(spark)
+        views_that_are_not_ours_any_more(spark)
 
     shown: Any = notebook.run({"spark": spark}, "m --view shown", QUERY)
     assert "<td" in shown._repr_html_()
@@ -160,7 +163,8 @@ def script() -> None:
     assert other.sql("SHOW PATTERNS").collect() == []
     other.sql(f"SELECT * FROM {EVENTS} AS v(ts, type, k, v)").createOrReplaceTempView("ev")
     assert rows(other.sql(QUERY)) == ALL
-    cloned(spark, other)
+    if sys.argv[1] == "all":
+        cloned(spark, other)
     without_cersql_in_the_workers(other)
     assert cersql.ship(cersql.ship(spark)) is spark  # twice is harmless
     assert rows(spark.sql(QUERY)) == ALL
@@ -180,6 +184,16 @@ def not_taught(spark: Any) -> None:
 
 
 def functions(spark: Any) -> None:
+    body = "PATTERN A a ; B b WITHIN reach RETURN a.ts AS x, b.ts AS y"
+    spark.sql(f"CREATE PATTERN FUNCTION near(reach INT DEFAULT 9) AS {body}")
+    call = "near(TABLE(SELECT * FROM ev WHERE k = :k) ORDER BY ts, reach => 1 + 0)"
+    assert rows(spark.sql(f"SELECT m.x FROM {call} AS m WHERE y < 9", {"k": 1})) == [(1,)]
+    error = refused(lambda: spark.sql("SELECT * FROM near(TABLE(ev) ORDER BY ts, rech => 1)"), "UNKNOWN_PARAMETER")
+    assert (error.line, error.column) == (1, 15)
+    spark.sql("DROP PATTERN FUNCTION near")
+
+
+def more_of_functions(spark: Any) -> None:
     import cersql
 
     spark.sql(

@@ -49,7 +49,7 @@ SINGLE, LOOP, NUMBERS = (
 )
 
 
-@pytest.mark.breadth(8)
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

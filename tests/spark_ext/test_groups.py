@@ -103,7 +103,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.breadth(4)
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("text", QUERIES)
 def test_summed_up_as_if_listed(session, text):
     total = 0
@@ -122,7 +122,7 @@ def test_summed_up_as_if_listed(session, text):
     assert total
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("text", QUERIES[:10])
 def test_groups_are_those_of_spark(session, text):
     """GROUP BY in a query around the matches, each exploded into its events."""

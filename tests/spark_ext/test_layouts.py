@@ -177,6 +177,7 @@ def test_counting_without_rows(session: SparkSession) -> None:
         assert sum(row["n"] for row in counted) == len(own) > 0, layout
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("sort", ["worker", "spark"])
 def test_a_limit_stops_the_enumeration(session: SparkSession, sort: str) -> None:
     """There are 2⁴⁰ matches."""

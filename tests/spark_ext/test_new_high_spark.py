@@ -45,7 +45,7 @@ ALONE = {
 }
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("condition", ALONE)
 def test_nothing_such_before(session: SparkSession, condition: str) -> None:
     found = ids(

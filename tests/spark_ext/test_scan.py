@@ -92,6 +92,7 @@ LEFT_TO_SPARK = [
 ]  # fmt: skip
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("begin", range(0, len(CONDITIONS), 12))
 def test_conditions_mean_what_spark_means(session: SparkSession, begin: int) -> None:
     """Many at a time: each is a type of its own."""
@@ -138,7 +139,7 @@ QUERIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.breadth(6)
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize("source", ["many", pytest.param("one", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("query", QUERIES)
 def test_rows(session: SparkSession, source: str, query: str) -> None:
@@ -164,7 +165,7 @@ SEVERAL = [
 ]  # fmt: skip
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("query", SEVERAL)
 def test_several_sources(session: SparkSession, query: str) -> None:
     """Each with columns of its own, constants, and narrower numbers, merged by time in the task."""
@@ -202,7 +203,7 @@ SOURCES = [
 ]  # fmt: skip
 
 
-@pytest.mark.breadth(8)
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize(("source", "told"), SOURCES)
 def test_sources(session: SparkSession, source: str, told: str) -> None:
     text = f"FROM {source} {PLAIN}"

@@ -65,6 +65,7 @@ def test_the_strategy_chooses_among_what_is_left(spark: Any, table: Any, clauses
         assert 0 < len(expected) < len(matches)
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("sort", ["worker", "spark"])
 def test_wherever_the_rows_are_sorted(spark: Any, table: Any, sort: str) -> None:
     spark.conf.set("cersql.sort", sort)

@@ -181,6 +181,7 @@ def test_errors_have_text_sqlstate_and_place(
     assert [fragment for fragment in fragments if fragment not in status.errorMessage] == []
 
 
+@pytest.mark.exhaustive
 def test_a_view_is_read_while_it_is_replaced(server: Command) -> None:
     versions = [
         ("FROM trades PATTERN A a -> B b ORDER BY ts RETURN a.id AS x, b.id AS y", PAIRS),
@@ -293,6 +294,7 @@ def assert_free(port: int) -> None:
 # ---------------------------------------------------------------- the command
 
 
+@pytest.mark.exhaustive
 def test_ctrl_c_is_a_clean_end_too(tmp_path: Path) -> None:
     command = Command(tmp_path, "--port", "0").ready()
     assert command.end(signal.SIGINT) == 0
