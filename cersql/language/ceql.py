@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cersql.language.clauses import EXPRESSION_WORDS, key_at
-from cersql.language.lexer import Token, depths, split, strip_quotes
+from cersql.language.lexer import Token, closing, depths, split, strip_quotes
 from runtime.errors import Span
 
 STRATEGIES = {"ALL": None, "ANY": "NXT", "NEXT": "NXT", "LAST": "LAST", "MAX": "MAX", "STRICT": "STRICT"}
@@ -66,9 +66,10 @@ def is_query(toks: Sequence[Token], *, surely: bool) -> bool:
     if _has_its_clauses(found) or any(_asks_of_an_event(pattern, k) for k in range(len(pattern))):
         return True
     named = streams_of(found.get("FROM", []))
-    if named is None or not _is_selection(found["SELECT"]) or not _is_pattern(pattern, named):
+    if named is None or not _is_pattern(pattern, named):
         return False
-    return not surely or any(token.upper in (";", "AS", "+") for token in pattern)
+    marks = {token.upper for token in pattern}
+    return bool(marks & {"AS", "+"}) or (_is_selection(found["SELECT"]) and (not surely or ";" in marks))
 
 
 def place_of_pattern(toks: Sequence[Token]) -> Span | None:
@@ -86,15 +87,24 @@ def without_strategy(toks: Sequence[Token]) -> tuple[Token | None, list[Token]]:
 
 def streams_of(toks: Sequence[Token]) -> list[str] | None:
     """The names that FROM gives to its streams, `S` and `T` of `S, db.t AS T`; None where something has no name."""
-    found = []
-    for item in split(list(toks)) if toks else []:
-        words = [token for token, level in zip(item, depths(item), strict=True) if level == 0]
-        ends = (k for k, token in enumerate(words) if token.upper == "TYPE" and 0 < k < len(words) - 1)
-        name = words[next(ends, len(words)) - 1] if words else None
-        if name is None or not name.is_name:
-            return None
-        found.append(strip_quotes(name.text))
-    return found
+    names = [_stream(item) for item in (split(list(toks)) if toks else [])]
+    return None if None in names else [name for name in names if name is not None]
+
+
+def _stream(item: Sequence[Token]) -> str | None:
+    """`db.t`, `t AS name`, `(SELECT …) name TYPE column`."""
+    end = closing(item, 0) if item and item[0].text == "(" else 0
+    while end is not None and item[end + 1 : end + 2] and item[end + 1].text == ".":
+        end += 2
+    if end is None or end >= len(item):
+        return None
+    rest = list(item[end + 1 :])
+    if len(rest) > 1 and rest[-2].upper == "TYPE":
+        rest = rest[:-2]
+    if len(rest) > 1 and rest[0].upper == "AS":
+        rest = rest[1:]
+    name = rest[0] if rest else item[end]
+    return strip_quotes(name.text) if len(rest) < 2 and name.is_name else None
 
 
 def _has_its_clauses(found: dict[str, list[Token]]) -> bool:

@@ -142,10 +142,8 @@ class _Condition:
             return
         if not inside:
             raise _unexpected(close, "values in braces", close.start, "For example: id IN {1, 2} or id IN {3..9}.")
-        self.at = place + 1
         yield said("NOT IN (" if negated else "IN (", token)
-        while self.at < end:
-            yield from self._next(self.toks[self.at])
+        yield from _Condition(self.text, inside, self.whole).pieces()
         self.at = end + 1
         yield said(")", close)
 

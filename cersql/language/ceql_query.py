@@ -71,7 +71,7 @@ class _Query:
         yield from self._as_it_is("FROM")
         keys = list(self._keys())
         for k, key in enumerate(keys):
-            yield said(" AND " if k else "WHERE ", key[0][1])
+            yield said("AND " if k else "WHERE ", key[0][1])
             yield from [*key, said(" IS NOT NULL ", key[-1][1])]
         yield said("PATTERN ", where.key)
         yield from self._projected(words, selected)

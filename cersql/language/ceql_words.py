@@ -1,8 +1,8 @@
 """A pattern of CEQL in our words, piece by piece.
 
-    A AS a; B FILTER a[x > 1] AND B[x < 2]     (A AS a ; B) FILTER (a[x > 1] AND B[x < 2])
-    NOT (A FILTER A[x > 1])                    PROJECT( : ANY UNLESS (A FILTER (A[x > 1])))
-    A+ FILTER A[x > 1] OR A[y > 1]             ((A+) FILTER (A[x > 1])) OR ((A+) FILTER (A[y > 1]))
+    A AS a; B FILTER a[x > 1] AND B[x < 2]     (A AS a ; B) FILTER a[x > 1] AND B[x < 2]
+    NOT (A FILTER A[x > 1])                    PROJECT( : ANY UNLESS (A FILTER A[x > 1]))
+    A+ FILTER A[x > 1] OR A[y > 1]             ((A+) FILTER A[x > 1]) OR ((A+) FILTER A[y > 1])
     S>A OR B, FROM S, T                        `S>A` OR B
 
 NOT (A) is one event that is no A. It lies between the start and the end of the match and nowhere in it: no variable
@@ -143,7 +143,7 @@ class Words:
             yield from _parentheses(self.part(part), part)
 
     def vetoed(self, event: Event, conditions: Sequence[Condition]) -> Iterator[Piece]:
-        """`R`, `(R FILTER (R[x > 1]))`."""
+        """`R`, `(R FILTER R[x > 1])`."""
         own = {_name(event.at)}
         for one in (one for condition in conditions for one in asked(condition)):
             if _name(one.name) not in own:
@@ -158,11 +158,11 @@ class Words:
     # ------------------------------------------------------------ conditions
 
     def filtered(self, inner: list[Piece], condition: Condition, at: Token) -> Iterator[Piece]:
-        """`(inner) FILTER (condition)`."""
+        """`(inner) FILTER condition`, behind which the pattern ends, or a parenthesis closes."""
         if not self._is_of_matches(condition):
             yield from inner if len(inner) == 1 else _parentheses(inner, at)
             yield said(" FILTER ", at)
-            yield from _parentheses(self.condition(condition), at)
+            yield from self.condition(condition)
         elif isinstance(condition, AllOf):
             for item in condition.items:
                 inner = list(self.filtered(inner, item, at))
