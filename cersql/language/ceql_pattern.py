@@ -139,6 +139,7 @@ def parse(toks: Sequence[Token], end: int) -> Part:
 _FILTER, _UNLESS, _ALL, _OR, _COLON, _SEMICOLON, _POSTFIX = range(7)
 _BINARY = {"ALL": _ALL, "OR": _OR, ":": _COLON, ";": _SEMICOLON}
 _WORDS = frozenset(("AS", "OR", "ALL", "AND", "NOT", "UNLESS", "FILTER"))
+_COMPARES = frozenset(("=", "==", "<>", "!=", "<", "<=", ">", ">="))
 _OPERAND = "an event type, NOT (…) or '('"
 SHAPE = "For example: SELECT * FROM S WHERE (A AS a; B) FILTER a[price > 10] WITHIN 100 EVENTS."
 
@@ -219,7 +220,8 @@ class _Reader:
         if token is not None and token.upper == "(":
             self.at += 1
             inner = self.part(_FILTER)
-            self.take(")", "')' or an operator")
+            commas = "Write A; B: B after A." if self.upper() == "," else SHAPE
+            self.take(")", "')' or an operator", commas)
             return Joined((inner,), "", at=token)  # in parentheses
         if token is not None and token.upper in ("NOT", "!"):
             return self.no_event(token)
@@ -289,7 +291,14 @@ class _Reader:
             stream, name = first, self.name(f"an event type of {first.text}", hint)
         if self.upper() != "[":
             raise self.unexpected("'['", hint)
-        return Asked(stream, name, self.brackets())
+        found = Asked(stream, name, self.brackets())
+        if self.upper() in _COMPARES:
+            hint = (
+                "A comparison of two events is no CEQL. With us: FROM S PATTERN … WHERE a.x = b.x RETURN *, beside the "
+                "conditions a[x > 1]."
+            )
+            raise self.unexpected("AND, OR or the end of the conditions", hint)
+        return found
 
     def brackets(self) -> list[Token]:
         opening = self.at

@@ -8,7 +8,7 @@
     WITHIN 10 EVENTS          WITHIN 11 EVENTS                  the last is at most 10 positions later
     WITHIN 1 HOURS 5 MINUTES  the same
     CONSUME BY ANY            the same
-    LIMIT 3                   an error: at each position the first three, not three of all
+    LIMIT 3                   any three of the matches that end together, not three of all
 
 ORDER BY and WATERMARK, which CORE has no need of, may stand beside its clauses. What the words mean in CORE is told by
 its grammar, `CEQLQueryParser.g4`, and its tests in `evaluation_algorithm/`, where WITHIN 5 EVENTS finds a match from
@@ -23,6 +23,7 @@ from cersql.errors import ParseError
 from cersql.language import ceql_pattern
 from cersql.language.ceql import STRATEGIES, Clause, cut, streams_of, without_strategy
 from cersql.language.ceql_words import Words
+from cersql.language.clause_bodies import MOST_ROWS
 from cersql.language.lexer import Token, closing, shown, split
 from cersql.language.source import SourceText
 from cersql.language.translated import Piece, Translated, kept, kept_all, said
@@ -33,11 +34,13 @@ _CLAUSES = ("SELECT", "FROM", "WHERE", "PARTITION BY", "WITHIN", "CONSUME BY", "
 _Selected = tuple[Token | None, Token, list[Token]]  # its stream, its name and its columns
 
 
-def translated(text: SourceText, toks: list[Token], end: int) -> Translated:
-    """The query in our clauses. Raises ParseError with its place in `text`."""
+def translated(text: SourceText, toks: list[Token], end: int) -> tuple[Translated, int | None]:
+    """The query in our clauses, and how many matches are given at each end; we have no clause for that. Raises
+    ParseError with its place in `text`."""
     found = cut(toks)
     assert found is not None
-    return Translated.made(Sql(tuple(_Query(text, *found, end).pieces())), text)
+    query = _Query(text, *found, end)
+    return Translated.made(Sql(tuple(query.pieces())), text), query.most_at_end() or None
 
 
 class _Query:
@@ -86,7 +89,7 @@ class _Query:
             yield said(f"SEMANTICS {STRATEGIES[strategy.upper]} ", strategy)
         yield from self._as_it_is("CONSUME BY")
         yield said("RETURN *", self.clauses["SELECT"].key)
-        yield from self._limit()
+        yield from self._none()
 
     def _as_it_is(self, kind: str) -> Iterator[Piece]:
         clause = self.clauses.get(kind)
@@ -218,23 +221,25 @@ class _Query:
         yield from [said("ORDER BY ", body[1]), kept(name[0]), said(" WITHIN < ", number), kept(number)]
         yield said(" ", number)
 
-    def _limit(self) -> Iterator[Piece]:
+    def most_at_end(self) -> int | None:
+        """`LIMIT 3`: of the matches that end at each position any three."""
         clause = self.clauses.get("LIMIT")
         if clause is None:
-            return
+            return None
         count = _whole(clause.body[0])
         self._check_end(clause.body, 1)
-        if count > 0:
-            keys = "".join(f"{''.join(piece[0] for piece in key)}, " for key in self._keys())
-            hint = (
-                f"Leave it out and take {count} of those that end together: SELECT * FROM (SELECT m.*, row_number() "
-                f"OVER (PARTITION BY {keys}match_end ORDER BY match_start DESC) AS nth FROM (SELECT … WHERE …) AS m) "
-                f"WHERE nth <= {count}."
+        if count > MOST_ROWS:
+            hint = "Leave LIMIT out to have them all."
+            number = clause.body[0]
+            raise ParseError(
+                "BAD_NUMBER", span=number.span, found=number.text, expected=f"at most {MOST_ROWS}", hint=hint
             )
-            meaning = "the first matches at each position, and ours is as many matches in all"
-            span = clause.key.span | clause.body[0].span
-            raise ParseError("OTHER_MEANING", span=span, construct=f"LIMIT {count}", meaning=meaning, hint=hint)
-        yield from [said(" LIMIT ", clause.key), kept(clause.body[0])]
+        return count
+
+    def _none(self) -> Iterator[Piece]:
+        """LIMIT 0 is ours."""
+        if self.most_at_end() == 0:
+            yield said(" LIMIT 0", self.clauses["LIMIT"].key)
 
 
 def _whole(token: Token) -> int:

@@ -78,9 +78,9 @@ def _query(text: SourceText, toks: list[Token], start: int) -> syntax.Query:
 
 
 def _of_ceql(text: SourceText, toks: list[Token], start: int) -> syntax.Query:
-    made = translated(text, toks, toks[-1].end if toks else start)
+    made, most_at_end = translated(text, toks, toks[-1].end if toks else start)
     try:
-        return replace(_query(made, list(made.tokens), 0), ceql=True)
+        return replace(_query(made, list(made.tokens), 0), ceql=True, most_at_end=most_at_end)
     except ParseError as error:
         error.at(made)
         raise

@@ -253,6 +253,7 @@ class Query:
     `clauses` keeps the span of each clause's keyword by kind ('PATTERN', 'WHERE', 'RETURN', …), for errors. `rows`: a
     WHERE before PATTERN, of the sources' rows or of the pattern by the names in it. `ceql`: the text says in our words
     what a query of CORE's says; there each source is a stream of events of several types, and `S>A` is an A of S.
+    `most_at_end`: of the matches that end at one event any so many, CORE's LIMIT.
     """
 
     text: SourceText
@@ -275,6 +276,7 @@ class Query:
     having: Text | None = None
     limit: int | None = None
     ceql: bool = False
+    most_at_end: int | None = None
     clauses: tuple[tuple[str, Span], ...] = ()
 
     def clause(self, kind: str) -> Span | None:

@@ -134,15 +134,36 @@ class Store:
 
     def listed(self) -> Iterator[Matches]:
         """The matches of all roots, in chunks that stay small whatever there is to list."""
-        if self.n_roots == 0:
+        return self._listed(0, self.n_roots)
+
+    def first_listed(self, most: int) -> Iterator[Matches]:
+        """Of the matches of each end any so many. What ends at one event has adjacent roots, and its last row."""
+        end, left = (-1, -1), 0
+        for root in range(self.n_roots):
+            for part in self._listed(root, root + 1):
+                own = int(part.key[0]), int(part.positions[part.offsets[1] - 1])
+                end, left = own, most if own != end else left
+                if part.n > left:
+                    last = part.offsets[left]
+                    columns = part.positions[:last], part.labels[:last], part.key[:left]
+                    part = Matches(left, part.offsets[: left + 1], *columns)
+                left -= part.n
+                if part.n:
+                    yield part
+                if left == 0:
+                    break
+
+    def _listed(self, root: int, last: int) -> Iterator[Matches]:
+        """The matches of the roots from one to before another."""
+        if root == last:
             return
         self._walks.begin()
         # Few roots have few matches, mostly: chunks begin small, since to make a large one takes longer than that.
-        events, root = min(capacities.CHUNK_EVENTS, capacities.EVENTS_OF_A_ROOT * self.n_roots), 0
+        events = min(capacities.CHUNK_EVENTS, capacities.EVENTS_OF_A_ROOT * (last - root))
         result = tecs.LISTING_FULL
         while result != tecs.FINISHED:
             listing = new_listing(events, root)
-            result = self._walks.go_on(self, listing)
+            result = self._walks.go_on(self, last, listing)
             n, root = int(listing.state[0]), int(listing.state[1])
             if n == 0 and result == tecs.LISTING_FULL:
                 events *= 2  # a single match is longer than the chunk
@@ -182,7 +203,7 @@ class Walks(Protocol):
 
     def begin(self) -> None: ...
 
-    def go_on(self, store: Store, listing: tecs.Listing) -> int: ...
+    def go_on(self, store: Store, last: int, listing: tecs.Listing) -> int: ...
 
     def count(self, store: Store) -> int: ...
 
@@ -214,9 +235,9 @@ class PlainWalks(_Counting):
     def begin(self) -> None:
         self._walk.top[0] = 0
 
-    def go_on(self, store: Store, listing: tecs.Listing) -> int:
+    def go_on(self, store: Store, last: int, listing: tecs.Listing) -> int:
         while True:
-            result: int = tecs.enumerate_kernel(store.space, self._walk, store.n_roots, listing)
+            result: int = tecs.enumerate_kernel(store.space, self._walk, last, listing)
             if result != tecs.WALK_FULL:
                 return result
             self._walk = tecs.grown_walk(self._walk)
@@ -233,11 +254,9 @@ class ProductWalks(_Counting):
     def begin(self) -> None:
         self._products.top[0] = 0
 
-    def go_on(self, store: Store, listing: tecs.Listing) -> int:
+    def go_on(self, store: Store, last: int, listing: tecs.Listing) -> int:
         while True:
-            result: int = products.enumerate_products(
-                store.space, self._products, store.n_roots, self._label_of, listing
-            )
+            result: int = products.enumerate_products(store.space, self._products, last, self._label_of, listing)
             if result != tecs.WALK_FULL:
                 return result
             self._products = products.grown_product_walk(self._products)

@@ -135,6 +135,16 @@ def test_what_it_means_in_ours(theirs: str, ours: str) -> None:
     assert [output.name for output in found.outputs] == [output.name for output in expected.outputs]
 
 
+def test_limit_is_of_each_end() -> None:
+    query = meaning("SELECT * FROM S WHERE A; B LIMIT 3")
+    assert (query.limit, query.most_at_end) == (None, 3)
+    compiled = cersql.compile("SELECT * FROM S WHERE A; B LIMIT 3", TABLES, order_by="ts")
+    assert compiled.program.most_at_end == 3
+    assert "limit: 3 of the matches that end together" in compiled.explain("cel")
+    none = meaning("SELECT * FROM S WHERE A; B LIMIT 0")
+    assert (none.limit, none.most_at_end) == (0, None)
+
+
 def test_types_of_one_of_several_streams() -> None:
     query = meaning("SELECT * FROM S, T WHERE S>A; B FILTER A[n > 1]")
     assert dict(query.types) == {
@@ -160,8 +170,9 @@ Q = "SELECT * FROM S WHERE "
 @pytest.mark.parametrize(
     ("marked", "condition", "fragments"),
     [
-        (Q + "A; B ‸LIMIT 3", "OTHER_MEANING", ["at each position", "nth <= 3"]),
-        (Q + "A; B PARTITION BY [name] ‸LIMIT 3", "OTHER_MEANING", ["PARTITION BY name, match_end"]),
+        (Q + "(A AS a‸, B AS b) CONSUME BY NONE", "UNEXPECTED_TOKEN", ["A; B"]),
+        (Q + "A; B FILTER A[n] ‸= B[n]", "UNEXPECTED_TOKEN", ["WHERE a.x = b.x"]),
+        (Q + "A; B LIMIT ‸3000000000", "BAD_NUMBER", ["at most"]),
         (Q + "A; B PARTITION BY [name] WITHIN ‸3 EVENTS", "OTHER_MEANING", ["events of all keys", "WITHIN 4 [n]"]),
         (Q + "A FILTER A[n ‸/ 2 > 1]", "OTHER_MEANING", ["drops the remainder", "x div y"]),
         (Q + "A FILTER A[n IN RANGE (n ‸/ 2, 7)]", "OTHER_MEANING", ["x * 1.0 / y"]),

@@ -73,12 +73,10 @@ def test_statements_around_it(session: SparkSession) -> None:
     assert session.sql(f"SELECT count(*) FROM ({query}) AS m").first()[0] == 6  # type: ignore[index]
     session.sql(f"CREATE PATTERN VIEW pairs AS {query}")
     assert session.table("pairs").count() == 6
-    # what the error for LIMIT 1 says
-    first = session.sql(
-        "SELECT * FROM (SELECT m.*, row_number() OVER (PARTITION BY match_end ORDER BY match_start DESC) AS nth "
-        f"FROM ({query}) AS m) WHERE nth <= 1"
-    )
-    assert sorted((row.x.id, row.y.id) for row in first.collect()) == [(0, 1), (2, 3), (4, 5)]
+    limited = session.sql(f"{query} LIMIT 2").collect()
+    assert sorted(row.y.id for row in limited) == [1, 3, 3, 5, 5]
+    assert session.sql(f"SELECT count(*) FROM ({query} LIMIT 1)").first()[0] == 3  # type: ignore[index]
+    assert session.sql(f"SELECT * FROM ({query} LIMIT 0)").count() == 0
     with_values = session.sql(f"{query} FILTER x[n > :least]", {"least": 1})
     assert sorted((row.x.id, row.y.id) for row in with_values.collect()) == [(2, 3), (2, 5), (4, 5)]
     assert "PROJECT" in cersql.explain(session, "SELECT x FROM S WHERE A AS x; B", "cel")
@@ -97,7 +95,7 @@ def test_sql_stays_sql(session: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "fragment"),
     [
-        ("SELECT * FROM S\nWHERE A; B\nLIMIT 3", "line 3, pos 0", "at each position"),
+        ("SELECT * FROM S\nWHERE A; B PARTITION BY [n]\nWITHIN 3 EVENTS", "line 3, pos 7", "events of all keys"),
         ("SELECT * FROM S\nWHERE A; B FILTER A[nn > 1]", "line 2, pos 20", "column n"),
         ("SELECT * FROM S\nWHERE A; B FILTER A[n > ]", "line 2", "A[n > ]"),
         ("SELECT * FROM (SELECT *\nFROM S WHERE A; B FILTER C[n > 1]) AS m", "line 2, pos 25", "variable C"),
@@ -111,7 +109,7 @@ def test_errors_have_their_place(session: SparkSession, text: str, place: str, f
 
 
 def test_as_a_stream(session: SparkSession) -> None:
-    text = "SELECT x, y FROM S WHERE A AS x; NOT (A); B AS y FILTER x[n < 3] WITHIN 4 SECONDS ORDER BY ts"
+    text = "SELECT x, y FROM S WHERE A AS x; NOT (A); B AS y FILTER x[n < 3] WITHIN 4 SECONDS LIMIT 1 ORDER BY ts"
     replayed: Any = cersql.replay(session, "S", text.replace(" FROM S", ""))
     assert replayed.same
     rows = session.sql(text).collect()
