@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -133,6 +135,15 @@ def test_what_it_means_in_ours(theirs: str, ours: str) -> None:
     for name in ("sources", "types", "order_by", "partition_by", "window", "strategy", "consume", "limit", "variables"):
         assert getattr(found, name) == getattr(expected, name), name
     assert [output.name for output in found.outputs] == [output.name for output in expected.outputs]
+
+
+def test_the_example_of_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs/language.md").read_text(encoding="utf-8")
+    theirs, ours = re.findall(r"```sql\n(.*?)```", page[page.index("### Coming from CEQL") :], re.DOTALL)[:2]
+    tables = {"Stock": {**COLUMNS, "account": "int", "stock_time": "bigint"}}
+    found, expected = (bind(parse(text), SchemaCatalog(tables)) for text in (theirs, ours))
+    assert (found.formula, found.window, found.order_by) == (expected.formula, expected.window, expected.order_by)
+    assert (found.partition_by, found.consume) == (expected.partition_by, expected.consume) == (("account",), "ANY")
 
 
 def test_limit_is_of_each_end() -> None:
