@@ -55,7 +55,7 @@ def _endless_loop(query: syntax.Query, bound: Query) -> Iterator[str]:
     """Every subset of the events of a loop with gaps is a match: 2ⁿ of them. `failed{5,} f WITHIN 60 SECONDS` is meant
     as one alarm."""
     chosen = bound.strategy != "ALL" or bound.skip is not None or bound.consume != "NONE"
-    chosen = chosen or bound.limit is not None or bound.groups is not None
+    chosen = chosen or bound.limit is not None or bound.most_at_end is not None or bound.groups is not None
     if chosen or not _listed_loop(bound.formula, None):
         return
     loop = _written_loop(query.pattern)

@@ -13,8 +13,9 @@ So what Spark reads is Spark's, and CONSUME BY NONE, which changes nothing, asks
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from cersql.language.ceql_pattern import OURS_ALONE
 from cersql.language.clauses import EXPRESSION_WORDS, key_at
 from cersql.language.lexer import Token, closing, depths, split, strip_quotes
 from runtime.errors import Span
@@ -66,7 +67,7 @@ def is_query(toks: Sequence[Token], *, surely: bool) -> bool:
     if _has_its_clauses(found) or any(_asks_of_an_event(pattern, k) for k in range(len(pattern))):
         return True
     named = streams_of(found.get("FROM", []))
-    if named is None or not _is_pattern(pattern, named):
+    if named is None or not _is_pattern(pattern if surely else _without_ours(pattern), named):
         return False
     marks = {token.upper for token in pattern}
     return bool(marks & {"AS", "+"}) or (_is_selection(found["SELECT"]) and (not surely or ";" in marks))
@@ -139,6 +140,16 @@ def _is_selected(item: Sequence[Token]) -> bool:
 _BETWEEN = frozenset(("AS", "OR", "ALL", "UNLESS"))
 _NO_PART = EXPRESSION_WORDS - {"AS", "OR", "ALL", "NOT", "ANY"} | {"SELECT", "WHERE", "SET"}
 _MARKS = frozenset(("(", ")", ";", ":", "+", ">", "!"))
+
+
+def _without_ours(toks: Sequence[Token]) -> list[Token]:
+    """Without what only our patterns have, which is then told: of `A -> B{2}` it is `A ; B`."""
+    kept = [token for k, token in enumerate(toks) if token.text not in ("{", "}", "*", "?") and not _is_count(toks, k)]
+    return [replace(token, text=";") if token.text in OURS_ALONE else token for token in kept]
+
+
+def _is_count(toks: Sequence[Token], k: int) -> bool:
+    return toks[k].kind == "number" and k > 0 and toks[k - 1].text in ("{", ",")
 
 
 def _is_pattern(toks: Sequence[Token], streams: Sequence[str]) -> bool:

@@ -131,7 +131,8 @@ def parse(toks: Sequence[Token], end: int) -> Part:
     reader = _Reader(toks, end)
     part = reader.part(_FILTER)
     if reader.token is not None:
-        raise reader.unexpected("an operator (; : + :+ OR AS FILTER) or the next clause")
+        hint = _OURS if reader.upper() in OURS_ALONE or reader.upper() == "(" else SHAPE
+        raise reader.unexpected("an operator (; : + :+ OR AS FILTER) or the next clause", hint)
     return part
 
 
@@ -139,6 +140,9 @@ def parse(toks: Sequence[Token], end: int) -> Part:
 _FILTER, _UNLESS, _ALL, _OR, _COLON, _SEMICOLON, _POSTFIX = range(7)
 _BINARY = {"ALL": _ALL, "OR": _OR, ":": _COLON, ";": _SEMICOLON}
 _WORDS = frozenset(("AS", "OR", "ALL", "AND", "NOT", "UNLESS", "FILTER"))
+OURS_ALONE = frozenset(("->", "*", "?", "{", "}", ","))
+"""Marks of our patterns that CEQL has none of."""
+_OURS = "Our other operators stand in queries of ours: FROM S PATTERN SEQ(A a, B{2,3} b) WHERE a.x > 1 RETURN *."
 _COMPARES = frozenset(("=", "==", "<>", "!=", "<", "<=", ">", ">="))
 _OPERAND = "an event type, NOT (…) or '('"
 SHAPE = "For example: SELECT * FROM S WHERE (A AS a; B) FILTER a[price > 10] WITHIN 100 EVENTS."
