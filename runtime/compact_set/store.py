@@ -15,6 +15,7 @@ import numpy as np
 from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.compact_set import products, tecs
+from runtime.compact_set.ends import Ends
 from runtime.compact_set.matches import Matches
 from runtime.errors import ExecutionError
 from runtime.program import Window
@@ -134,44 +135,38 @@ class Store:
 
     def listed(self) -> Iterator[Matches]:
         """The matches of all roots, in chunks that stay small whatever there is to list."""
-        return self._listed(0, self.n_roots)
+        return self._chunks(None)
 
     def first_listed(self, most: int) -> Iterator[Matches]:
-        """Of the matches of each end any so many. What ends at one event has adjacent roots, and its last row."""
-        end, left = (-1, -1), 0
-        for root in range(self.n_roots):
-            for part in self._listed(root, root + 1):
-                own = int(part.key[0]), int(part.positions[part.offsets[1] - 1])
-                end, left = own, most if own != end else left
-                if part.n > left:
-                    last = part.offsets[left]
-                    columns = part.positions[:last], part.labels[:last], part.key[:left]
-                    part = Matches(left, part.offsets[: left + 1], *columns)
-                left -= part.n
-                if part.n:
-                    yield part
-                if left == 0:
-                    break
+        """Of the matches of each end any so many. Of a set that goes on in vain at most a chunk is walked."""
+        return self._chunks(Ends(most))
 
-    def _listed(self, root: int, last: int) -> Iterator[Matches]:
-        """The matches of the roots from one to before another."""
-        if root == last:
+    def _chunks(self, ends: Ends | None) -> Iterator[Matches]:
+        if self.n_roots == 0:
             return
         self._walks.begin()
         # Few roots have few matches, mostly: chunks begin small, since to make a large one takes longer than that.
-        events = min(capacities.CHUNK_EVENTS, capacities.EVENTS_OF_A_ROOT * (last - root))
+        events, root = min(capacities.CHUNK_EVENTS, capacities.EVENTS_OF_A_ROOT * self.n_roots), 0
         result = tecs.LISTING_FULL
         while result != tecs.FINISHED:
-            listing = new_listing(events, root)
-            result = self._walks.go_on(self, last, listing)
+            probes = ends is not None and ends.is_full
+            listing = new_listing(events, root, 1 if probes else capacities.CHUNK_MATCHES)
+            result = self._walks.go_on(self, listing)
             n, root = int(listing.state[0]), int(listing.state[1])
-            if n == 0 and result == tecs.LISTING_FULL:
-                events *= 2  # a single match is longer than the chunk
+            if n == 0:
+                events *= 2  # a single match is longer than the chunk, if there is one
                 continue
-            events = max(events, min(capacities.CHUNK_EVENTS, 4 * events))
-            if n:
-                end = int(listing.offsets[n])
-                yield Matches(n, listing.offsets[: n + 1], listing.row[:end], listing.label[:end], listing.key[:n])
+            end = int(listing.offsets[n])
+            found = Matches(n, listing.offsets[: n + 1], listing.row[:end], listing.label[:end], listing.key[:n])
+            if probes and ends is not None and ends.is_of_last(found):
+                self._walks.begin()  # with the next root
+                continue
+            if not probes:
+                events = max(events, min(capacities.CHUNK_EVENTS, 4 * events))
+            if ends is not None:
+                found = ends.bounded(found)
+            if found.n:
+                yield found
 
     def counted(self) -> int:
         """The number of matches of all roots. ExecutionError COUNT_OVERFLOW if no BIGINT can hold it."""
@@ -183,9 +178,9 @@ class Store:
         return total
 
 
-def new_listing(events: int, root: int) -> tecs.Listing:
-    """Room for a chunk of matches with so many events in all, from that root on."""
-    most = min(events, capacities.CHUNK_MATCHES)
+def new_listing(events: int, root: int, most: int = capacities.CHUNK_MATCHES) -> tecs.Listing:
+    """Room for a chunk of at most so many matches with so many events in all, from that root on."""
+    most = min(events, most)
     return tecs.Listing(
         offsets=np.zeros(most + 1, np.int64),
         row=np.empty(events, np.int64),
@@ -203,7 +198,7 @@ class Walks(Protocol):
 
     def begin(self) -> None: ...
 
-    def go_on(self, store: Store, last: int, listing: tecs.Listing) -> int: ...
+    def go_on(self, store: Store, listing: tecs.Listing) -> int: ...
 
     def count(self, store: Store) -> int: ...
 
@@ -235,9 +230,9 @@ class PlainWalks(_Counting):
     def begin(self) -> None:
         self._walk.top[0] = 0
 
-    def go_on(self, store: Store, last: int, listing: tecs.Listing) -> int:
+    def go_on(self, store: Store, listing: tecs.Listing) -> int:
         while True:
-            result: int = tecs.enumerate_kernel(store.space, self._walk, last, listing)
+            result: int = tecs.enumerate_kernel(store.space, self._walk, store.n_roots, listing)
             if result != tecs.WALK_FULL:
                 return result
             self._walk = tecs.grown_walk(self._walk)
@@ -254,9 +249,11 @@ class ProductWalks(_Counting):
     def begin(self) -> None:
         self._products.top[0] = 0
 
-    def go_on(self, store: Store, last: int, listing: tecs.Listing) -> int:
+    def go_on(self, store: Store, listing: tecs.Listing) -> int:
         while True:
-            result: int = products.enumerate_products(store.space, self._products, last, self._label_of, listing)
+            result: int = products.enumerate_products(
+                store.space, self._products, store.n_roots, self._label_of, listing
+            )
             if result != tecs.WALK_FULL:
                 return result
             self._products = products.grown_product_walk(self._products)
