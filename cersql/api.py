@@ -109,7 +109,7 @@ def compile(text: str, schemas: Mapping[str, Schema], *, order_by: str | None = 
     try:
         bare_words.check(tree, query, catalog.case_sensitive)
     except CersqlError as error:
-        raise error.at(text) from None
+        raise error.at(tree.text) from None
     return Compiled(tree, query, planned(tree, query))
 
 

@@ -28,6 +28,7 @@ class ParseError(CersqlError):
         "RESERVED_NAME": Condition("42601", "{name} is a keyword and cannot be a name here."),
         "RELUCTANT_LOOP": Condition("42601", "{found} would be a reluctant loop, and there are none."),
         "FOREIGN_SYNTAX": Condition("42601", "{found} is not written like this in a pattern."),
+        "OTHER_MEANING": Condition("0A000", "{construct} has another meaning in CEQL than here: {meaning}."),
         "MATCH_RECOGNIZE_TEXT": Condition("0A000", "MATCH_RECOGNIZE is not supported yet."),
         "DUPLICATE_PARAMETER": Condition("42734", "Two parameters are called {name}."),
         "BAD_INDEX": Condition("42601", "{index} is no index of an event."),

@@ -96,7 +96,7 @@ def plan(query: Query) -> PhysicalPlan:
     made = lowered(
         query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts
     )
-    program, automaton = made.program, made.automaton
+    program, automaton = replace(made.program, most_at_end=query.most_at_end), made.automaton
     later = _later(asked, program) if query is not asked else None
     if query.created is not None and query.created.identity is not None:
         created = {variable.mark for variable in query.variables if variable.created}

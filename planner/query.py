@@ -225,6 +225,7 @@ class Query:
     `gathered_on_match`: how many of them `on_match` reads. `computed`: the outputs that `having` reads. `created`:
     what is computed before all of these. `counts`: for each of `on_match` the same as an AND of ORs about numbers of
     events, COUNT(b) >= 3, which runs can answer; None where it is another.
+    `most_at_end`: of the matches that end at one event any so many.
     `of_events`: aggregates over the events of one match that conditions, `having` and `outputs` read.
     """
 
@@ -254,6 +255,7 @@ class Query:
     computed: tuple[int, ...] = ()
     of_events: tuple[OfEvents, ...] = ()
     limit: int | None = None
+    most_at_end: int | None = None
     uses_size: bool = False
     origins: tuple[tuple[str, Sql], ...] = ()
     warnings: tuple[str, ...] = ()

@@ -286,6 +286,9 @@ def selector_of(program: Program) -> type[Selector]:
     if program.skip is not None and not program.skip.waits:
         return Taking
     late = program.ends_late or program.family == "bound"
+    chooses_late = program.choose != "ALL" or program.skip is not None
+    if program.most_at_end is not None and chooses_late:
+        raise InternalError("INTERNAL", detail="matches that are chosen late are not bounded at each end")
     if program.choose != "ALL" or (program.skip is not None and late):
         return Late
     if program.skip is not None:

@@ -36,6 +36,18 @@ class Condition(NamedTuple):
     message: str
 
 
+class MadeText(str):
+    """A text that was made of another one: errors about it are shown in the one that the user wrote."""
+
+    def led_back(self, span: Span | None) -> tuple[str, Span | None]:
+        """The text that the user wrote, and the place in it of a place in this one."""
+        raise NotImplementedError
+
+
+def _led_back(text: str, span: Span | None) -> tuple[str, Span | None]:
+    return text.led_back(span) if isinstance(text, MadeText) else (text, span)
+
+
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """1-based line and column of a character offset."""
     before = text[: max(0, min(offset, len(text)))]
@@ -107,7 +119,9 @@ class CersqlError(Exception):
         self.condition = condition
         self.parameters = {name: str(value) for name, value in parameters.items()}
         self.span = span
-        self.text = text
+        self.text: str | None = None
+        if text is not None:
+            self.at(text)
         self.hint = hint
         super().__init__(condition)
 
@@ -136,9 +150,14 @@ class CersqlError(Exception):
         return line_and_column(self.text, self.span.start)
 
     def at(self, text: str, span: Span | None = None) -> CersqlError:
-        """This error with the text it is about, and its place if it had none yet. Returns itself."""
-        self.text = self.text if self.text is not None else text
-        self.span = self.span or span
+        """This error with the text it is about, and its place if it had none yet. Returns itself.
+
+        Of a text that was made of another one it is the place in that.
+        """
+        if self.text is None:
+            self.text, self.span = _led_back(text, self.span or span)
+        elif self.span is None:
+            self.span = _led_back(text, span)[1]
         return self
 
     @property

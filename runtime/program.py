@@ -18,7 +18,7 @@ from runtime.errors import ExecutionError
 from runtime.marks import is_hidden
 from runtime.nodes import Node
 
-FORMAT = 7  # of Program; raised whenever an older worker could not read it
+FORMAT = 8  # of Program; raised whenever an older worker could not read it
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 
@@ -124,7 +124,7 @@ class Program:
     the program that watches, over the same symbols, how far each start comes (runtime.selection.timeouts); all its
     labels are among `labels`. `all_starts`: it tells of every start, whether a match begins there or not.
     `max_subsets`: the states that a worker may make; `max_matches`: the matches that a task may list, or hold to choose
-    from.
+    from; `most_at_end`: of the matches of each end any so many are given, None for all.
     """
 
     n_states: int
@@ -153,6 +153,7 @@ class Program:
     all_starts: bool = False
     max_subsets: int = 65_536
     max_matches: int = MOST_MATCHES
+    most_at_end: int | None = None
     format: int = FORMAT
     package: str = field(default_factory=package_version)
 

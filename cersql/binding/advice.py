@@ -25,7 +25,8 @@ def warnings(query: syntax.Query, bound: Query, scope: Scope, used: frozenset[st
     yield from _endless_loop(query, bound)
     yield from _window_over_one_event(bound)
     for node in cel.walk(bound.formula):
-        yield from _never(node)
+        if not (query.ceql and _is_no_such_event(node)):
+            yield from _never(node)
     yield from _between_nothing(bound)
     yield from _neighbours(query, bound, scope)
     yield from _type_column_beside_define(query, bound)
@@ -54,7 +55,7 @@ def _endless_loop(query: syntax.Query, bound: Query) -> Iterator[str]:
     """Every subset of the events of a loop with gaps is a match: 2ⁿ of them. `failed{5,} f WITHIN 60 SECONDS` is meant
     as one alarm."""
     chosen = bound.strategy != "ALL" or bound.skip is not None or bound.consume != "NONE"
-    chosen = chosen or bound.limit is not None or bound.groups is not None
+    chosen = chosen or bound.limit is not None or bound.most_at_end is not None or bound.groups is not None
     if chosen or not _listed_loop(bound.formula, None):
         return
     loop = _written_loop(query.pattern)
@@ -132,6 +133,11 @@ def _window_over_one_event(bound: Query) -> Iterator[str]:
     absent = any(isinstance(node, cel.NotBefore | cel.NotAfter) for node in cel.walk(bound.formula))
     if bound.window is not None and not absent and formulas.of_one_event(bound.formula):
         yield "A WITHIN over a single event always holds."
+
+
+def _is_no_such_event(node: cel.Formula) -> bool:
+    """CEQL's NOT (R), one event that is no R: ANY UNLESS R."""
+    return isinstance(node, cel.Unless) and isinstance(node.inner, cel.Event) and node.inner.type is None
 
 
 def _never(node: cel.Formula) -> Iterator[str]:

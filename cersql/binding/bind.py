@@ -138,6 +138,7 @@ class _Binder:
             of_events=tuple(returns.of_events),
             groups=returns.groups,
             limit=query.limit,
+            most_at_end=query.most_at_end,
             uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),
             created=rounds.created(formula, variables),

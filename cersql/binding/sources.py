@@ -100,7 +100,7 @@ def _with_type_column(
                 hint=suggestion(written.value, (c.name for c in source.columns), "It has"),
             )  # fmt: skip
         return Source(source.alias, source.relation, source.columns, column.name)
-    if sole and not query.definitions:
+    if (sole or query.ceql) and not query.definitions:
         for name in DEFAULT_TYPE_COLUMNS:
             column = find_column(name, source.columns, catalog.case_sensitive)
             if column is not None:
@@ -171,6 +171,9 @@ class Types:
         alias = self.sources.of_alias(type, self.catalog.case_sensitive)
         if alias is not None:
             return (alias,)
+        of_stream = self._of_stream(type)
+        if of_stream is not None:
+            return of_stream[:1]
         if type in self._defined:
             return every
         typed = tuple(i for i in every if self.sources.items[i].type_column is not None)
@@ -188,10 +191,19 @@ class Types:
             return " AND ".join([*parts, f"({condition.text})"])
         if alias is not None:
             return " AND ".join(parts) or "TRUE"
+        of_stream = self._of_stream(type)
+        if of_stream is not None:
+            return self._equals(*of_stream)
         typed = [i for i, source in enumerate(self.sources.items) if source.type_column is not None]
         if typed:
             return " OR ".join(self._equals(i, type) for i in typed)
         return self._undefined(type, span)
+
+    def _of_stream(self, type: str) -> tuple[int, str] | None:
+        """The source and the type that CEQL's `S>A` names, where S has types."""
+        stream, mark, own = type.partition(">")
+        source = self.sources.of_alias(stream, self.catalog.case_sensitive) if self.query.ceql and mark else None
+        return (source, own) if source is not None and self.sources.items[source].type_column is not None else None
 
     def _equals(self, i: int, type: str) -> str:
         source = self.sources.items[i]

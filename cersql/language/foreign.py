@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cersql.errors import ParseError
-from cersql.language.lexer import Token, depths, shown
+from cersql.language.lexer import Token, shown
 
 _INSTEAD = {
     "|": "Write A OR B.",
@@ -126,96 +126,3 @@ def check_first_word(toks: Sequence[Token]) -> None:
     if toks and toks[0].upper == "SELECT":
         hint = "Write RETURN, or put the pattern query into parentheses: SELECT … FROM (PATTERN … RETURN …) AS m."
         raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause="SELECT", hint=hint)
-
-
-# ---------------------------------------------------------------- CORE
-
-
-_CORE_STRATEGIES = ("ALL", "ANY", "LAST", "MAX", "NEXT", "STRICT")
-
-
-def check_core(text: str, toks: Sequence[Token]) -> None:
-    """Raises for a query of CORE's: SELECT [strategy] x, y FROM S WHERE pattern …; the hint says it in our clauses."""
-    if not toks or toks[0].upper != "SELECT":
-        return
-    clauses = _core_clauses(toks)
-    pattern = clauses.get("WHERE", [])
-    outside = [token for token, level in zip(pattern, depths(pattern), strict=True) if level == 0]
-    marks = {token.upper for token in outside}
-    strategy = clauses["SELECT"][0] if clauses["SELECT"] else None
-    chosen = strategy is not None and strategy.upper in _CORE_STRATEGIES and len(clauses["SELECT"]) > 1
-    if "PATTERN" in clauses or not pattern or not (marks & {";", ":", "FILTER"} or chosen or _is_name(pattern)):
-        return
-    hint = f"In cersql's clauses:\n  {_of_core(text, clauses, strategy if chosen else None)}"
-    raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause="SELECT", hint=hint)
-
-
-def _is_name(pattern: Sequence[Token]) -> bool:
-    """`SELL`, `SELL AS x`, `SELL+`: a pattern, and no condition."""
-    words = [token.upper for token in pattern if token.upper not in ("(", ")")]
-    return words[1:2] == ["AS"] or words[1:] in ([], ["+"])
-
-
-def _core_clauses(toks: Sequence[Token]) -> dict[str, list[Token]]:
-    """The bodies of the clauses outside all parentheses, by the first word of their keys."""
-    found: dict[str, list[Token]] = {}
-    body: list[Token] = []
-    for token, level in zip(toks, depths(toks), strict=True):
-        first = token.upper in ("SELECT", "FROM", "WHERE", "PARTITION", "WITHIN", "CONSUME", "LIMIT", "PATTERN")
-        if level == 0 and first and token.kind == "word" and token.upper not in found:
-            body = found.setdefault(token.upper, [])
-        elif token.upper != "BY" or body:
-            body.append(token)
-    return found
-
-
-def _of_core(text: str, clauses: dict[str, list[Token]], strategy: Token | None) -> str:
-    """The query in our clauses."""
-
-    def written(key: str) -> str:
-        body = clauses.get(key, [])
-        while body and body[-1].upper == ";":
-            body = body[:-1]
-        return " ".join(text[body[0].start : body[-1].end].split()) if body else ""
-
-    sources = {token.upper for token in clauses.get("FROM", []) if token.is_name}
-    body = [
-        token
-        for k, token in enumerate(clauses["WHERE"])  # S>H is H
-        if not _of_stream(clauses["WHERE"], k, sources) and not (k and _of_stream(clauses["WHERE"], k - 1, sources))
-    ]
-    items = written("SELECT")[len(strategy.text) if strategy else 0 :].strip()
-    pattern, window = _text_of(text, body), clauses.get("WITHIN", [])
-    outside = [token.upper if level == 0 else "" for token, level in zip(body, depths(body), strict=True)]
-    if "FILTER" in outside and {";", ":", "OR"} & set(outside[: outside.index("FILTER")]):
-        place = outside.index("FILTER")  # CORE's binds all before it
-        pattern = f"({_text_of(text, body[:place])}) {_text_of(text, body[place:])}"
-    marks = [token.upper for token in window]
-    column = written("WITHIN").partition("[")[2].rstrip("] ") if "[" in marks else ""
-    chosen = {"ANY": "NXT", "NEXT": "NXT"}.get(strategy.upper, strategy.upper) if strategy else ""
-    parts = [
-        ("FROM", written("FROM")),
-        ("PATTERN", pattern),
-        ("PARTITION BY", written("PARTITION").replace("[", "").replace("]", "")),
-        ("ORDER BY", column or "ts"),
-        ("WITHIN", written("WITHIN").partition("[")[0].strip()),
-        ("SEMANTICS", chosen),
-        ("CONSUME BY", written("CONSUME")),
-        ("RETURN", "match_start, match_end" if items.upper() == "NONE" else items or "*"),
-        ("LIMIT", written("LIMIT")),
-    ]
-    return " ".join(f"{key} {body}" for key, body in parts if body)
-
-
-def _of_stream(toks: Sequence[Token], at: int, sources: set[str]) -> bool:
-    """The S of CORE's S>H is a source with `>` behind it."""
-    return toks[at].upper in sources and at + 1 < len(toks) and toks[at + 1].text == ">"
-
-
-def _text_of(text: str, toks: Sequence[Token]) -> str:
-    """The user's words, with one space where there were some."""
-    found = ""
-    for before, token in zip((None, *toks), toks, strict=False):
-        space = before is not None and any(map(str.isspace, text[before.end : token.start]))
-        found += (" " if space else "") + token.text
-    return found.removesuffix(";").rstrip()

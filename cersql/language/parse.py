@@ -7,6 +7,7 @@ error is a ParseError with a place; lark's own never leave this module, which is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,7 +16,8 @@ import lark
 from lark.lexer import Lexer
 
 from cersql.errors import ParseError
-from cersql.language import clause_bodies, esper, syntax
+from cersql.language import ceql, clause_bodies, esper, syntax
+from cersql.language.ceql_query import translated
 from cersql.language.clause_bodies import READERS, Body
 from cersql.language.clause_table import CLAUSES
 from cersql.language.clauses import (
@@ -28,7 +30,7 @@ from cersql.language.clauses import (
     misspelt_near,
     nearest_key,
 )
-from cersql.language.foreign import check_core, check_first_word, check_foreign_query, juxtaposition
+from cersql.language.foreign import check_first_word, check_foreign_query, juxtaposition
 from cersql.language.lexer import CLOSING, OPENING, Token, check_brackets, closing, shown
 from cersql.language.operators import EASILY_MISSPELT, INFIX
 from cersql.language.pattern_tokens import OPERAND, PatternLexer, Terminal
@@ -52,8 +54,8 @@ def _query(text: SourceText, toks: list[Token], start: int) -> syntax.Query:
     check_foreign_query(toks)
     _check_brackets(toks)
     foreign = esper.find(toks, start)
-    if foreign is None:
-        check_core(text, toks)
+    if foreign is None and ceql.is_query(toks, surely=False):
+        return _of_ceql(text, toks, start)
     layout = foreign or lay_out(toks, start)
     ctes = _leading(text, layout)
     fields: dict[str, Any] = {}
@@ -73,6 +75,15 @@ def _query(text: SourceText, toks: list[Token], start: int) -> syntax.Query:
     keys = tuple((section.kind, section.key) for section in layout.sections)
     query = syntax.Query(text=text, ctes=ctes, clauses=keys, **fields)
     return query if meaning is None else esper.finished(query, meaning)
+
+
+def _of_ceql(text: SourceText, toks: list[Token], start: int) -> syntax.Query:
+    made, most_at_end = translated(text, toks, toks[-1].end if toks else start)
+    try:
+        return replace(_query(made, list(made.tokens), 0), ceql=True, most_at_end=most_at_end)
+    except ParseError as error:
+        error.at(made)
+        raise
 
 
 # What a misspelt clause word looks like to the clause before it.

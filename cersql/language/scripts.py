@@ -1,14 +1,16 @@
 """Cuts a text of several statements at the semicolons that end one.
 
-A semicolon is also an operator of patterns. Inside a PATTERN clause it ends the statement only where no operand can
-follow: at the end of the text, and before the first words of another statement. Everywhere else outside parentheses it
-ends the statement, but for those inside BEGIN … END, Spark's scripts, which are one statement.
+A semicolon is also an operator of patterns. Inside a PATTERN clause, and in the WHERE of CEQL, it ends the statement
+only where no operand can follow: at the end of the text, and before the first words of another statement. Everywhere
+else outside parentheses it ends the statement, but for those inside BEGIN … END, Spark's scripts, which are one
+statement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cersql.language import ceql
 from cersql.language.clauses import key_at
 from cersql.language.lexer import Token
 from cersql.language.source import SourceText
@@ -48,7 +50,7 @@ def split(text: str) -> list[Span]:
 
 def _ends(toks: Sequence[Token], levels: Sequence[int]) -> Iterator[int]:
     """The indexes of the semicolons that end a statement."""
-    in_pattern, compounds, first = False, 0, True
+    in_pattern, compounds, first, begin = False, 0, True, 0
     for i, token in enumerate(toks):
         if levels[i] > 0:
             continue
@@ -56,11 +58,25 @@ def _ends(toks: Sequence[Token], levels: Sequence[int]) -> Iterator[int]:
         key = key_at(toks, i)
         if key is not None and compounds == 0:
             in_pattern = key[0] == "PATTERN" and not _is_statement_word(toks, i)
+            in_pattern = in_pattern or (key[0] == "WHERE" and _is_ceql(toks, levels, begin))
         ends = token.upper == ";"
         if ends and compounds == 0 and (not in_pattern or _begins(toks, i + 1)):
             yield i
-            in_pattern = False
+            in_pattern, begin = False, i + 1
         first = (ends and not in_pattern) or token.upper in ("THEN", "ELSE", "DO", "LOOP", "BEGIN", "REPEAT")
+
+
+def _is_ceql(toks: Sequence[Token], levels: Sequence[int], begin: int) -> bool:
+    """The statement that begins there is CEQL, if the semicolons in it are operators."""
+    ends = (i for i in range(begin, len(toks)) if levels[i] == 0 and toks[i].upper == ";" and _begins(toks, i + 1))
+    return toks[begin].upper in ("SELECT", "WITH", "EXPLAIN", "CREATE", "INSERT") and ceql.is_query(
+        toks[_select(toks, levels, begin) : next(ends, len(toks))], surely=True
+    )
+
+
+def _select(toks: Sequence[Token], levels: Sequence[int], begin: int) -> int:
+    """The first SELECT of a statement, outside parentheses: of CREATE PATTERN VIEW v AS SELECT …"""
+    return next((i for i in range(begin, len(toks)) if levels[i] == 0 and toks[i].upper == "SELECT"), begin)
 
 
 def _is_statement_word(toks: Sequence[Token], i: int) -> bool:

@@ -251,7 +251,9 @@ class Query:
     """A whole query. `text` is the statement that all spans point into.
 
     `clauses` keeps the span of each clause's keyword by kind ('PATTERN', 'WHERE', 'RETURN', …), for errors. `rows`: a
-    WHERE before PATTERN, of the sources' rows or of the pattern by the names in it.
+    WHERE before PATTERN, of the sources' rows or of the pattern by the names in it. `ceql`: the text says in our words
+    what a query of CORE's says; there each source is a stream of events of several types, and `S>A` is an A of S.
+    `most_at_end`: of the matches that end at one event any so many, CORE's LIMIT.
     """
 
     text: SourceText
@@ -273,6 +275,8 @@ class Query:
     group_by: Text | None = None
     having: Text | None = None
     limit: int | None = None
+    ceql: bool = False
+    most_at_end: int | None = None
     clauses: tuple[tuple[str, Span], ...] = ()
 
     def clause(self, kind: str) -> Span | None:

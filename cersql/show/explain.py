@@ -131,6 +131,8 @@ def show_query(query: Query, steps: Iterable[str]) -> str:
     lines += [f"having: {sql.text}" for sql in query.having]
     if query.limit is not None:
         lines.append(f"limit: {query.limit}")
+    if query.most_at_end is not None:
+        lines.append(f"limit: {query.most_at_end} of the matches that end together")
     lines.append(f"order of effect: {', '.join(steps)}")
     lines += [f"warning: {warning}" for warning in query.warnings]
     return "\n".join(lines)
@@ -158,7 +160,7 @@ def order_of_effect(written: syntax.Query, query: Query) -> list[str]:
         "after match skip": query.skip is not None,
         "return": True,
         "having": written.having is not None,
-        "limit": query.limit is not None,
+        "limit": query.limit is not None or query.most_at_end is not None,
     }
     return [step for step, applies in steps.items() if applies]
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cersql.errors import BindError, suggestion
+from cersql.language import ceql
 from cersql.language.clause_table import CLAUSES
 from cersql.language.clauses import key_at
 from cersql.language.lexer import Token, depths, strip_quotes
@@ -140,9 +141,11 @@ def _markers(text: SourceText, queries: Sequence[Span]) -> Iterator[Token]:
     """The markers as single tokens: `:name` or `?`. Around the queries, in Spark's SQL, every `?` is one."""
     toks, levels = text.tokens, text.depths
     clauses, braces = _clauses(toks, levels), _braces(toks)
+    ceql_patterns = [place for query in queries if (place := _ceql_pattern(text.within(query))) is not None]
     filter_level: int | None = None
     for i, token in enumerate(toks):
         in_pattern = clauses[i] == "PATTERN" and _is_inside(token, queries)
+        in_pattern = in_pattern or _is_inside(token, ceql_patterns)
         if not in_pattern:
             filter_level = None
         elif token.upper == "FILTER":
@@ -161,6 +164,11 @@ def _markers(text: SourceText, queries: Sequence[Span]) -> Iterator[Token]:
             yield token
         elif token.text == ":" and expected and _is_name_of_marker(toks, i + 1):
             yield Token("word", f":{toks[i + 1].text}", token.start, toks[i + 1].end)
+
+
+def _ceql_pattern(toks: Sequence[Token]) -> Span | None:
+    """The place of the pattern in a query that is CEQL."""
+    return ceql.place_of_pattern(toks) if ceql.is_query(toks, surely=True) else None
 
 
 def _expects_operand(toks: Sequence[Token], i: int) -> bool:

@@ -1,11 +1,13 @@
 """Where in a statement the queries of ours stand: the whole of it, in parentheses, or behind INSERT and CREATE … AS.
 
 SELECT … FROM (PATTERN … RETURN …) AS m JOIN t …      the place in the parentheses
+SELECT … FROM S WHERE A ; B                           the whole of it: CEQL
 SELECT pattern FROM t                                 none: here PATTERN is a name
 """
 
 from __future__ import annotations
 
+from cersql.language import ceql
 from cersql.language.clause_table import BY_FIRST_WORD
 from cersql.language.clauses import letters_apart, misspelt
 from cersql.language.foreign import check_foreign_query
@@ -96,6 +98,8 @@ class Queries(Words):
         calls = [i for i in self.level(main, hi) if self._is_call(i)]
         if any(self.upper(i - 1) == "FROM" and self.upper(i + 1) == "[" for i in calls):
             return True  # Esper: SELECT … FROM PATTERN [ … ]
+        if head == "SELECT" and ceql.is_query(self.toks[lo:hi], surely=True):
+            return True
         return head in _CLAUSES and any(self._is_clause(i) and self.upper(i + 1) not in _AFTER_ALIAS for i in calls)
 
     def _embedded(self) -> Embedded | None:
@@ -119,7 +123,7 @@ class Queries(Words):
         if self.upper(0) not in ("INSERT", "CREATE", "CACHE"):
             return None
         for i in self.level(0, len(self.toks)):
-            begins = i > 0 and (self.upper(i) in BY_FIRST_WORD or self.upper(i) == "WITH")
+            begins = i > 0 and (self.upper(i) in BY_FIRST_WORD or self.upper(i) in ("WITH", "SELECT"))
             after = self._is_clause(i) if self.upper(0) == "INSERT" else self.upper(i - 1) == "AS"
             if begins and after and self.is_query(i, len(self.toks)):
                 return Embedded((self.span(i, len(self.toks)),), self.upper(0) not in _READ_ONCE)

@@ -186,15 +186,15 @@ def enumerate_products(space, walk, n_roots, label_of, listing):
     n, root, top = listing.state[0], listing.state[1], walk.top[0]
     result = FINISHED
     while True:
-        if top == 0:
-            if root == n_roots:
-                break
-            top = push(walk, top, roots.node[root], 0, NOTHING, 0)
-            root += 1
+        if top == 0 and root == n_roots:
+            break
         begin = listing.offsets[n]
         if n == most or begin + longest > len(listing.row):
             result = LISTING_FULL
             break
+        if top == 0:
+            top = push(walk, top, roots.node[root], 0, NOTHING, 0)
+            root += 1
         top -= 1
         node, depth, then, n_cells = (
             walk.stack_node[top], walk.stack_depth[top], walk.stack_then[top], walk.stack_cells[top],

@@ -15,6 +15,7 @@ import numpy as np
 from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
 from runtime.compact_set import products, tecs
+from runtime.compact_set.ends import Ends
 from runtime.compact_set.matches import Matches
 from runtime.errors import ExecutionError
 from runtime.program import Window
@@ -134,6 +135,13 @@ class Store:
 
     def listed(self) -> Iterator[Matches]:
         """The matches of all roots, in chunks that stay small whatever there is to list."""
+        return self._chunks(None)
+
+    def first_listed(self, most: int) -> Iterator[Matches]:
+        """Of the matches of each end any so many. Of a set that goes on in vain at most a chunk is walked."""
+        return self._chunks(Ends(most))
+
+    def _chunks(self, ends: Ends | None) -> Iterator[Matches]:
         if self.n_roots == 0:
             return
         self._walks.begin()
@@ -141,16 +149,24 @@ class Store:
         events, root = min(capacities.CHUNK_EVENTS, capacities.EVENTS_OF_A_ROOT * self.n_roots), 0
         result = tecs.LISTING_FULL
         while result != tecs.FINISHED:
-            listing = new_listing(events, root)
+            probes = ends is not None and ends.is_full
+            listing = new_listing(events, root, 1 if probes else capacities.CHUNK_MATCHES)
             result = self._walks.go_on(self, listing)
             n, root = int(listing.state[0]), int(listing.state[1])
-            if n == 0 and result == tecs.LISTING_FULL:
-                events *= 2  # a single match is longer than the chunk
+            if n == 0:
+                events *= 2  # a single match is longer than the chunk, if there is one
                 continue
-            events = max(events, min(capacities.CHUNK_EVENTS, 4 * events))
-            if n:
-                end = int(listing.offsets[n])
-                yield Matches(n, listing.offsets[: n + 1], listing.row[:end], listing.label[:end], listing.key[:n])
+            end = int(listing.offsets[n])
+            found = Matches(n, listing.offsets[: n + 1], listing.row[:end], listing.label[:end], listing.key[:n])
+            if probes and ends is not None and ends.is_of_last(found):
+                self._walks.begin()  # with the next root
+                continue
+            if not probes:
+                events = max(events, min(capacities.CHUNK_EVENTS, 4 * events))
+            if ends is not None:
+                found = ends.bounded(found)
+            if found.n:
+                yield found
 
     def counted(self) -> int:
         """The number of matches of all roots. ExecutionError COUNT_OVERFLOW if no BIGINT can hold it."""
@@ -162,9 +178,9 @@ class Store:
         return total
 
 
-def new_listing(events: int, root: int) -> tecs.Listing:
-    """Room for a chunk of matches with so many events in all, from that root on."""
-    most = min(events, capacities.CHUNK_MATCHES)
+def new_listing(events: int, root: int, most: int = capacities.CHUNK_MATCHES) -> tecs.Listing:
+    """Room for a chunk of at most so many matches with so many events in all, from that root on."""
+    most = min(events, most)
     return tecs.Listing(
         offsets=np.zeros(most + 1, np.int64),
         row=np.empty(events, np.int64),

@@ -276,23 +276,24 @@ def enumerate_kernel(space, walk, n_roots, listing):
     """List the matches of the roots. Output-linear delay; returns FINISHED, LISTING_FULL or WALK_FULL.
 
     After LISTING_FULL the caller takes the matches away and sets state[0] to 0; after WALK_FULL it brings a longer
-    stack; then the same call goes on.
+    stack; then the same call goes on. A listing that is full of matches opens no further root: the walk is at its start
+    (top 0), or inside the set of the last match.
     """
     arena, roots = space.arena, space.roots
     most, room = len(listing.key), len(walk.path_row) - 1
     n, root, top = listing.state[0], listing.state[1], walk.top[0]
     result = FINISHED
     while True:
+        if top == 0 and root == n_roots:
+            break
+        if n == most:
+            result = LISTING_FULL
+            break
         if top == 0:
-            if root == n_roots:
-                break
             walk.stack_node[0] = roots.node[root]
             walk.stack_depth[0] = 0
             top = 1
             root += 1
-        if n == most:
-            result = LISTING_FULL
-            break
         top -= 1
         node, depth = walk.stack_node[top], walk.stack_depth[top]
         now = roots.clock[root - 1]

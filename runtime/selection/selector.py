@@ -43,11 +43,21 @@ class Selector:
 
     def take(self) -> Iterator[Matches]:
         """Deal with the roots that are there; yield the matches that this makes known."""
-        return self.store.listed()
+        return self.given()
 
     def count(self) -> int:
         """As `take`, but only how many they are."""
-        return sum(matches.n for matches in self.take()) if self.lists_to_count else self.store.counted()
+        return sum(matches.n for matches in self.take()) if self.lists_to_count else self.counted()
+
+    def given(self) -> Iterator[Matches]:
+        """The matches of the roots, at each end as many as the program gives."""
+        most = self.program.most_at_end
+        return self.store.listed() if most is None else self.store.first_listed(most)
+
+    def counted(self) -> int:
+        """As `given`, but only how many they are."""
+        bounded = self.program.most_at_end is not None
+        return sum(matches.n for matches in self.given()) if bounded else self.store.counted()
 
     def sum_up(self, trends: Trends) -> None:
         """As `take`, but only sum up what is there."""
@@ -97,14 +107,14 @@ class Picking(Selector):
         """See Selector.take."""
         size = self.store.nodes
         self._pick()
-        yield from self.store.listed()
+        yield from self.given()
         self._drop_copies(size)
 
     def count(self) -> int:
         """See Selector.count."""
         size = self.store.nodes
         self._pick()
-        n = self.store.counted()
+        n = self.counted()
         self._drop_copies(size)
         return n
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from queries import bound, check_error, check_place, filters
+from queries import bound, check_error, filters
 
-import cersql
 from cersql.binding.skip_points import shapes_of
 from cersql.language.parse import parse
 from cersql.statements.find import is_ours
@@ -273,42 +272,6 @@ def test_hints_of_return(marked: str, fragment: str) -> None:
 def test_a_type_may_be_called_every() -> None:
     assert parse("PATTERN every ; B RETURN *")
     assert parse("PATTERN every AS x -> every+ RETURN *")
-
-
-CORE = [
-    (
-        "SELECT * FROM S WHERE (SELL AS m; SELL AS i) FILTER m[k=1] PARTITION BY [name] WITHIN 10 [t] CONSUME BY ANY",
-        "FROM S PATTERN (SELL AS m; SELL AS i) FILTER m[k=1] PARTITION BY name ORDER BY t WITHIN 10 CONSUME BY ANY "
-        "RETURN *",
-    ),
-    (
-        "SELECT MAX a, b FROM S, T WHERE A AS a ; B AS b WITHIN 3 EVENTS LIMIT 10",
-        "FROM S, T PATTERN A AS a ; B AS b ORDER BY ts WITHIN 3 EVENTS SEMANTICS MAX RETURN a, b LIMIT 10",
-    ),
-    (
-        "SELECT NEXT b FROM S WHERE S>A ; S>B AS b FILTER b[v > 2];",
-        "FROM S PATTERN (A ; B AS b) FILTER b[v > 2] ORDER BY ts SEMANTICS NXT RETURN b",
-    ),
-    ("SELECT ANY * FROM S WHERE A+", "FROM S PATTERN A+ ORDER BY ts SEMANTICS NXT RETURN *"),
-    ("SELECT NONE FROM S WHERE A:+ : B", "FROM S PATTERN A:+ : B ORDER BY ts RETURN match_start, match_end"),
-    ("SELECT * FROM S WHERE A", "FROM S PATTERN A ORDER BY ts RETURN *"),
-]
-
-
-@pytest.mark.parametrize(("theirs", "ours"), CORE)
-def test_a_query_of_cores_is_shown_in_our_clauses(theirs: str, ours: str) -> None:
-    with pytest.raises(cersql.CersqlError) as raised:
-        parse(theirs)
-    check_place(raised.value, theirs, 0, "UNKNOWN_CLAUSE", "In cersql's clauses")
-    assert raised.value.hint is not None
-    assert raised.value.hint.splitlines()[-1].strip() == ours
-    parse(ours)
-
-
-def test_other_sql_is_none_of_cores() -> None:
-    for text in ("SELECT * FROM S WHERE x > 3", "SELECT a FROM S PATTERN A a"):
-        with pytest.raises(cersql.CersqlError, match="SELECT … FROM \\(PATTERN"):
-            parse(text)
 
 
 # ---------------------------------------------------------------- skip points

@@ -12,6 +12,10 @@ SELECT * FROM t pattern JOIN u match ON pattern.a = match.a
 SELECT * FROM pattern, match, return
 SELECT * FROM within WITHIN
 SELECT * FROM v
+SELECT * FROM v WHERE b
+SELECT ALL a, b FROM v WHERE (a OR b) AND NOT (c)
+SELECT MAX(a) FROM t WHERE a:b.c
+SELECT NEXT, ANY, NONE FROM S WHERE S > a
 SELECT a FROM v WHERE a > 1 AND b = 'v'
 SELECT count(*) FROM (SELECT pattern FROM t)
 SELECT regexp_like(pattern, 'PATTERN A') FROM t
