@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -16,6 +16,7 @@ from cersql.language import syntax
 from cersql.language.parse import parse
 from cersql.show import html
 from cersql.show.explain import explain_stage
+from cersql.statements.counting import grouped_text
 from cersql.statements.describe import describe
 from cersql.statements.pushdown import Key
 from planner.errors import too_complex
@@ -150,6 +151,28 @@ class Planned:
         if is_stream(self.compiled.query, self.catalog):
             return None
         return count(self.compiled.plan, self.catalog)
+
+    def counted_by(self, columns: Sequence[str], query: Span) -> Planned | None:
+        """The query with a row for each of the values that some of its columns have, and how many matches have them, as
+        COUNT_NAME; None where these would be listed to be counted. `query`: its place in its text."""
+        from spark_ext.streaming import is_stream
+
+        tree, bound, catalog = self.compiled.syntax, self.compiled.query, self.catalog
+        if is_stream(bound, catalog) or catalog.case_sensitive or not catalog.ansi:
+            return None  # without ANSI a number that is too large would be another one
+        text = grouped_text(tree, query, [output.name for output in bound.outputs], columns)
+        if text is None:
+            return None
+        try:
+            grouped = replace(parse(text), ctes=tree.ctes)
+            bound = bind(grouped, catalog, None, bound.order_by[0].column)
+            found = Planned(Compiled(grouped, bound, plan(bound)), catalog)
+        except CersqlError:  # what cannot be grouped is counted as it is written
+            return None
+        groups = found.compiled.plan.query.groups
+        assert groups is not None
+        of_several = len({own.mark for own in groups.by if own.mark is not None}) > 1
+        return None if groups.listed or of_several else found
 
     @property
     def keys(self) -> dict[str, Key]:
