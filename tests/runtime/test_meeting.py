@@ -208,6 +208,22 @@ def test_in_windows_that_slide(name: str, windows: tuple[int, int]) -> None:
     assert some
 
 
+def test_pairs_go_with_the_last_window_that_can_hold_them() -> None:
+    """Of times 3 and 4, in windows of five: one from 4 on would be read at 8."""
+    task = replace(window_task((SEQUENCE, None, PLAIN), (5, 1), keyed=False), until="until")
+    meet, first, second = meeting_task(task, SEQUENCE), Memory(), Memory()
+    table, rows = copied(task, [Row("A", 1, 3, None), Row("B", 1, 4, None)])
+    meeting = MeetingBucket(meet, first)
+    met = [pair_rows(table.schema, batch, task) for batch in meeting.run([sides_of(table, rows, SEQUENCE)], NEVER)]
+    found = []
+    for watermark in (NEVER, 3, 6, 7, 8):
+        bucket = bucket_of(task, second)
+        rows_found = sum(batch.num_rows for batch in bucket.run([table, *met] if watermark == NEVER else [], watermark))
+        bucket.save()
+        found.append((rows_found, sum(slab.n for slab in bucket.head.slabs.values()), bucket.next_due()))
+    assert found == [(0, 1, 3), (0, 1, 4), (3, 1, 7), (1, 1, 8), (0, 0, None)]
+
+
 @pytest.mark.parametrize("window", WINDOWS)
 def test_the_pairs_of_all_that_is_read_are_there(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever engine reads the rows: of two that a match may hold, and of which the condition is TRUE, it is told."""

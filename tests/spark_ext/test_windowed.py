@@ -59,7 +59,9 @@ QUERIES = {
         f"PATTERN A a ; B b ORDER BY ts, id WITHIN 4 EVENTS RETURN {SUMS}, window "
         "GROUP BY WINDOW 7 SECONDS SLIDE 3 SECONDS"
     ),
-    "windows with gaps": f"PATTERN B+ b ORDER BY ts, id WITHIN 3 SECONDS SLIDE 10 SECONDS RETURN window, {SUMS}",
+    "windows with gaps, in one of which the stream ends": (
+        f"PATTERN B+ b ORDER BY ts, id WITHIN 3 SECONDS SLIDE 17 SECONDS WATERMARK 5 SECONDS RETURN window, {SUMS}"
+    ),
     "an absence that ends with the window": (
         f"PATTERN SEQ(A a, B b, !C) PARTITION BY k ORDER BY ts, id WITHIN 6 SECONDS SLIDE 3 SECONDS "
         f"RETURN k, window.start AS w, {SUMS} GROUP BY ALL"
