@@ -88,8 +88,7 @@ class Windowed(Streaming):
 
     def told(self) -> list[str]:
         """See Streaming.told."""
-        names = [name for name in self._named() if name]
-        by = " and ".join(["windows", *names])
+        by = " and ".join(["windows", *self._named()])
         return [
             f"stream: {by} are hashed to {self.buckets} buckets",
             f"  rows wait in each of their windows, of {self.sliding.size} microseconds every {self.sliding.slide}",
@@ -113,13 +112,14 @@ class SummingWindows(Summing, Windowed):
 
 
 def kind_of(plan: PhysicalPlan) -> type[Streaming]:
-    """What builds the stream of a plan."""
+    """What builds the stream of a plan, if matches are listed."""
     groups = plan.query.groups
-    if groups is None or groups.sliding is None:  # without a window, the latter refuses groups
-        return Streaming
-    return Windowed if groups.listed else SummingWindows
+    return Streaming if groups is None or groups.sliding is None else Windowed  # the former refuses groups
 
 
 def result(plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame:
     """A row for each group, when its window has closed."""
-    return result_of(plan, catalog, lambda: kind_of(plan)(plan, catalog).frame(), whole=True)
+    groups, kind = plan.query.groups, kind_of(plan)
+    if kind is Windowed and groups is not None and not groups.listed:
+        kind = SummingWindows
+    return result_of(plan, catalog, lambda: kind(plan, catalog).frame(), whole=True)

@@ -213,6 +213,7 @@ REFUSED = {
         f"{SLIDING} RETURN a.k COLLATE UTF8_LCASE, COUNT(*) GROUP BY a.k COLLATE UTF8_LCASE", "STREAM_KEY",
         "which has a collation", "UTF8_BINARY",
     ),
+    "a map": (f"{SLIDING} RETURN COUNT(*) GROUP BY map('v', a.v)", "STREAM_KEY", "a MAP", "a value in it"),
     "a limit": (f"{SLIDING} RETURN COUNT(*) LIMIT 3", "STREAM_LIMIT", "LIMIT 3", "Leave LIMIT out"),
 }  # fmt: skip
 
