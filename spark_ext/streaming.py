@@ -63,6 +63,7 @@ STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 METRICS_NAME = "cersql_"  # how the name of our metrics begins
 METRICS = ((N_MATCHES, "matches"), (N_LATE, "late"))
+CALL = re.compile(r"[\w`]\s*\(")  # of a function, in SQL
 DELAY = "spark.watermarkDelayMs"  # what withWatermark writes into a column's metadata
 
 logger = logging.getLogger("cersql")
@@ -299,7 +300,7 @@ class Streaming(Batch):
     def _sees_zone(self) -> bool:
         """Can a condition mean something else in another time zone? One that reads a time, or calls a function, can."""
         read = [self.types[name].simpleString() for name in self.query.reads]
-        calls = any(re.search(r"[\w`]\s*\(", sql) for sql, _ in self.query.origins)
+        calls = any(CALL.search(sql) for sql, _ in self.query.origins)
         return calls or any("timestamp" in type or "date" in type for type in read)
 
     def _described(self) -> str:

@@ -28,7 +28,7 @@ from runtime.stream.windows import WindowTask
 from spark_ext.grouping import Summing, result_of
 from spark_ext.meeting import UNTIL_COLUMN
 from spark_ext.schema import SparkCatalog
-from spark_ext.streaming import Streaming
+from spark_ext.streaming import CALL, Streaming
 
 
 class Windowed(Streaming):
@@ -109,6 +109,15 @@ class Windowed(Streaming):
 
 class SummingWindows(Summing, Windowed):
     """The same for plans whose tasks sum up matches: the rows of groups."""
+
+    def _sees_zone(self) -> bool:
+        """Also what is computed of rows before they wait: by a function, or of a time."""
+        times = [
+            quote(name) for name, type in self.types.items() if type.simpleString().startswith(("timestamp", "date"))
+        ]
+        read = [*(grouped.row for grouped in self.groups.by), *(own.value for own in self.groups.sums)]
+        computed = [sql for sql in read if sql is not None and sql not in times]
+        return super()._sees_zone() or any(CALL.search(sql) or any(time in sql for time in times) for sql in computed)
 
 
 def kind_of(plan: PhysicalPlan) -> type[Streaming]:

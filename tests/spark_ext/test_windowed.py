@@ -17,6 +17,7 @@ from cersql.language.parse import parse
 from cersql.statements.planned import plan_tree
 from runtime.errors import CersqlError
 from spark_ext import arrivals
+from spark_ext.checkpoints import Standing
 from spark_ext.streaming import standings
 from spark_ext.windowed import SummingWindows
 from spark_ext.worker import gathered_groups
@@ -160,10 +161,13 @@ def test_what_a_checkpoint_can_go_on_with(session: SparkSession, tmp_path: Path)
     """Other aggregates, HAVING and names; other windows, and other keys by which rows go to buckets, are another
     state; and a column of the state is what it is of, whatever its number among the aggregates."""
 
-    def meaning(asked: str) -> str:
+    def standing(asked: str) -> Standing:
         text = f"PATTERN A a ; B+ b PARTITION BY k ORDER BY ts {asked}"
-        (standing,) = standings(cersql.match(flowing(session, tmp_path), text))
-        return standing.meaning
+        (found,) = standings(cersql.match(flowing(session, tmp_path), text))
+        return found
+
+    def meaning(asked: str) -> str:
+        return standing(asked).meaning
 
     first = meaning("WITHIN 9 SECONDS SLIDE 4 SECONDS RETURN k, COUNT(*) AS n GROUP BY k")
     assert first == meaning(
@@ -172,6 +176,11 @@ def test_what_a_checkpoint_can_go_on_with(session: SparkSession, tmp_path: Path)
     assert first != meaning("WITHIN 9 SECONDS SLIDE 4 SECONDS RETURN COUNT(*) AS n")
     assert first != meaning("WITHIN 9 SECONDS SLIDE 3 SECONDS RETURN k, COUNT(*) AS n GROUP BY k")
     assert first != meaning("WITHIN 9 SECONDS RETURN k, b.v AS v")
+    zones = [
+        standing(f"RETURN {asked}, COUNT(*) GROUP BY WINDOW 9 SECONDS, {asked}").zone
+        for asked in ("a.later", "a.v + 1", "hour(a.later)", "'at ' || a.later")
+    ]
+    assert [bool(zone) for zone in zones] == [False, False, True, True]
     columns = []
     for sums in ("SUM(b.v * 2) AS s", "SUM(b.v * 3) AS s", "MAX(b.v) AS l, SUM(b.v * 2) AS t"):
         asked = f"PATTERN A a ; B+ b ORDER BY ts WITHIN 9 SECONDS SLIDE 4 SECONDS RETURN {sums}"
