@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cersql.binding.bind import bind
-from cersql.errors import BindError
 from cersql.language import syntax
 from cersql.language.parse import parse
 from cersql.show import html
@@ -41,6 +40,8 @@ _STREAM_CLAUSES = {
     "STREAM_ORDER": "ORDER BY",
     "STREAM_LATER": "SEMANTICS",
     "STREAM_LIMIT": "LIMIT",
+    "STREAM_GROUPS": "GROUP BY",
+    "STREAM_KEY": "GROUP BY",
     "STREAM_MIXED": "FROM",
     "WATERMARK_TWICE": "WATERMARK",
 }
@@ -97,13 +98,14 @@ class Planned:
 
     def explain(self, stage: str | None = None) -> str:
         """As Compiled.explain; also how the source is read, and of a stream what is held, for how long, and where."""
-        from spark_ext import batch, streaming
+        from spark_ext import batch, streaming, windowed
 
-        text = self.compiled.explain(stage)
+        text, plan = self.compiled.explain(stage), self.compiled.plan
         if stage not in (None, "physical"):
             return text
-        kind = streaming if streaming.is_stream(self.compiled.query, self.catalog) else batch
-        return "\n".join([text, *kind.told(self.compiled.plan, self.catalog)])
+        if not streaming.is_stream(plan.query, self.catalog):
+            return "\n".join([text, *batch.told(plan, self.catalog)])
+        return "\n".join([text, *streaming.told(plan, self.catalog, windowed.kind_of(plan))])
 
     def frame(self, lasting: bool = False) -> DataFrame:
         """The rows. `lasting`: also those of a later time, when the source may have others."""
@@ -114,7 +116,7 @@ class Planned:
         return self._result(self.catalog.filtered(condition), lasting)
 
     def _result(self, catalog: SparkCatalog, lasting: bool) -> DataFrame:
-        from spark_ext import grouping
+        from spark_ext import grouping, windowed
         from spark_ext.batch import result
         from spark_ext.streaming import Streaming, is_stream
 
@@ -122,12 +124,8 @@ class Planned:
         if not is_stream(plan.query, catalog):
             kind = result if plan.query.groups is None else grouping.result
             return kind(plan, catalog, lasting=lasting)
-        if plan.query.groups is not None:
-            hint = "Run it over the rows so far, or start a stream of matches and group them where they are written."
-            at = tree.clause("GROUP BY") or tree.clause("WITHIN")
-            raise BindError("STREAM_GROUPS", span=at, text=tree.text, hint=hint)
         try:
-            return result(plan, catalog, Streaming)
+            return result(plan, catalog, Streaming) if plan.query.groups is None else windowed.result(plan, catalog)
         except CersqlError as error:
             clause = _STREAM_CLAUSES.get(error.condition, "PATTERN")
             raise error.at(tree.text, tree.clause(clause) or tree.clause("PATTERN")) from None

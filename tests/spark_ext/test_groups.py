@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cersql.language.parse import parse
 from cersql.statements.planned import Planned, plan_tree
-from runtime.errors import CersqlError
 
 SCHEMA = (
     "id INT, ts TIMESTAMP, k STRING, type STRING, x INT, l BIGINT, m DECIMAL(9,3), w DECIMAL(30,10), d DOUBLE, "
@@ -240,16 +239,6 @@ def test_files_are_read_by_the_tasks(session, tmp_path):
     with sparks.settings(session, cersql__scan="spark"):
         other = table_of(session.sql(f"FROM files {text}"))
     assert table_of(made.frame()) == other
-
-
-def test_a_stream_has_no_end(session, tmp_path):
-    session.table("t0").write.parquet(str(tmp_path / "s"))
-    session.readStream.schema(SCHEMA).parquet(str(tmp_path / "s")).withWatermark(
-        "ts", "1 second"
-    ).createOrReplaceTempView("flowing")
-    with pytest.raises((CersqlError, PySparkException)) as caught:
-        session.sql("FROM flowing PATTERN A a ; B b WITHIN 3 SECONDS ORDER BY ts RETURN COUNT(*) GROUP BY ()")
-    assert "STREAM_GROUPS" in str(caught.value)
 
 
 COUNTED = [
