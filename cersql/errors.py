@@ -135,7 +135,6 @@ class BindError(CersqlError):
         ),
         "UNBOUND_PARAMETER": Condition("42P02", "The parameter {name} has no value."),
         "ARGUMENT_COUNT": Condition("07001", "args has {found} values, and the text has {expected} parameters '?'."),
-        "STREAM_GROUPS": Condition("0A000", "GROUP BY over the matches of a stream is not supported."),
         "NOT_GROUPED": Condition("42803", "{name} has a value in each match, and a row stands for a group of them."),
         "GROUP_KEY": Condition("42803", "GROUP BY needs one value of each match, and {found} {problem}."),
         "NOT_OF_GROUPS": Condition("0A000", "{function} cannot be computed over the matches of a group."),

@@ -42,6 +42,10 @@ class SparkError(CersqlError):
         "UNSTEADY_SOURCE": Condition(
             "0A000", "{shown} needs a second look at the source, which gives other values each time it is read."
         ),
+        "STREAM_GROUPS": Condition(
+            "0A000", "On a stream the groups of GROUP BY {by} never end, so that their rows would never come."
+        ),
+        "STREAM_KEY": Condition("0A000", "On a stream groups cannot be told apart by {by}, {problem}."),
         "STREAM_LIMIT": Condition("0A000", "A stream has no end at which LIMIT {limit} could choose."),
         "STREAM_MIXED": Condition("0A000", "{streams} is a stream, and {tables} is not."),
         "CHECKPOINT": Condition("58030", "The checkpoint {path} of the stream {name} is damaged: {problem}."),

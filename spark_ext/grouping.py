@@ -7,9 +7,12 @@ Or, where an aggregate has no such form (planner.groups), matches are listed, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
@@ -25,13 +28,16 @@ from runtime.partition.grouping import FOUND, OVERFLOW_HINT
 from runtime.task import GroupedBy, Summed, Task, Trend
 from runtime.warm import compile_sums
 from spark_ext.batch import Batch, found, is_local
+from spark_ext.errors import SparkError
+from spark_ext.forms import hashed_alike
 from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed
 from spark_ext.returned import chosen, rows_of
 from spark_ext.schema import SparkCatalog
-from spark_ext.worker import means
+from spark_ext.worker import gathered_groups, means
 
 OVER = "__cersql_over"  # a column that groups have, too
+_COLLATED = re.compile(r"\bcollate (?!utf8_binary\b)", re.IGNORECASE)
 
 
 class Summing(Batch):
@@ -74,7 +80,8 @@ class Summing(Batch):
         for name in self._needed():
             if made == quote(name):
                 return name
-        return self._extra.setdefault(made, f"__cersql_value{len(self._extra)}")
+        # By what it is of: a stream may go on with other aggregates over rows that hold it.
+        return self._extra.setdefault(made, f"__cersql_value_{hashlib.sha256(made.encode()).hexdigest()[:16]}")
 
     def _rows(self, *more: str) -> DataFrame:
         return super()._rows(*(f"{sql} AS {name}" for sql, name in self._extra.items()), *more)
@@ -132,24 +139,57 @@ def _names(i: int, own: Aggregated) -> list[str]:
 def result(plan: PhysicalPlan, catalog: SparkCatalog, lasting: bool = False) -> DataFrame:
     """A row for each group."""
     groups = plan.query.groups
+    kind = Batch if groups is not None and groups.listed else Summing
+    return result_of(plan, catalog, lambda: kind(plan, catalog, lasting=lasting).frame(), whole=False)
+
+
+def result_of(plan: PhysicalPlan, catalog: SparkCatalog, frame: Callable[[], DataFrame], whole: bool) -> DataFrame:
+    """A row for each group, of what tasks find: matches, if they are listed, or what they have summed up. `whole`: all
+    there is of a group comes from one task, in one micro-batch of a stream."""
+    groups = plan.query.groups
     assert groups is not None
+    rows = found(plan, catalog, frame)
     if groups.listed:
-        listed = found(plan, catalog, lambda: Batch(plan, catalog, lasting=lasting).frame())
-        return rows_of(plan, catalog, _of_listed(groups, chosen(plan, catalog, listed)))
-    summed = found(plan, catalog, lambda: Summing(plan, catalog, lasting).frame())
-    return rows_of(plan, catalog, _added_up(groups, summed))
+        rows = _values_of(groups, chosen(plan, catalog, rows))
+    if whole:
+        rows = _told_apart(groups, rows)
+    return rows_of(plan, catalog, (_of_listed if groups.listed else _added_up)(groups, rows, whole))
+
+
+def _told_apart(groups: Groups, rows: DataFrame) -> DataFrame:
+    """The rows of tasks, which tell groups apart by themselves: with one zero and one NaN, as GROUP BY gives them.
+    SparkError STREAM_KEY for values of which Spark sees more as equal than tasks do."""
+    keys = {by_column(i): own for i, own in enumerate(groups.by)}
+    columns = []
+    for field in rows.schema.fields:
+        type, own = field.dataType.simpleString(), keys.get(field.name)
+        if own is not None and _COLLATED.search(type):
+            hint = "Group by the value without it: CAST(… AS STRING COLLATE UTF8_BINARY), or lower(…) of that."
+            raise SparkError("STREAM_KEY", by=own.shown, problem="which has a collation", hint=hint)
+        if own is not None and "map<" in type:
+            raise SparkError("STREAM_KEY", by=own.shown, problem="a MAP", hint="Group by a value in it.")
+        columns.append(f"{hashed_alike(rows.sparkSession, field.name, type)} AS {field.name}" if own else field.name)
+    return rows.selectExpr(*columns)
 
 
 # ---------------------------------------------------------------- over matches that are listed
 
 
-def _of_listed(groups: Groups, matches: DataFrame) -> DataFrame:
-    """Groups of matches, by Spark: what it computes is an array of the values of all matches of a group."""
+def _values_of(groups: Groups, matches: DataFrame) -> DataFrame:
+    """Of each match what tells its group, and the values that aggregates are of, as arrays."""
     items = [f"{grouped.on_match} AS {by_column(i)}" for i, grouped in enumerate(groups.by)]
     items += [f"{own.on_match} AS {sum_column(i)}" for i, own in enumerate(groups.sums)]
+    return analyzed(matches.selectExpr(*(items or ["1 AS one"])))
+
+
+def _of_listed(groups: Groups, rows: DataFrame, whole: bool) -> DataFrame:
+    """Groups of matches, by Spark: what it computes is an array of the values of all matches of a group."""
     names = [sum_column(i) for i in range(len(groups.sums))]
-    values = [F.expr(f"flatten(collect_list({name}))").alias(name) for name in names]
-    grouped = _grouped(groups, matches.selectExpr(*(items or ["1 AS one"])), values)
+    if whole:
+        grouped = mapped(rows, partial(gathered_groups, len(groups.by)), rows.schema)
+    else:
+        values = [F.expr(f"flatten(collect_list({name}))").alias(name) for name in names]
+        grouped = _grouped(groups, rows, values)
     keys = [by_column(i) for i in range(len(groups.by))]
     return grouped.selectExpr(
         *keys, *(f"{own.of_values} AS {sum_column(i)}" for i, own in enumerate(groups.sums)), f"1 AS {FOUND}"
@@ -165,12 +205,12 @@ def _grouped(groups: Groups, rows: DataFrame, values: Sequence[Column]) -> DataF
 # ---------------------------------------------------------------- over what tasks have summed up
 
 
-def _added_up(groups: Groups, rows: DataFrame) -> DataFrame:
+def _added_up(groups: Groups, rows: DataFrame, whole: bool) -> DataFrame:
     """What several tasks say of one group, added up."""
-    values = [F.expr(sql) for i, own in enumerate(groups.sums) for sql in _sums(i, own)]
-    grouped = _grouped(groups, rows, values)
-    exact = [i for i, own in enumerate(groups.sums) if own.function == "AVG"]
     keys = [by_column(i) for i in range(len(groups.by))]
+    values = [sql for i, own in enumerate(groups.sums) for sql in _sums(i, own, _ALONE if whole else _TOGETHER)]
+    grouped = rows.selectExpr(*keys, *values) if whole else _grouped(groups, rows, [F.expr(sql) for sql in values])
+    exact = [i for i, own in enumerate(groups.sums) if own.function == "AVG"]
     shown = [
         f"concat({literal(own.shown + ' = ')}, coalesce(CAST({by_column(i)} AS STRING), 'NULL'))"
         for i, own in enumerate(groups.by)
@@ -187,18 +227,36 @@ def _added_up(groups: Groups, rows: DataFrame) -> DataFrame:
     return _with_means(groups, found, exact) if exact else found
 
 
-def _sums(i: int, own: Aggregated) -> list[str]:
+class _Adding(NamedTuple):
+    """How SQL adds up columns of the rows of a group; `best`: by the name of the function, MIN or MAX."""
+
+    sum: str
+    try_sum: str
+    number: str
+    list: str
+    best: str
+
+
+_TOGETHER = _Adding("sum({})", "try_sum({})", "count({})", "collect_list({})", "{function}({})")
+_ALONE = _Adding("{}", "{}", "IF({} IS NULL, 0L, 1L)", "array({})", "{}")  # where a group has one row
+
+
+def _sums(i: int, own: Aggregated, adding: _Adding) -> list[str]:
     """What Spark computes of the rows of tasks."""
     first, *others = _names(i, own)
     match own.function:
         case "MIN" | "MAX":
-            return [f"{own.function}({first}) AS {first}"]
+            return [f"{adding.best.format(first, function=own.function)} AS {first}"]
         case "SUM OF DOUBLE":
-            return [f"sum({first}) AS {first}"]
+            return [f"{adding.sum.format(first)} AS {first}"]
         case "AVG OF DOUBLE":
             parts = f"struct({first} AS s, {others[0]} AS n, {others[1]} AS p)"
-            return [f"collect_list({parts}) AS {first}"]
-    return [sql for name in (first, *others) for sql in (f"try_sum({name}) AS {name}", f"count({name}) AS {name}_n")]
+            return [f"{adding.list.format(parts)} AS {first}"]
+    return [
+        f"{sql.format(name)} AS {name}{more}"
+        for name in (first, *others)
+        for sql, more in ((adding.try_sum, ""), (adding.number, "_n"))
+    ]
 
 
 def _lowered(i: int, own: Aggregated, group: str) -> str:

@@ -251,8 +251,12 @@ class SparkCatalog:
 
 
 def filters_rows(query: Query) -> bool:
-    """Has some source a condition on its rows? Then the sources of a stream get their watermarks below it."""
-    return any(source.where is not None for source in query.sources)
+    """Are some rows of the sources left out? Then the sources of a stream get their watermarks before that. A row
+    between windows, which is in none, is left out, too."""
+    sliding = None if query.groups is None else query.groups.sliding
+    return any(source.where is not None for source in query.sources) or (
+        sliding is not None and sliding.slide > sliding.size
+    )
 
 
 def _own_names(query: Query, i: int, column: str) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from runtime.stream.bucket import Bucket
     from runtime.stream.meeting import MeetingBucket, MeetingTask
+    from runtime.stream.windows import WindowBucket, WindowTask
 
 BUCKET, ROWS = "bucket", "rows"
 MATCHES, N_MATCHES, N_LATE = "matches", "n_matches", "n_late"  # what the operator gives: a pack, and what to count
@@ -127,7 +128,7 @@ class _Operator(StatefulProcessor):
     def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
         raise NotImplementedError
 
-    def _saved(self, bucket: Bucket | MeetingBucket) -> None:
+    def _saved(self, bucket: Bucket | WindowBucket | MeetingBucket) -> None:
         """Save the state, and set one timer, for the least watermark at which there is something to do."""
         due = bucket.next_due()
         at = None if due is None else -(-due // 1000)
@@ -149,14 +150,16 @@ def _watermark(timers: TimerValues) -> int:
 class MatchBucket(_Operator):
     """The operator that finds matches."""
 
-    def __init__(self, task: StreamTask) -> None:
+    def __init__(self, task: StreamTask | WindowTask) -> None:
         super().__init__(task.task.limits)
         self._task = task
 
     def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
         from runtime.stream.bucket import Bucket
+        from runtime.stream.windows import WindowBucket
 
-        bucket = Bucket(self._task, SparkStore(self._values))
+        store = SparkStore(self._values)
+        bucket = Bucket(self._task, store) if isinstance(self._task, StreamTask) else WindowBucket(self._task, store)
         late = bucket.head.late
         for batch in bucket.run(tables, watermark):
             yield _row(as_bytes(batch), batch.num_rows, 0)

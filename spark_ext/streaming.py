@@ -25,7 +25,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +41,7 @@ from runtime.errors import CersqlError
 from runtime.program import Later
 from runtime.stream.meeting import MeetingTask
 from runtime.stream.task import Reach, StreamTask
+from runtime.stream.windows import WindowTask
 from spark_ext.batch import Batch, parallelism
 from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
@@ -62,6 +63,7 @@ STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 METRICS_NAME = "cersql_"  # how the name of our metrics begins
 METRICS = ((N_MATCHES, "matches"), (N_LATE, "late"))
+CALL = re.compile(r"[\w`]\s*\(")  # of a function, in SQL
 DELAY = "spark.watermarkDelayMs"  # what withWatermark writes into a column's metadata
 
 logger = logging.getLogger("cersql")
@@ -82,9 +84,16 @@ class Streaming(Batch):
         super().__init__(dataclasses.replace(plan, layout=layout, slice_size=None), catalog, count_only, lasting)
         self._check(catalog)
         self._delay_us = self._watermarked(catalog)
-        self.holding = holding(plan, str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true")
         self.buckets = buckets(self.spark) if self.keys else 1
-        self.slabs = _number(self.spark, SLABS_SETTING, SLABS) if self.keys else 1
+        self.slabs = self._slabs()
+
+    @cached_property
+    def holding(self) -> Holding:
+        """How long rows are held."""
+        return holding(self.plan, str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true")
+
+    def _slabs(self) -> int:
+        return _number(self.spark, SLABS_SETTING, SLABS) if self.keys else 1
 
     def frame(self) -> DataFrame:
         """The matches, as the engine gives them."""
@@ -100,9 +109,10 @@ class Streaming(Batch):
         # In the progress of whatever query reads this: observedMetrics. Two patterns in one query need two names.
         counts = [F.expr(f"coalesce(sum({name}), 0L)").alias(shown) for name, shown in METRICS]
         matched = matched.observe(f"{METRICS_NAME}{_known(standing)}_{uuid.uuid4().hex[:8]}", *counts)
-        return matched.select(MATCHES).mapInArrow(for_worker(unpack), self._match_schema(task.task))
+        return matched.select(MATCHES).mapInArrow(for_worker(unpack), self._schema(task.task))
 
-    def stream_task(self, rows: StructType) -> StreamTask:
+    def stream_task(self, rows: StructType) -> StreamTask | WindowTask:
+        """What the stateful operator does."""
         program = program_of(self.plan, self.holding)
         task = dataclasses.replace(self._task(presorted=False), program=program)
         return StreamTask(
@@ -114,9 +124,13 @@ class Streaming(Batch):
             spent=self.holding.spent,
             windows=self.holding.windows,
             until=UNTIL_COLUMN if self.plan.tabulated else None,
-            slot_us=max(1_000, self._delay_us // 8) or 1_000_000,
+            slot_us=self._slot_us,
             **self._stated(rows),
         )
+
+    @property
+    def _slot_us(self) -> int:
+        return max(1_000, self._delay_us // 8)
 
     def _stated(self, rows: StructType) -> dict[str, Any]:
         """What the tasks of all stateful operators say of their state (runtime.stream.task.Stated)."""
@@ -165,6 +179,35 @@ class Streaming(Batch):
         """The source is read once, but what is computed of its rows is computed twice."""
         return bool(self.source.selectExpr("*")._jdf.queryExecution().analyzed().deterministic())
 
+    # ------------------------------------------------------------ what EXPLAIN says
+
+    def told(self) -> list[str]:
+        """Where the state lies, what is in it, and when a row comes."""
+        held = self.holding
+        match held.reach:
+            case None:
+                span = "for ever"
+            case Window("time", size):
+                span = f"for {size * held.windows} microseconds"
+            case Window("events", size):
+                span = f"until {size * held.windows} more of their key have come"
+            case _:
+                span = "while a run that they began lives"
+        known = (
+            "the window of a match has passed" if held.late else "the watermark has passed the last event of a match"
+        )
+        if held.by_end:
+            known = "the window of the last event of a match has passed, and with it those of all that it competes with"
+        where = "one bucket, in one task, since there is neither PARTITION BY nor an equality of all events"
+        if self.keys:
+            where = f"keys are hashed to {self.buckets} buckets of {self.slabs} slabs"
+        held_for = f"  rows wait for the watermark, then are held {span}"
+        return [f"stream: {where}", held_for, f"  given out when {known}", *self._told_of_pairs()]
+
+    def _told_of_pairs(self) -> list[str]:
+        how = "meet in a stateful operator of their own, which reads and holds the rows once more"
+        return [f"  pairs of {asked.related} {how}" for asked in self.plan.tabulated]
+
     # ------------------------------------------------------------ what a stream cannot do
 
     def _check(self, catalog: SparkCatalog) -> None:
@@ -184,10 +227,20 @@ class Streaming(Batch):
         if kind not in ("timestamp", "timestamp_ntz"):
             hint = "Order by a TIMESTAMP column that has a watermark."
             raise SparkError("STREAM_ORDER", column=column, type=kind, hint=hint)
+        self._check_groups()
         self._check_later(self.plan.later)
         if query.limit is not None:
             hint = "Leave LIMIT out, and limit what reads the result."
             raise SparkError("STREAM_LIMIT", limit=query.limit, hint=hint)
+
+    def _check_groups(self) -> None:
+        """Groups without a window take matches for ever (spark_ext.windowed has those with one)."""
+        groups = self.query.groups
+        if groups is not None:
+            by = ", ".join(grouped.shown for grouped in groups.by) or "()"
+            more = "" if not groups.by else f", {by}"
+            hint = f"Write GROUP BY WINDOW 10 MINUTES{more}: a group's row comes when its window has closed."
+            raise SparkError("STREAM_GROUPS", by=by, hint=hint)
 
     def _check_later(self, later: Later | None) -> None:
         """What a second pass cannot know in a micro-batch is what matches of earlier ones dropped."""
@@ -247,7 +300,7 @@ class Streaming(Batch):
     def _sees_zone(self) -> bool:
         """Can a condition mean something else in another time zone? One that reads a time, or calls a function, can."""
         read = [self.types[name].simpleString() for name in self.query.reads]
-        calls = any(re.search(r"[\w`]\s*\(", sql) for sql, _ in self.query.origins)
+        calls = any(CALL.search(sql) for sql, _ in self.query.origins)
         return calls or any("timestamp" in type or "date" in type for type in read)
 
     def _described(self) -> str:
@@ -272,34 +325,12 @@ def standings(df: DataFrame) -> list[Standing]:
     return [_standings[key] for key in sorted(set(keys)) if key in _standings]
 
 
-def told(plan: PhysicalPlan, catalog: SparkCatalog) -> list[str]:
+def told(plan: PhysicalPlan, catalog: SparkCatalog, kind: type[Streaming] = Streaming) -> list[str]:
     """What EXPLAIN says of a stream; where it cannot be one, why."""
     try:
-        made = Streaming(plan, catalog)
+        return kind(plan, catalog).told()
     except CersqlError as error:
         return [f"stream: refused, [{error.condition}] {error.message}"]
-    held = made.holding
-    match held.reach:
-        case None:
-            span = "for ever"
-        case Window("time", size):
-            span = f"for {size * held.windows} microseconds"
-        case Window("events", size):
-            span = f"until {size * held.windows} more of their key have come"
-        case _:
-            span = "while a run that they began lives"
-    known = "the window of a match has passed" if held.late else "the watermark has passed the last event of a match"
-    if held.by_end:
-        known = "the window of the last event of a match has passed, and with it those of all that it competes with"
-    where = "one bucket, in one task, since there is neither PARTITION BY nor an equality of all events"
-    if made.keys:
-        where = f"keys are hashed to {made.buckets} buckets of {made.slabs} slabs"
-    pairs = [
-        f"  pairs of {asked.related} meet in a stateful operator of their own, which reads and holds the rows once more"
-        for asked in plan.tabulated
-    ]
-    held_for = f"  rows wait for the watermark, then are held {span}"
-    return [f"stream: {where}", held_for, f"  given out when {known}", *pairs]
 
 
 @contextmanager

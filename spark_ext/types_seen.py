@@ -7,8 +7,9 @@ nothing, whoever shows its result can ask for all rows.
 from __future__ import annotations
 
 import difflib
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from threading import Lock
 from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
@@ -44,7 +45,12 @@ def unlike(query: Query, catalog: SparkCatalog) -> Iterator[str]:
         named = _named(query, i)
         if source.type_column is None or not named:
             continue
-        first = _first_rows(catalog.frame(source.relation), source.type_column, rows)
+        frame = catalog.frame(source.relation)
+        seen = _SEEN.of(frame, source.type_column)
+        if seen.issuperset(named):
+            continue
+        first = _first_rows(frame, source.type_column, rows)
+        seen.update(name for name in named if name in first.values)
         for name in named if first.values else ():
             if name not in first.values:
                 yield from _not_there(name, first, source.type_column, source.alias)
@@ -149,6 +155,32 @@ def _peek_rows(catalog: SparkCatalog) -> int:
     if not written.isdecimal():
         raise SparkError("SETTING", name=PEEK_SETTING, value=written, expected="a whole number from 0")
     return int(written)
+
+
+class _Seen:
+    """Types that some row of a source had when its first rows were read: it is not read again for them, a job of a
+    tenth of a second. Sources are told apart by a hash of their plans; of two that share it, or one that has other rows
+    by now, at worst a warning is not given."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._types, self._lock = most, OrderedDict[tuple[str, int, str], set[str]](), Lock()
+
+    def of(self, frame: DataFrame, column: str) -> set[str]:
+        """The types that are known of a source, to which others can be added."""
+        try:
+            plan = frame._jdf.queryExecution().analyzed().semanticHash()
+        except Py4JError:
+            return set()
+        key = (frame.sparkSession.sparkContext.applicationId or "", int(plan), column)
+        with self._lock:
+            found = self._types.setdefault(key, set())
+            self._types.move_to_end(key)
+            while len(self._types) > self._most:
+                self._types.popitem(last=False)
+        return found
+
+
+_SEEN = _Seen(256)
 
 
 class First(NamedTuple):

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from runtime.arrays import AnyArray
 from runtime.errors import InternalError
+from runtime.partition.order import group_ids
 from runtime.partition.partition import run
 from runtime.program import Later, Program
 from runtime.scan.footers import Wanted, footer_of
@@ -73,6 +74,26 @@ def means(
             found = [exact.divide(total, n).quantize(unit, context=exact) if n else None for total, n in pairs]
             columns.append(pa.array(found, pa.decimal128(precision, scale)))
         yield pa.RecordBatch.from_arrays(columns, [*names, *parts])
+
+
+def gathered_groups(n: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Matches of one partition to groups: those that agree on the first n columns become one row, with their other
+    columns, arrays, one after the other. NULL is no array."""
+    held = [batch for batch in batches if batch.num_rows]
+    if not held:
+        return
+    (rows,) = pa.Table.from_batches(held).combine_chunks().to_batches()
+    ids = group_ids(rows.columns[:n], rows.num_rows)
+    order = np.argsort(ids, kind="stable")
+    first = np.append(0, np.flatnonzero(np.diff(ids[order])) + 1)
+    rows = rows.take(pa.array(order))
+    columns = [column.take(pa.array(first)) for column in rows.columns[:n]]
+    for column in rows.columns[n:]:
+        lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        before = np.append(0, np.cumsum(lengths))  # how many values there are before each match
+        offsets = pa.array(np.append(before[first], before[-1]).astype(np.int32))
+        columns.append(pa.ListArray.from_arrays(offsets, column.flatten()))
+    yield pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 
 PLACE_COLUMN = "__cersql_place"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,12 +19,13 @@ from planner import cel
 from planner.compile import lowered, visible_variables
 from planner.streaming import holding, program_of
 from runtime.partition import partition
-from runtime.program import Later
+from runtime.program import Later, Program
 from runtime.stream.bucket import Bucket
 from runtime.stream.rereading import with_last_guard
 from runtime.stream.state import HEAD
 from runtime.stream.task import FOREVER, NEVER, Reach, StreamTask
-from runtime.task import OrderColumn, OutputVariable, Task
+from runtime.stream.windows import WindowBucket, WindowTask
+from runtime.task import OrderColumn, OutputVariable, Task, Trend
 
 SLABS = 4
 LIMIT = 3000  # rows of output; more is left out
@@ -61,9 +63,34 @@ def stream_task(
     made = lowered(formula, window, variables, options.strategy, options.consume, options.skip, timeouts)
     plan = SimpleNamespace(query=asked, automaton=made.automaton, program=made.program, later=later)
     held = holding(plan, allow)  # type: ignore[arg-type]
-    program = made.program
-    task = Task(
-        program=program_of(plan, held),  # type: ignore[arg-type]
+    task = replace(_task(made.program, keyed, timeouts, variables), program=program_of(plan, held))  # type: ignore[arg-type]
+    reach = Reach("none") if held.reach is None else Reach(held.reach.kind, int(held.reach.size), held.reach.strict)
+    if held.reach is not None and held.reach.kind == "events":
+        reach = Reach("events", int(held.reach.size) - 1)
+    return StreamTask(
+        task, "slab", reach, held.late, held.by_end, held.whole, held.spent, held.windows,
+        until="until" if made.program.tables else None, slot_us=3,
+    )  # fmt: skip
+
+
+def window_task(
+    asked: tuple[cel.Formula, cel.Window | None, Options],
+    windows: tuple[int, int],
+    keyed: bool = True,
+    trend: Trend | None = None,
+) -> WindowTask:
+    """A query in windows of a size that begin every so often; `trend` sums up its matches."""
+    formula, window, options = asked
+    variables = tuple(sorted(visible_variables(formula)))
+    made = lowered(formula, window, variables, options.strategy, options.consume, options.skip, False)
+    task = _task(made.program, keyed, False, variables)
+    task = replace(task, keys=("window", *task.keys), key_outputs=(("window", "w"), *task.key_outputs), trend=trend)
+    return WindowTask(task, "slab", "window", *windows, slot_us=3)
+
+
+def _task(program: Program, keyed: bool, timeouts: bool, variables: tuple[str, ...]) -> Task:
+    return Task(
+        program=program,
         symbols=tuple(f"symbol{i}" for i in range(program.words)),
         terms=tuple(f"term{i}" for i in range(len(program.terms))),
         symbol_bits=None,
@@ -82,16 +109,9 @@ def stream_task(
         names=program.variables,
         pairs="pair" if program.tables else None,
     )
-    reach = Reach("none") if held.reach is None else Reach(held.reach.kind, int(held.reach.size), held.reach.strict)
-    if held.reach is not None and held.reach.kind == "events":
-        reach = Reach("events", int(held.reach.size) - 1)
-    return StreamTask(
-        task, "slab", reach, held.late, held.by_end, held.whole, held.spent, held.windows,
-        until="until" if program.tables else None, slot_us=3,
-    )  # fmt: skip
 
 
-def table_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:
+def table_of(task: StreamTask | WindowTask, rows: Sequence[Row]) -> pa.Table:
     program = task.task.program
     symbols = harness.symbols_of(program, [row.event() for row in rows])
     symbols = symbols[:, None] if symbols.ndim == 1 else symbols
@@ -110,6 +130,19 @@ def table_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:
     return pa.table(columns)
 
 
+def in_windows(task: WindowTask, table: pa.Table) -> pa.Table:
+    """The rows, once for each window that they lie in; all windows near are tried."""
+    times = table.column("ts").cast(pa.int64()).to_pylist()
+    copies = [
+        (i, k * task.slide)
+        for i, time in enumerate(times)
+        for k in range((time - task.size) // task.slide - 1, time // task.slide + 2)
+        if k * task.slide <= time < k * task.slide + task.size
+    ]
+    rows = table.take(pa.array([i for i, _ in copies], pa.int64()))
+    return rows.append_column("window", pa.array([begin for _, begin in copies], pa.int64()))
+
+
 def _everywhere(task: StreamTask, table: pa.Table) -> pa.Table:
     symbols = np.stack([table.column(name).to_numpy() for name in task.task.symbols], axis=1)
     symbols = with_last_guard(task.task.program, symbols, np.ones(table.num_rows, np.bool_))
@@ -122,9 +155,9 @@ def bag(batches: Iterable[pa.RecordBatch]) -> Counter[str]:
     return Counter(repr(row) for batch in batches for row in batch.to_pylist())
 
 
-def batch_matches(task: StreamTask, table: pa.Table) -> Counter[str]:
+def batch_matches(task: StreamTask | WindowTask, table: pa.Table) -> Counter[str]:
     """In one batch, where a match can begin at any row."""
-    if task.spent:
+    if isinstance(task, StreamTask) and task.spent:
         table = _everywhere(task, table)
     return bag(partition.run(task.task, table.to_batches()))
 
@@ -138,7 +171,7 @@ def streamed(task: StreamTask, table: pa.Table, seed: int, delay: int = 3, store
 
 
 def micro_batches(
-    task: StreamTask, table: pa.Table, seed: int, delay: int = 3, store: Memory | None = None
+    task: StreamTask | WindowTask, table: pa.Table, seed: int, delay: int = 3, store: Memory | None = None
 ) -> Iterator[list[pa.RecordBatch]]:
     chance = random.Random(seed)
     times = table.column("ts").cast(pa.int64()).to_pylist()
@@ -158,8 +191,14 @@ def micro_batches(
     assert set(store) == {HEAD}, f"the state is not freed at the end: {sorted(store)}"
 
 
-def took(task: StreamTask, store: Memory, tables: Iterable[pa.Table], watermark: int) -> list[pa.RecordBatch]:
-    bucket = Bucket(task, store)
+def bucket_of(task: StreamTask | WindowTask, store: Memory) -> Bucket | WindowBucket:
+    return Bucket(task, store) if isinstance(task, StreamTask) else WindowBucket(task, store)
+
+
+def took(
+    task: StreamTask | WindowTask, store: Memory, tables: Iterable[pa.Table], watermark: int
+) -> list[pa.RecordBatch]:
+    bucket = bucket_of(task, store)
     due = bucket.next_due()
     before = dict(store)
     found = [batch for batch in bucket.run(tables, watermark) if batch.num_rows]

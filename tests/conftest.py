@@ -49,7 +49,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS + MAPPED)
 
 # The files that take longest, longest first: what is left for the end is short, and all workers end at one time.
 LONGEST = """
-test_scan test_pattern_streams test_second_pass test_thrift test_connect test_types test_tabulated
+test_scan test_pattern_streams test_windowed test_second_pass test_thrift test_connect test_types test_tabulated
 test_comparisons_spark test_choices test_streaming test_groups test_bucket test_tabulated_streams test_aggregates
 test_functions test_commands test_layouts test_examples test_registers_spark test_notebook test_shipping test_gathering
 test_registers test_several_sources test_layout test_objections test_order test_laws test_limits_spark test_real_data

@@ -39,7 +39,18 @@ FILES = (
     "planner/automata/*.py",
     "planner/rewrite/*.py",
 )
-COPIED = ("cersql", "planner", "runtime", "spark_ext", "tests", "docs", "pyproject.toml", "README.md", "CHANGELOG.md")
+COPIED = (
+    "cersql",
+    "planner",
+    "runtime",
+    "spark_ext",
+    "tests",
+    "docs",
+    "examples",
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+)
 OTHERS: dict[type[ast.cmpop] | type[ast.operator], type[ast.cmpop] | type[ast.operator]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Add: ast.Sub, ast.Sub: ast.Add,

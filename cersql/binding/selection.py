@@ -45,8 +45,10 @@ class Selection:
 
 def refuse(query: syntax.Query) -> None:
     """Raises for clauses whose meaning is not built yet: an error each, never silence."""
-    if query.group_by is not None and query.with_timeouts is not None:
-        raise _exclude(query.with_timeouts, "WITH TIMEOUTS", "GROUP BY", "Count the timeouts in a query around this.")
+    slides = query.within is not None and query.within.slide is not None
+    if (query.group_by is not None or slides) and query.with_timeouts is not None:
+        other = "GROUP BY" if query.group_by is not None else "a window that slides"
+        raise _exclude(query.with_timeouts, "WITH TIMEOUTS", other, "Count the timeouts in a query around this.")
 
 
 def bind(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> Selection:

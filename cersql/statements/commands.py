@@ -33,7 +33,7 @@ from cersql.statements.kinds import (
 from cersql.statements.parameters import Arguments, Values, fill, fill_markers, marker_values, with_values
 from cersql.statements.planned import Planned, plan_query
 from cersql.statements.pushdown import reading_of
-from cersql.statements.refining import explanation, refine, refined
+from cersql.statements.refining import counted, explanation, refine, refined
 from cersql.statements.table_arguments import single_partitions
 from runtime.errors import CersqlError, Span
 from spark_ext import functions, patterns, streams, views
@@ -168,13 +168,16 @@ class _Command:
         places: list[tuple[Span, str]] = []
         for query in found.queries:
             planned = self.plan(query, self._ctes(query, places))
-            fewer, note = refined(planned, reading_of(self.sql, query), self.sql, values, found.lasting)
+            reading = reading_of(self.sql, query)
+            planned, counts = counted(planned, query, reading, self.sql, found.lasting)
+            fewer, note = refined(planned, reading, self.sql, values, found.lasting)
             if explained is not None:
                 explained.append(f"{planned.explain()}\n{note}")
             df = planned.frame(found.lasting) if fewer is None else fewer
             view = views.private_view(self.spark, df, lasting=found.lasting)
             places.append((query, _in_place(f"SELECT * FROM {view}", self.sql[query.start : query.end])))
-        return fill(self.sql, places).text
+            places += counts
+        return fill(self.sql, sorted(places, key=lambda place: place[0].start)).text
 
     def _ctes(self, query: Span, places: Sequence[tuple[Span, str]]) -> str | None:
         """The WITH that a query sees, whose queries before it have been replaced; None where it has its own alone."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cersql.binding.bind import bind
-from cersql.errors import BindError
 from cersql.language import syntax
 from cersql.language.parse import parse
 from cersql.show import html
 from cersql.show.explain import explain_stage
+from cersql.statements.counting import grouped_text
 from cersql.statements.describe import describe
 from cersql.statements.pushdown import Key
 from planner.errors import too_complex
@@ -40,6 +40,8 @@ _STREAM_CLAUSES = {
     "STREAM_ORDER": "ORDER BY",
     "STREAM_LATER": "SEMANTICS",
     "STREAM_LIMIT": "LIMIT",
+    "STREAM_GROUPS": "GROUP BY",
+    "STREAM_KEY": "GROUP BY",
     "STREAM_MIXED": "FROM",
     "WATERMARK_TWICE": "WATERMARK",
 }
@@ -96,13 +98,14 @@ class Planned:
 
     def explain(self, stage: str | None = None) -> str:
         """As Compiled.explain; also how the source is read, and of a stream what is held, for how long, and where."""
-        from spark_ext import batch, streaming
+        from spark_ext import batch, streaming, windowed
 
-        text = self.compiled.explain(stage)
+        text, plan = self.compiled.explain(stage), self.compiled.plan
         if stage not in (None, "physical"):
             return text
-        kind = streaming if streaming.is_stream(self.compiled.query, self.catalog) else batch
-        return "\n".join([text, *kind.told(self.compiled.plan, self.catalog)])
+        if not streaming.is_stream(plan.query, self.catalog):
+            return "\n".join([text, *batch.told(plan, self.catalog)])
+        return "\n".join([text, *streaming.told(plan, self.catalog, windowed.kind_of(plan))])
 
     def frame(self, lasting: bool = False) -> DataFrame:
         """The rows. `lasting`: also those of a later time, when the source may have others."""
@@ -113,7 +116,7 @@ class Planned:
         return self._result(self.catalog.filtered(condition), lasting)
 
     def _result(self, catalog: SparkCatalog, lasting: bool) -> DataFrame:
-        from spark_ext import grouping
+        from spark_ext import grouping, windowed
         from spark_ext.batch import result
         from spark_ext.streaming import Streaming, is_stream
 
@@ -121,12 +124,8 @@ class Planned:
         if not is_stream(plan.query, catalog):
             kind = result if plan.query.groups is None else grouping.result
             return kind(plan, catalog, lasting=lasting)
-        if plan.query.groups is not None:
-            hint = "Run it over the rows so far, or start a stream of matches and group them where they are written."
-            at = tree.clause("GROUP BY") or tree.clause("WITHIN")
-            raise BindError("STREAM_GROUPS", span=at, text=tree.text, hint=hint)
         try:
-            return result(plan, catalog, Streaming)
+            return result(plan, catalog, Streaming) if plan.query.groups is None else windowed.result(plan, catalog)
         except CersqlError as error:
             clause = _STREAM_CLAUSES.get(error.condition, "PATTERN")
             raise error.at(tree.text, tree.clause(clause) or tree.clause("PATTERN")) from None
@@ -150,6 +149,28 @@ class Planned:
         if is_stream(self.compiled.query, self.catalog):
             return None
         return count(self.compiled.plan, self.catalog)
+
+    def counted_by(self, columns: Sequence[str], query: Span) -> Planned | None:
+        """The query with a row for each of the values that some of its columns have, and how many matches have them, as
+        COUNT_NAME; None where these would be listed to be counted. `query`: its place in its text."""
+        from spark_ext.streaming import is_stream
+
+        tree, bound, catalog = self.compiled.syntax, self.compiled.query, self.catalog
+        if is_stream(bound, catalog) or catalog.case_sensitive or not catalog.ansi:
+            return None  # without ANSI a number that is too large would be another one
+        text = grouped_text(tree, query, [output.name for output in bound.outputs], columns)
+        if text is None:
+            return None
+        try:
+            grouped = replace(parse(text), ctes=tree.ctes)
+            bound = bind(grouped, catalog, None, bound.order_by[0].column)
+            found = Planned(Compiled(grouped, bound, plan(bound)), catalog)
+        except CersqlError:  # what cannot be grouped is counted as it is written
+            return None
+        groups = found.compiled.plan.query.groups
+        assert groups is not None
+        of_several = len({own.mark for own in groups.by if own.mark is not None}) > 1
+        return None if groups.listed or of_several else found
 
     @property
     def keys(self) -> dict[str, Key]:

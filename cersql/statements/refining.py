@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 from cersql.errors import ParseError
 from cersql.language.source import SourceText
+from cersql.statements.counting import counts_of
+from cersql.statements.find import find
+from cersql.statements.kinds import queries_of
 from cersql.statements.parameters import Arguments, Values, fill, marker_values
 from cersql.statements.planned import Planned
 from cersql.statements.pushdown import Reading, conditions, readings
@@ -62,15 +65,41 @@ def refine(spark: SparkSession, sql: str, arguments: Values) -> str | DataFrame 
             reading = replace(reading, obstacle="the view is cached")
         elif not views.reads_alike(spark, definition.planned.catalog.spark):
             reading = replace(reading, obstacle="its session reads literals otherwise (time zone, ANSI mode, escapes)")
-        df, note = refined(definition.planned, reading, sql, values)
-        notes.append(f"{definition.planned.explain()}\n{note}")
+        planned = definition.planned
+        counts: list[tuple[Span, str]] = []
+        if not spark.catalog.isCached(name) and reading.obstacle is None:
+            planned, counts = counted(planned, None, reading, sql)
+        df, note = refined(planned, reading, sql, values)
+        notes.append(f"{planned.explain()}\n{note}")
+        if df is None and counts:
+            df = planned.frame()
+        places += counts
         if df is not None:
             alias = "" if reading.aliased else f" AS {quote(reading.view)}"
             places.append((reading.name, views.private_view(spark, df, lasting=False) + alias))
-    text = fill(sql, places).text
+    text = fill(sql, sorted(places, key=lambda place: place[0].start)).text
     if start[1] and notes:
         return explanation(spark, notes, text, given)
     return text if places else None
+
+
+def counted(
+    planned: Planned, query: Span | None, reading: Reading | None, sql: str, lasting: bool = False
+) -> tuple[Planned, list[tuple[Span, str]]]:
+    """The query with a row for each group of matches, and what stands in the statement in place of each count(*), where
+    it asks for no more (counting.py says when); else the query as it is. `query`: the place of a query in the
+    statement, None for that of a view."""
+    if reading is None or not reading.alone or lasting:
+        return planned, []
+    outputs = [output.name for output in planned.compiled.query.outputs if output.name is not None]
+    counts = counts_of(sql, query or reading.name, reading.qualifier, outputs)
+    if counts is None:
+        return planned, []
+    if query is None:
+        tree = planned.compiled.syntax.text
+        (query,) = queries_of(find(SourceText.of(tree), every=True))
+    found = planned.counted_by(counts.columns, query)
+    return (planned, []) if found is None else (found, list(counts.places))
 
 
 def refined(

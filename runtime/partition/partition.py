@@ -201,29 +201,50 @@ def compacted(task: Task, rows: pa.Table) -> pa.Table:
 # ---------------------------------------------------------------- a sorted stream
 
 
+class Fed(NamedTuple):
+    """What the engine reads of some rows, see Engine.feed; they are numbered as they come."""
+
+    symbols: AnyArray
+    clocks: AnyArray
+    positions: IntArray | None = None
+    keys: IntArray | None = None
+    mute: AnyArray | None = None
+
+
 def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | int]:
-    engine = engine_for(task.program)
-    builder = RowBuilder(task)
-    held, base, keyer = None, 0, _Keyer(task)
-    most = 4 * STREAM_ROWS
-    for piece in pieces(batches, STREAM_ROWS):
-        begin = base + (held.num_rows if held is not None else 0)
-        keys = keyer.keys(piece)
-        symbols, clocks = symbols_of(task, piece, in_pieces=True), clocks_of(task, piece)
-        positions = None if task.position is None else as_clock(piece.column(task.position))
-        mute = None
-        if task.slices is not None:
-            slice_of = as_clock(piece.column(task.slices.column))
-            mute = (clocks if positions is None else positions) // task.slices.size != slice_of
+    keyer = _Keyer(task)
+
+    def read() -> Iterator[tuple[pa.Table, list[Fed]]]:
+        for piece in pieces(batches, STREAM_ROWS):
+            clocks = clocks_of(task, piece)
+            positions = None if task.position is None else as_clock(piece.column(task.position))
+            mute = None
+            if task.slices is not None:
+                slice_of = as_clock(piece.column(task.slices.column))
+                mute = (clocks if positions is None else positions) // task.slices.size != slice_of
+            fed = Fed(symbols_of(task, piece, in_pieces=True), clocks, positions, keyer.keys(piece), mute)
+            yield piece if task.count_only else compacted(task, piece), [fed]
+
+    yield from streamed(task, read(), lambda held: held)
+
+
+def streamed(
+    task: Task, given: Iterable[tuple[pa.Table, Iterable[Fed]]], columns: Callable[[pa.Table], pa.Table]
+) -> Iterator[pa.RecordBatch | int]:
+    """The matches of rows that come in their order, or their number. Of the rows only those are held that a later match
+    can mention; `columns`: what matches take their columns from, of rows that are held."""
+    engine, builder = engine_for(task.program), RowBuilder(task)
+    held, base, n, most = None, 0, 0, 4 * STREAM_ROWS
+    for rows, feeds in given:
         if task.count_only:
-            yield engine.count(symbols, clocks, positions, keys, mute)
-            base = begin + piece.num_rows
+            yield from (engine.count(*fed) for fed in feeds)
             continue
-        own = compacted(task, piece)
-        held = own if held is None else pa.concat_tables([held, own])
-        numbers = np.arange(begin, begin + piece.num_rows, dtype=np.int64)
-        for matches in engine.feed(symbols, clocks, positions, keys, numbers, mute):
-            yield builder.batch(matches, held, base)
+        held = rows if held is None else pa.concat_tables([held, rows])
+        for symbols, clocks, positions, keys, mute in feeds:
+            numbers = np.arange(n, n + len(clocks), dtype=np.int64)
+            n += len(numbers)
+            for matches in engine.feed(symbols, clocks, positions, keys, numbers, mute):
+                yield builder.batch(matches, columns(held), base)
         if held.num_rows > most:
             held, base = forgotten(engine, held, base)
             most = max(4 * STREAM_ROWS, 2 * held.num_rows)
@@ -231,7 +252,7 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
         yield engine.count_rest()
     elif held is not None:
         for matches in engine.flush():
-            yield builder.batch(matches, held, base)
+            yield builder.batch(matches, columns(held), base)
 
 
 def forgotten(engine: Engine, held: pa.Table, base: int) -> tuple[pa.Table, int]:

@@ -14,10 +14,8 @@ import pyarrow as pa
 
 from runtime import capacities
 from runtime.arrays import AnyArray, IntArray
-from runtime.engine import engine_for
 from runtime.partition.order import is_sorted, sorted_rows
-from runtime.partition.partition import STREAM_ROWS, forgotten, given, matched
-from runtime.partition.rows import RowBuilder
+from runtime.partition.partition import Fed, given, matched, streamed
 from runtime.partition.terms import term_codes
 from runtime.scan.parts import Part, joined, parts_of
 from runtime.scan.reading import Files, LateRows, check_folders, unordered
@@ -77,37 +75,20 @@ def _with_terms(scan: Scan, part: Part) -> AnyArray:
 
 
 def _streamed(scan: Scan, stretch: Stretch) -> Iterator[pa.RecordBatch | int]:
-    files, task = Files(scan), scan.task
-    engine, builder = engine_for(task.program), RowBuilder(task)
-    held, base, most = None, 0, 4 * STREAM_ROWS
-    for part in _in_order(scan, stretch, files):
-        if not task.count_only:
-            held = part.rows if held is None else pa.concat_tables([held, part.rows])
-        for symbols, clocks, mute in _pieces(scan, stretch, part):
-            if held is None:
-                yield engine.count(symbols, clocks, mute=mute)
-                continue
-            for matches in engine.feed(symbols, clocks, mute=mute):
-                yield builder.batch(matches, LateRows(files, scan, stretch.groups, held), base)
-        if held is not None and held.num_rows > most:
-            held, base = forgotten(engine, held, base)
-            most = max(4 * STREAM_ROWS, 2 * held.num_rows)
-    if task.count_only:
-        yield engine.count_rest()
-    elif held is not None:
-        for matches in engine.flush():
-            yield builder.batch(matches, LateRows(files, scan, stretch.groups, held), base)
+    files = Files(scan)
+    parts = ((part.rows, _pieces(scan, stretch, part)) for part in _in_order(scan, stretch, files))
+    yield from streamed(scan.task, parts, lambda held: LateRows(files, scan, stretch.groups, held))
 
 
-def _pieces(scan: Scan, stretch: Stretch, part: Part) -> Iterator[tuple[AnyArray, AnyArray, AnyArray | None]]:
-    """Symbols, clocks and what is mute, of so few rows that they stay in the cache of a core."""
+def _pieces(scan: Scan, stretch: Stretch, part: Part) -> Iterator[Fed]:
+    """So few rows at once that they stay in the cache of a core."""
     program = scan.task.program
     windows = [window for window in (program.window, *program.inner_windows) if window is not None]
     timed = any(window.kind == "time" for window in windows)
     while len(part):
         piece, part = part.cut(capacities.FED_ROWS)
         clocks = piece.times if timed else np.zeros(len(piece), np.int64)
-        yield _with_terms(scan, piece), clocks, _mute(stretch, piece.times)
+        yield Fed(_with_terms(scan, piece), clocks, mute=_mute(stretch, piece.times))
 
 
 def _in_order(scan: Scan, stretch: Stretch, files: Files) -> Iterator[Part]:

@@ -7,8 +7,8 @@ fetching them from Spark's state: an engine reads some 10⁷ rows a second, a st
 state does not depend on how engines work, rows of many keys share one blob, and a restart needs no engine to restore.
 
 Rows lie in *slabs* of keys, so that only slabs with rows or due times are read and written; an index says when each is
-due. Rows that wait lie in chunks by time, so that only those that the watermark reaches are read. A slab whose rows
-have all left the window is removed unread.
+due. Rows that wait lie in chunks by time (runtime.stream.waiting). A slab whose rows have all left the window is
+removed unread.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ import pyarrow as pa
 
 from runtime.arrays import AnyArray
 from runtime.stream.rereading import Held, Times, advance
-from runtime.stream.state import Chunk, Slab, State, Store, blob
+from runtime.stream.state import Slab, Store
 from runtime.stream.task import FOREVER, StreamTask
+from runtime.stream.waiting import Waiting
 
-MOST_CHUNKS = 4  # that the rows of one micro-batch are cut into, give or take one
 
-
-class Bucket(State):
+class Bucket(Waiting):
     """The state of one bucket, and what a micro-batch does to it."""
 
     def __init__(self, task: StreamTask, store: Store) -> None:
-        super().__init__(task, store)
+        super().__init__(task, store, task.slot_us)
         self._task = task
 
     # ------------------------------------------------------------ the contract
@@ -43,7 +42,7 @@ class Bucket(State):
         head = self.head
         arrived, late = self.in_time(tables, watermark)
         if arrived is not None:
-            self._wait(arrived)
+            self.wait(arrived)
         head.late += late
         if watermark > head.watermark:
             before, head.watermark = head.watermark, watermark
@@ -51,46 +50,8 @@ class Bucket(State):
 
     def next_due(self) -> int | None:
         """The least watermark, in microseconds, at which there is something to do; None if nothing waits."""
-        times = [chunk.least for chunk in self.head.chunks.values()]
-        times += [self._due(slab) for slab in self.head.slabs.values()]
-        return min(times, default=None)
-
-    # ------------------------------------------------------------ rows that wait
-
-    def _wait(self, rows: pa.Table) -> None:
-        """Store rows until the watermark passes them, by stretches of time."""
-        if not rows.num_rows:
-            return
-        clocks = self.clocks(rows)
-        # A chunk costs two calls to the store, so there are few of them, however long the time is that they cover.
-        width = max(self._task.slot_us, int(clocks.max() - clocks.min()) // MOST_CHUNKS + 1)
-        slots = clocks // width
-        for slot in np.unique(slots).tolist():
-            chosen = slots == slot
-            part = rows if chosen.all() else rows.filter(pa.array(chosen))
-            number = self.head.next_chunk
-            self.head.next_chunk += 1
-            self.head.chunks[number] = Chunk(int(clocks[chosen].min()), part.num_rows)
-            self._store.put(-number, blob(part))
-
-    def _ready(self, watermark: int) -> list[pa.Table]:
-        """Take the rows that the watermark has passed; of their chunks the others wait on."""
-        ready, waiting = [], []
-        for number, chunk in list(self.head.chunks.items()):
-            if chunk.least > watermark:
-                continue
-            rows = self._rows(-number)
-            self._store.remove(-number)
-            del self.head.chunks[number]
-            passed = self.clocks(rows) <= watermark
-            if passed.all():
-                ready.append(rows)
-                continue
-            ready.append(rows.filter(pa.array(passed)))
-            waiting.append(rows.filter(pa.array(~passed)))
-        if waiting:
-            self._wait(pa.concat_tables(waiting))
-        return ready
+        slabs = (self._due(slab) for slab in self.head.slabs.values())
+        return min((*self.times_due(), *slabs), default=None)
 
     # ------------------------------------------------------------ slabs
 
@@ -105,7 +66,7 @@ class Bucket(State):
     def _advance(self, times: Times) -> Iterator[pa.RecordBatch]:
         """The watermark has come to here: read what it has passed, and what closes by it."""
         watermark = times.watermark
-        ready = self._ready(watermark)
+        ready = self.ready(watermark)
         if self._schema is None:
             self._schema = self._stored_schema()
         new = pa.concat_tables(ready) if ready else None

@@ -106,12 +106,16 @@ class State:
         for table in tables:
             if self._schema is None:
                 self._schema = self._checked(table.schema)
-            clocks = self.clocks(table)
-            in_time = clocks > watermark
-            late += int(len(clocks) - in_time.sum())
-            kept = table if in_time.all() else table.filter(pa.array(in_time))
-            arrived.append(kept.cast(self._schema))
+            in_time = self.clocks(table) > watermark
+            if not in_time.all():
+                late += self.n_rows(table.filter(pa.array(~in_time)))
+                table = table.filter(pa.array(in_time))
+            arrived.append(table.cast(self._schema))
         return pa.concat_tables(arrived) if arrived else None, late
+
+    def n_rows(self, rows: pa.Table) -> int:
+        """How many rows of the stream these are."""
+        return rows.num_rows
 
     def clocks(self, table: pa.Table) -> AnyArray:
         """The times of rows, in microseconds."""

@@ -1,8 +1,8 @@
 """Sustained events/s of a pattern over a stream, beside the same events through a stateless stream, in one run.
 
-Q2: A ; B ; C of one key; one event in five is of one of these types. For 1, 10³ and 10⁵ keys; then
-micro-batches of 1,000 events over 10⁵ keys that have state, beside empty ones, and what that state takes; then how long
-after its last event a match is a row, where 1,000 events come a second.
+Q2: A ; B ; C of one key; one event in five is of one of these types. For 1, 10³ and 10⁵ keys, and of 10³ keys also
+trends in windows of 15 seconds; then micro-batches of 1,000 events over 10⁵ keys that have state, beside empty ones,
+and what that state takes; then how long after its last event a match is a row, where 1,000 events come a second.
 A micro-batch costs some two seconds however small it is (a stateful query commits its state), so a stream that brings
 more events a second settles at larger ones: the rate is that of micro-batches of `rows`.
 
@@ -29,6 +29,11 @@ from spark_ext import arrivals
 
 PATTERN = "PATTERN A a ; B b ; C c PARTITION BY k ORDER BY ts WITHIN 1 MINUTE RETURN k, a.v AS a, b.v AS b, c.v AS c"
 WINDOWS = {1: "15 MILLISECONDS", 1_000: "15 SECONDS", 100_000: "1 MINUTE"}  # by keys: some As and Bs of one key
+TRENDS = (
+    "PATTERN A a ; B+ b ; C c PARTITION BY k ORDER BY ts WITHIN 15 SECONDS SLIDE {} RETURN k, COUNT(*), MAX(b.v) "
+    "GROUP BY k"
+)
+SLIDES = ("15 SECONDS", "5 SECONDS")  # an event is in one window, in three
 EVENTS_A_SECOND = 1_000  # of event time: so many rows of a window the state holds
 
 
@@ -86,8 +91,17 @@ def main(rows: int, batches: int) -> None:
             plain = rate(run(source.where("v >= 0"), folder / "plain"))
             ours = rate(run(cersql.match(source, PATTERN.replace("1 MINUTE", window)), folder / "ours"))
             print(json.dumps({"keys": keys, "stateless": plain, "pattern": ours}), flush=True)
+            if keys == 1_000:
+                trends(source, folder)
         idle(spark, Path(place, "idle"))
         latency(spark, Path(place, "latency"))
+
+
+def trends(source: DataFrame, folder: Path) -> None:
+    """Groups in windows that follow each other, and in ones of which each event is in three."""
+    for slide in SLIDES:
+        found = rate(run(cersql.match(source, TRENDS.format(slide)), folder / f"trends {slide}"))
+        print(json.dumps({"slide": slide, "trends": found}), flush=True)
 
 
 def idle(spark: SparkSession, folder: Path, keys: int = 100_000, small: int = 1_000, times: int = 6) -> None:

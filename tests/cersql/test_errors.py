@@ -215,7 +215,7 @@ def test_all_conditions_are_here() -> None:
     rows = {"ROWS_AND_EVENTS", "ROWS_OF_SOURCES"}  # test_source_rows
     sources = {"NO_COMMON_TYPE", "KEY_TYPES"} | keys | rows  # test_columns
     created = {"AGG_VARIABLE", "AGG_NAME", "AGG_ATTRIBUTES", "MIXED_VARIABLE"}  # test_rounds
-    groups = {"NOT_GROUPED", "NOT_OF_GROUPS", "GROUP_KEY", "STREAM_GROUPS"}  # test_groups, here and through Spark
+    groups = {"NOT_GROUPED", "NOT_OF_GROUPS", "GROUP_KEY"}  # test_groups, here and through Spark
     assert bound | STATEMENTS | streams | sources | created | groups == set(BindError.conditions)
     planned = {"AUTOMATON_LIMIT", "TOO_COMPLEX", "TRANSITION_LIMIT", "STREAM_UNBOUNDED"}  # below, test_streaming
     assert set(PlanError.conditions) == planned | set(PLAN)

@@ -71,6 +71,7 @@ ERRORS = [
     ("SUM(‸b[1].v) GROUP BY k", "NOT_SUPPORTED_YET", "one event"),
     ("SUM(‸d.v) GROUP BY k", "UNKNOWN_VARIABLE"),
     ("COUNT(*) ‸WITH TIMEOUTS GROUP BY k", "CLAUSES_EXCLUDE"),
+    ("COUNT(*) ‸WITH TIMEOUTS WITHIN 9 SECONDS SLIDE 3 SECONDS", "CLAUSES_EXCLUDE", "a window that slides"),
 ]
 
 

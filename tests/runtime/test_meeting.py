@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from buckets import Memory, bag, stream_task, table_of
+from buckets import Memory, bag, bucket_of, in_windows, stream_task, table_of, window_task
 from harness import PLAIN, Options
 from strategies import Row
 
@@ -23,7 +24,8 @@ from runtime.stream import pairs
 from runtime.stream.bucket import Bucket
 from runtime.stream.meeting import MeetingBucket, MeetingTask, Role
 from runtime.stream.state import HEAD
-from runtime.stream.task import FOREVER, NEVER, StreamTask
+from runtime.stream.task import FOREVER, NEVER, Reach, StreamTask
+from runtime.stream.windows import WindowTask
 from runtime.task import Task
 
 A, B, C = (cel.Event(name, frozenset({name})) for name in "ABC")
@@ -71,16 +73,17 @@ def long_stream(seed: int, n: int = 90, values: int = 5) -> list[Row]:
     return rows
 
 
-def meeting_task(task: StreamTask, formula: cel.Formula) -> MeetingTask:
+def meeting_task(task: StreamTask | WindowTask, formula: cel.Formula) -> MeetingTask:
     (found,) = tabulated(formula)
+    reach = task.reach if isinstance(task, StreamTask) else Reach("time", task.size, strict=True)
     left, right = (Role(f"is_{side}", (f"{side}0",), f"{side}_code") for side in ("left", "right"))
-    return MeetingTask("slab", "ts", "until", task.task.keys, left, right, found.ordered, task.reach)
+    return MeetingTask("slab", "ts", "until", task.task.keys, left, right, found.ordered, reach)
 
 
 def sides_of(table: pa.Table, rows: Sequence[Row], formula: cel.Formula) -> pa.Table:
     """What the first operator is sent."""
     (found,) = tabulated(formula)
-    columns = {name: table.column(name) for name in ("slab", "ts", "key")}
+    columns = {name: table.column(name) for name in ("slab", "ts", "key", "window") if name in table.column_names}
     for side, term in zip(("left", "right"), found.related.terms, strict=True):
         columns[f"is_{side}"] = pa.array([row.kind == term.variable for row in rows])
         columns[f"{side}0"] = pa.array([row.v for row in rows], pa.int64())
@@ -89,7 +92,7 @@ def sides_of(table: pa.Table, rows: Sequence[Row], formula: cel.Formula) -> pa.T
     return found_table.filter(pa.array([row.kind in {term.variable for term in found.related.terms} for row in rows]))
 
 
-def pair_rows(events: pa.Schema, met: pa.RecordBatch, task: StreamTask) -> pa.Table:
+def pair_rows(events: pa.Schema, met: pa.RecordBatch, task: StreamTask | WindowTask) -> pa.Table:
     """The pairs of which the condition is TRUE, as rows of the engine's operator."""
     kept = [
         true_of(*pair) for pair in zip(met.column("left0").to_pylist(), met.column("right0").to_pylist(), strict=True)
@@ -103,7 +106,7 @@ def pair_rows(events: pa.Schema, met: pa.RecordBatch, task: StreamTask) -> pa.Ta
     return pa.table(arrays, schema=events)
 
 
-def events_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:
+def events_of(task: StreamTask | WindowTask, rows: Sequence[Row]) -> pa.Table:
     """The rows of events, with what the condition reads of them, and no pairs."""
     table = table_of(task, rows)
     for term in task.task.program.tables[0][1:]:
@@ -113,7 +116,7 @@ def events_of(task: StreamTask, rows: Sequence[Row]) -> pa.Table:
     return table.append_column("pair", pa.nulls(table.num_rows, pa.int32())).append_column("until", none)
 
 
-def batch_matches(task: StreamTask, table: pa.Table) -> Counter[str]:
+def batch_matches(task: StreamTask | WindowTask, table: pa.Table) -> Counter[str]:
     """Over the same rows, with all pairs of values of which the condition is TRUE."""
     values = [None, *range(1, 6)]
     true = [(a, b) for a in values for b in values if true_of(a, b)]
@@ -139,14 +142,26 @@ def micro_batches(rows: Sequence[Row], chance: random.Random) -> Iterator[tuple[
 WINDOWS = {"time": TIME, "events": EVENTS, "strict": cel.Window("time", 4, strict=True)}
 
 
-def streamed(task: StreamTask, formula: cel.Formula, rows: Sequence[Row], chance: random.Random) -> Counter[str]:
+def copied(task: StreamTask | WindowTask, rows: Sequence[Row]) -> tuple[pa.Table, Sequence[Row]]:
+    """The rows of events, in each of their windows."""
+    table = events_of(task, rows)
+    if isinstance(task, StreamTask):
+        return table, rows
+    table = in_windows(task, table)
+    return table, [rows[i] for i in table.column("id").to_pylist()]
+
+
+def streamed(
+    task: StreamTask | WindowTask, formula: cel.Formula, rows: Sequence[Row], chance: random.Random
+) -> Counter[str]:
     """Through both operators, with fresh ones in each micro-batch."""
-    meet, table = meeting_task(task, formula), events_of(task, rows)
+    meet = meeting_task(task, formula)
+    table, rows = copied(task, rows)
     found: Counter[str] = Counter()
     first, second = Memory(), Memory()
     for own, watermark in micro_batches(rows, chance):
         chosen, events = [rows[i] for i in own], table.take(pa.array(own, pa.int64()))
-        meeting, bucket = MeetingBucket(meet, first), Bucket(task, second)
+        meeting, bucket = MeetingBucket(meet, first), bucket_of(task, second)
         met = list(meeting.run([sides_of(events, chosen, formula)] if own else [], watermark))
         meeting.save()
         parts = [pair_rows(table.schema, batch, task) for batch in met]
@@ -177,6 +192,36 @@ def test_the_matches_of_the_batch(name: str, window: str) -> None:
         assert (missing, extra) == (Counter(), Counter()), f"missing {list(missing)[:3]}, too many {list(extra)[:3]}"
         some += len(found)
     assert some
+
+
+@pytest.mark.parametrize("windows", [(6, 2), (5, 5), (3, 4)])
+@pytest.mark.parametrize("name", ["sequence", "neighbours", "skip past"])
+def test_in_windows_that_slide(name: str, windows: tuple[int, int]) -> None:
+    formula, options = QUERIES[name]
+    some = 0
+    for seed in range(4):
+        task = replace(window_task((formula, None, options), windows, seed % 2 == 0), until="until")
+        rows = long_stream(seed, n=50)
+        found = streamed(task, formula, rows, random.Random(seed))
+        assert found == batch_matches(task, copied(task, rows)[0])
+        some += len(found)
+    assert some
+
+
+def test_pairs_go_with_the_last_window_that_can_hold_them() -> None:
+    """Of times 3 and 4, in windows of five: one from 4 on would be read at 8."""
+    task = replace(window_task((SEQUENCE, None, PLAIN), (5, 1), keyed=False), until="until")
+    meet, first, second = meeting_task(task, SEQUENCE), Memory(), Memory()
+    table, rows = copied(task, [Row("A", 1, 3, None), Row("B", 1, 4, None)])
+    meeting = MeetingBucket(meet, first)
+    met = [pair_rows(table.schema, batch, task) for batch in meeting.run([sides_of(table, rows, SEQUENCE)], NEVER)]
+    found = []
+    for watermark in (NEVER, 3, 6, 7, 8):
+        bucket = bucket_of(task, second)
+        rows_found = sum(batch.num_rows for batch in bucket.run([table, *met] if watermark == NEVER else [], watermark))
+        bucket.save()
+        found.append((rows_found, sum(slab.n for slab in bucket.head.slabs.values()), bucket.next_due()))
+    assert found == [(0, 1, 3), (0, 1, 4), (3, 1, 7), (1, 1, 8), (0, 0, None)]
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -92,7 +92,7 @@ def held(scan: Scan, rows: pa.Table) -> list[Any]:
 @pytest.mark.parametrize("late", [0, 5, N])
 def test_fed_as_read(query: str, late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capacities, "FED_ROWS", 7)
-    monkeypatch.setattr(running, "STREAM_ROWS", 5)
+    monkeypatch.setattr(partition, "STREAM_ROWS", 5)
     monkeypatch.setattr(reading, "LATE_BYTES", 200)
     for seed, group_rows in enumerate((11, 40, N)):
         rows = table(seed, late)

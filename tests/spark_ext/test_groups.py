@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cersql.language.parse import parse
 from cersql.statements.planned import Planned, plan_tree
-from runtime.errors import CersqlError
 
 SCHEMA = (
     "id INT, ts TIMESTAMP, k STRING, type STRING, x INT, l BIGINT, m DECIMAL(9,3), w DECIMAL(30,10), d DOUBLE, "
@@ -242,11 +241,31 @@ def test_files_are_read_by_the_tasks(session, tmp_path):
     assert table_of(made.frame()) == other
 
 
-def test_a_stream_has_no_end(session, tmp_path):
-    session.table("t0").write.parquet(str(tmp_path / "s"))
-    session.readStream.schema(SCHEMA).parquet(str(tmp_path / "s")).withWatermark(
-        "ts", "1 second"
-    ).createOrReplaceTempView("flowing")
-    with pytest.raises((CersqlError, PySparkException)) as caught:
-        session.sql("FROM flowing PATTERN A a ; B b WITHIN 3 SECONDS ORDER BY ts RETURN COUNT(*) GROUP BY ()")
-    assert "STREAM_GROUPS" in str(caught.value)
+COUNTED = [
+    "SELECT k, count(*) FROM ({}) GROUP BY k",
+    "SELECT m.s, count(*) n FROM ({}) AS m WHERE m.k = 'u' OR m.s IS NULL GROUP BY m.s HAVING count(*) > 2 ORDER BY n",
+    "SELECT count(*) AS n FROM ({}) WHERE s > 'A'",
+    "SELECT count(*) AS n FROM ({}) WHERE s > 'zz'",
+]
+
+
+@pytest.mark.parametrize("statement", COUNTED)
+def test_counts_around_a_query_list_no_match(session, statement):
+    """As Spark counts the same matches, which are listed where something else is asked for, too."""
+    pattern = "FROM t0 PATTERN A a ; B+ b ; C c PARTITION BY k ORDER BY ts, id RETURN k, a.s, c.ts AS at"
+    session.sql(f"CREATE OR REPLACE PATTERN VIEW counted AS {pattern}")
+    explained = session.sql("EXPLAIN " + statement.format(pattern)).collect()[0][0]
+    assert "__cersql_count" in explained
+    found = session.sql(statement.format(pattern))
+    rows_of_matches = session.sql(pattern).createOrReplaceTempView("matches_of_all")
+    assert rows_of_matches is None
+    assert table_of(found) == table_of(session.sql(statement.format("SELECT * FROM matches_of_all")))
+    over_view = statement.replace("({}) AS m", "counted AS m").replace("({})", "counted")
+    assert table_of(session.sql(over_view)) == table_of(found)
+    assert "__cersql_count" in session.sql("EXPLAIN " + over_view).collect()[0][0]
+
+
+def test_counts_of_more_matches_than_can_be_listed(session):
+    sparks.view(session, "many", [(i, "AB"[i > 0]) for i in range(60)], "ts BIGINT, type STRING")
+    text = "FROM many PATTERN A a ; B+ b ORDER BY ts RETURN a.ts AS x, b.ts AS y"
+    assert session.sql(f"SELECT x, count(*) FROM ({text}) GROUP BY x").collect() == [(0, 2**59 - 1)]

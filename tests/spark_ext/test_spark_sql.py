@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from sparks import taught, view
 
 from cersql.statements.find import is_ours
+from spark_ext import types_seen
 
 STATEMENTS = (Path(__file__).parent / "statements.sql").read_text(encoding="utf-8").splitlines()
 """One a line: what Spark has, with words of ours as names, and mistakes at the end."""
@@ -130,3 +131,18 @@ def test_types_that_the_first_rows_do_not_have(
     with caplog.at_level(logging.WARNING):
         session.sql(f"FROM {rows} AS s PATTERN {type} a ORDER BY ts RETURN a.ts")
     assert [record.message for record in caplog.records if "type" in record.message] == ([told] if told else [])
+
+
+def test_types_that_were_seen_are_not_looked_for_again(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, read = taught(spark), []
+    session.conf.unset("cersql.peekRows")
+    session.sql("SELECT id AS ts, IF(id % 2 = 0, 'one', 'two') AS type FROM range(7)").createOrReplaceTempView("seven")
+    first = types_seen._first_rows
+    monkeypatch.setattr(types_seen, "_first_rows", lambda *given: (read.append(given), first(*given))[1])
+    with caplog.at_level(logging.WARNING):
+        for pattern, times in (("one", 1), ("one", 1), ("one ; two", 2), ("two ; one", 2), ("tow", 3), ("tow", 4)):
+            session.sql(f"FROM seven PATTERN ({pattern}) AS m ORDER BY ts RETURN match_start AS x")
+            assert len(read) == times, pattern
+    assert len([record for record in caplog.records if "'tow'" in record.message]) == 2
