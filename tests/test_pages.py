@@ -54,6 +54,8 @@ def blocks(page: str) -> Iterator[Block]:
 def cell(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(cell, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(map(cell, value.values()))}}}"
     return "NULL" if value is None else str(value)
 
 
@@ -124,7 +126,7 @@ def page(name: str) -> str:
     return (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["cookbook", "tutorial"])
+@pytest.mark.parametrize("name", ["cookbook", "tutorial", "coming-from"])
 def test_a_page_gives_what_it_says(spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert not Reader(sparks.taught(spark)).follow(page(name))
