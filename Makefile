@@ -15,7 +15,7 @@ GROWING := tests/test_differential.py tests/test_registers.py tests/test_next_ma
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check format exhaustive mutants bench soak wheel clean java
+.PHONY: help demo test lint check format exhaustive mutants bench soak wheel docs clean java
 
 help:
 	@echo "make demo        delayed flights that delayed the next one, on Spark"
@@ -27,6 +27,7 @@ help:
 	@echo "make mutants     one operator changed at a time: do the tests see it? SEED=1 NUMBER=20"
 	@echo "make bench       measurements"
 	@echo "make wheel       dist/cersql-….whl, and a query with it, sent to a cluster that has no cersql"
+	@echo "make docs        the pages of docs/ as a site, in site/"
 	@echo "make soak        a stream for ten minutes: bounded state and memory"
 	@echo "make clean       remove what the other targets made"
 
@@ -67,8 +68,13 @@ wheel: java $(VENV)/.installed-dev
 	$(BIN)/python -m pip -q --disable-pip-version-check wheel . --no-deps --no-build-isolation -w dist
 	$(PYTEST) tests/spark_ext/test_shipping.py -q
 
+# Warnings are errors, such as a link that leads nowhere.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -P -m mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench
 	rm -rf spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -86,6 +92,11 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing cersql and its development tools into $(VENV) (once) ..."
 	@$(PIP) install -e ".[dev]"
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing cersql and what builds its site into $(VENV) (once) ..."
+	@$(PIP) install -e ".[docs]"
 	@touch $@ $(VENV)/.installed
 
 # The classes of Spark as the JVMs of the tests map them: without it the tests are the same, and take longer.

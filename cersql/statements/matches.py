@@ -24,6 +24,8 @@ class Matches:
     """A result, `df`, that a notebook shows as a table of its first rows and a timeline of the events in them, and
     `save` writes as a page.
 
+        cersql.Matches(cersql.sql(spark, "FROM trades PATTERN A a ; B b ORDER BY ts RETURN *"))
+
     `query` tells which columns hold the times of which variables, and is drawn: the query's text, or what
     `cersql.compile` made of it. A DataFrame that `cersql.sql` or `cersql.match` gave for a whole query knows it; of any
     other one it must be said, or timestamps and dates are taken for times. The query runs once, when it is first shown;

@@ -138,8 +138,8 @@ def test_what_it_means_in_ours(theirs: str, ours: str) -> None:
 
 
 def test_the_example_of_the_docs() -> None:
-    page = (Path(__file__).parents[2] / "docs/language.md").read_text(encoding="utf-8")
-    theirs, ours = re.findall(r"```sql\n(.*?)```", page[page.index("### Coming from CEQL") :], re.DOTALL)[:2]
+    page = (Path(__file__).parents[2] / "docs/coming-from.md").read_text(encoding="utf-8")
+    theirs, ours = re.findall(r"```sql\n(.*?)```", page[page.index("## CEQL (CORE)") :], re.DOTALL)[:2]
     tables = {"Stock": {**COLUMNS, "account": "int", "stock_time": "bigint"}}
     found, expected = (bind(parse(text), SchemaCatalog(tables)) for text in (theirs, ours))
     assert (found.formula, found.window, found.order_by) == (expected.formula, expected.window, expected.order_by)
