@@ -98,10 +98,15 @@ class SchemaCatalog:
 
 
 def compile(text: str, schemas: Mapping[str, Schema], *, order_by: str | None = None) -> Compiled:
-    """Parse, bind and plan a query against plain schemas, without any Spark: `{"trades": {"ts": "timestamp", …}}` or
-    `{"trades": "ts TIMESTAMP, …"}`.
+    """Parse, bind and plan a query against plain schemas, without any Spark.
 
-    Raises CersqlError (ParseError, BindError, PlanError). Spark's own objections to an expression need a session.
+        schemas = {"trades": "ts TIMESTAMP, type STRING, id INT"}
+        found = cersql.compile("FROM trades PATTERN A a ; B b ORDER BY ts RETURN a.id", schemas)
+        print(found.explain("automaton"))
+
+    `schemas`: table → columns, as a text like this one or as `{"ts": "timestamp", …}`. `order_by`: ORDER BY for a
+    text that has none. Raises CersqlError (ParseError, BindError, PlanError). Spark's own objections to an expression
+    need a session.
     """
     catalog = SchemaCatalog(schemas)
     tree = parse(text)
@@ -116,7 +121,11 @@ def compile(text: str, schemas: Mapping[str, Schema], *, order_by: str | None = 
 def session(app_name: str = "cersql", config: Mapping[str, str] | None = None, *, ship: bool = False) -> SparkSession:
     """A SparkSession that speaks PATTERN: in `spark.sql`, in subqueries, in CREATE TEMPORARY PATTERN VIEW.
 
-    `ship=True` also sends cersql to the workers, as `cersql.ship` does.
+        spark = cersql.session("app", {"spark.master": "local[4]"})
+        spark.sql("FROM trades PATTERN A a ; B b ORDER BY ts RETURN a.id").show()
+
+    `config` are Spark's settings. Where a session runs already, it is that one, which is taught. `ship=True`
+    also sends cersql to the workers, as `cersql.ship` does.
     """
     from spark_ext import session as hook
     from spark_ext import shipping
@@ -126,9 +135,12 @@ def session(app_name: str = "cersql", config: Mapping[str, str] | None = None, *
 
 
 def enable(spark: SparkSession) -> SparkSession:
-    """Teach the session you have, in place, and its later newSession()s. Returns it.
+    """Teach the session you have, in place, and its later newSession()s. Returns it; twice is harmless.
 
-    Of a Spark Connect session it is the object that is taught, not the server, which a warning in the log says.
+        cersql.enable(spark).sql("FROM trades PATTERN A a ; B b ORDER BY ts RETURN a.id")
+
+    What is no statement of ours goes to Spark as it is. Of a Spark Connect session it is the object that is taught, not
+    the server, which a warning in the log says.
     """
     from cersql.statements import front
     from spark_ext import shipping
@@ -155,7 +167,14 @@ def sql(
     *,
     order_by: str | None = None,
 ) -> DataFrame:
-    """Run a statement of ours, or any of Spark's, without touching the session. `args` are those of `spark.sql`."""
+    """Run a statement of ours, or any of Spark's, without touching the session.
+
+        cersql.sql(spark, "FROM trades PATTERN A a ; B b WHERE a.price > :least ORDER BY ts RETURN a.id", {"least": 80})
+
+    Returns a DataFrame: a row for each match, with the columns of RETURN. `args` are those of `spark.sql`: a
+    dict for `:name`, a list for `?`. `order_by`: ORDER BY for a text that has none. Raises CersqlError;
+    `spark.sql` of a taught session raises Spark's ParseException with the same text.
+    """
     from cersql.statements import front
 
     return front.sql(spark, text, args, order_by=order_by)
@@ -168,7 +187,13 @@ def match(
     *,
     order_by: str | None = None,
 ) -> DataFrame:
-    """Run a query whose source is the DataFrame: the text has no FROM."""
+    """Run a query whose source is the DataFrame: the text has no FROM.
+
+        cersql.match(df, "PATTERN A a ; B b ORDER BY ts WITHIN 1 HOUR RETURN a.id, b.id")
+
+    Returns a DataFrame with a row for each match; a stream where `df` is one, which needs a watermark. `args` and
+    `order_by` are those of `cersql.sql`. Raises CersqlError.
+    """
     from cersql.statements import front
 
     return front.match(df, text, args, order_by=order_by)
@@ -177,8 +202,10 @@ def match(
 def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_by: str | None = None) -> str:
     """What becomes of a query, or of the first one in a statement: one stage, or the formula, automaton and plan.
 
-    Stages: syntax, cel, rewritten, automaton, deterministic, physical, program; and the automaton drawn: dot
-    (for Graphviz), mermaid, svg.
+        print(cersql.explain(spark, "FROM trades PATTERN A a ; B b ORDER BY ts RETURN a.id", "automaton"))
+
+    Nothing runs. Stages: syntax, cel, rewritten, automaton, deterministic, physical, program; and the automaton drawn:
+    dot (for Graphviz), mermaid, svg.
     """
     from cersql.statements import front
 
@@ -186,7 +213,11 @@ def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_b
 
 
 def patterns(spark: SparkSession) -> Patterns:
-    """The pattern views and functions of a session: look at them, save them as a text file, load them from one."""
+    """The pattern views and functions of a session: look at them, save them as a text file, load them from one.
+
+    cersql.patterns(spark).save("patterns.sql")
+    cersql.patterns(spark).load("patterns.sql")
+    """
     return Patterns(spark)
 
 
@@ -199,6 +230,9 @@ def serve(
     shared: bool | None = None,
 ) -> ThriftServer:
     """Start a Thrift server in front of a session, which is taught if need be: for JDBC, beeline, PyHive, BI tools.
+
+        with cersql.serve(spark, port=10000) as server:
+            server.wait()
 
     The handle has `url`, `port` (0 takes a free one), `wait()` and `stop()`, which the end of a with block calls too.
     `settings` are Hive's, such as `hive.server2.authentication`. All clients share the session; with `shared=False`,

@@ -99,6 +99,11 @@ def pointer(text: str, offset: int) -> str:
 class CersqlError(Exception):
     """Base of all errors of cersql.
 
+        try:
+            cersql.sql(spark, "FROM trades PATTERN A a ; B b ORDER BY ts RETURN a.prise")
+        except cersql.CersqlError as error:
+            print(error.condition, error.line, error.column)  # UNKNOWN_COLUMN 1 52
+
     `condition` names one entry of the class's `conditions`; the keyword `parameters` fill its template. `hint` is
     the way out: the nearest right name, or what to write instead.
     """

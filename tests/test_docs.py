@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import inspect
 import os
 import re
 import subprocess
@@ -70,6 +72,30 @@ def test_the_reference_names_what_is_public() -> None:
 @pytest.mark.parametrize("name", cersql.__all__)
 def test_what_is_public_has_a_docstring(name: str) -> None:
     assert getattr(cersql, name).__doc__
+
+
+def examples(name: str) -> str:
+    """The code in a docstring: lines that stand four spaces in."""
+    doc = inspect.getdoc(getattr(cersql, name)) or ""
+    return "".join(f"{line[4:]}\n" for line in doc.splitlines() if line.startswith("    "))
+
+
+def test_examples_in_docstrings_are_texts_that_compile() -> None:
+    schemas = {"trades": "ts TIMESTAMP, type STRING, id INT, price DOUBLE"}
+    texts = [
+        node.value
+        for name in cersql.__all__
+        for node in ast.walk(ast.parse(examples(name)))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "PATTERN" in node.value
+    ]
+    assert len(texts) >= 8
+    for text in texts:
+        if text.endswith("a.prise"):
+            with pytest.raises(cersql.BindError) as caught:
+                cersql.compile(text, schemas)
+            assert (caught.value.condition, caught.value.line, caught.value.column) == ("UNKNOWN_COLUMN", 1, 52)
+        else:
+            assert cersql.compile(text if text.startswith("FROM") else f"FROM trades {text}", schemas)
 
 
 def test_the_picture_of_the_automaton() -> None:

@@ -17,6 +17,8 @@ SHOWN = 20
 class Matches:
     """A result, `df`, that a notebook shows as a table of its first rows and a timeline of the events in them.
 
+        cersql.Matches(spark.sql("FROM trades PATTERN A a ; B b ORDER BY ts RETURN *"))
+
     `query` (`cersql.compile`) tells which columns hold the times of which variables; without it, timestamps and dates
     are taken for times. The query runs once, when it is first shown; `df` is an ordinary DataFrame and runs when used.
     """

@@ -51,7 +51,11 @@ logger = logging.getLogger("cersql")
 
 @dataclass(frozen=True, repr=False)
 class Compiled:
-    """A query at every stage of its way, without any Spark."""
+    """A query at every stage of its way, without any Spark.
+
+    `syntax` is as written, `query` has its names bound, `plan` has the automaton and the `program` that workers get.
+    A notebook shows the automaton.
+    """
 
     syntax: syntax.Query
     query: Query

@@ -21,7 +21,10 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Replay:
-    """What a stream found, and how that differs from the batch: rows `missing` on the stream, and `extra` ones."""
+    """What a stream found, and how that differs from the batch: rows `missing` on the stream, and `extra` ones.
+
+    `same` where there are none; `print` shows the counts and the first of these rows.
+    """
 
     matches: int
     batches: int
@@ -51,6 +54,9 @@ def replay(
     folder: str | None = None,
 ) -> Replay:
     """Run a query, without FROM, over a table as a stream and as a batch, and compare the rows.
+
+        print(cersql.replay(spark, "trades", "PATTERN A a ; B b ORDER BY ts WITHIN 1 HOUR RETURN a.id, b.id"))
+        # 12 matches in 6 micro-batches: the same as in batch
 
     The rows come in so many micro-batches, up to `disorder` seconds late, with a watermark that waits for that long; in
     the end the watermark passes everything. `folder`: for files of the stream, on a cluster one that all workers see.
