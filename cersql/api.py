@@ -172,8 +172,8 @@ def sql(
         cersql.sql(spark, "FROM trades PATTERN A a ; B b WHERE a.price > :least ORDER BY ts RETURN a.id", {"least": 80})
 
     Returns a DataFrame: a row for each match, with the columns of RETURN. `args` are those of `spark.sql`: a
-    dict for `:name`, a list for `?`. `order_by`: ORDER BY for a text that has none. Raises CersqlError;
-    `spark.sql` of a taught session raises Spark's ParseException with the same text.
+    dict for `:name`, a list for `?`. `order_by`: ORDER BY for a text that has none. Raises CersqlError; `spark.sql` of
+    a taught session raises Spark's ParseException with the same text.
     """
     from cersql.statements import front
 

@@ -46,6 +46,8 @@ class BindError(CersqlError):
         "UNKNOWN_STREAM": Condition("42704", "There is no pattern stream {name}."),
         "STREAM_EXISTS": Condition("42710", "The pattern stream {name} is running already."),
         "NO_STREAM": Condition("0A000", "The query of the pattern stream {name} reads no stream."),
+        "STREAM_REPORT": Condition("0A000", "The matches of a stream have no end, so no page can hold them."),
+        "OTHER_COLUMNS": Condition("42804", "The DataFrame has the columns {found}, and the query gives {expected}."),
         "NO_SOURCE": Condition(
             "42P01", "The query has no FROM, and no type of its pattern ({types}) is a table or view."
         ),

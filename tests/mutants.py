@@ -39,18 +39,6 @@ FILES = (
     "planner/automata/*.py",
     "planner/rewrite/*.py",
 )
-COPIED = (
-    "cersql",
-    "planner",
-    "runtime",
-    "spark_ext",
-    "tests",
-    "docs",
-    "examples",
-    "pyproject.toml",
-    "README.md",
-    "CHANGELOG.md",
-)
 OTHERS: dict[type[ast.cmpop] | type[ast.operator], type[ast.cmpop] | type[ast.operator]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Add: ast.Sub, ast.Sub: ast.Add,
@@ -149,13 +137,11 @@ def mutant(site: Site) -> Mutant:
 
 
 def copied(folder: Path) -> None:
-    """Files keep their times, by which the compiler knows what it has kept."""
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        elif source.exists():
-            shutil.copy2(source, folder / name)
+    """All that git knows. Files keep their times, by which the compiler knows what it has kept."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
 
 
 @contextmanager

@@ -167,7 +167,18 @@ def _run(commands: Commands) -> None:
         metavar="FILE",
         help="write the result to this file instead; it is replaced once the result is whole",
     )
-    command.add_argument("--rows", type=positive, default=100, help="of a table at most (default: %(default)s)")
+    command.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a page of what was found instead: matches on timelines, how far starts came, automata",
+    )
+    command.add_argument(
+        "--rows",
+        type=positive,
+        default=100,
+        help="of a table, or of a result in --html, at most (default: %(default)s)",
+    )
     add_common(command)
     command.set_defaults(command=running.run)
 

@@ -122,7 +122,7 @@ def _result(spark: SparkSession, text: str, limit: int) -> Matches:
     if isinstance(found, Whole) and not is_connect(spark):
         check_no_markers(text, [found.query])
         planned = plan_query(spark, text, found.query)
-        matches = Matches(planned.frame(), planned.compiled, limit=limit)
+        matches = Matches(planned.frame(), limit=limit)
     else:
         matches = Matches(sql(spark, text), limit=limit)
     matches.fetch()

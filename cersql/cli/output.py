@@ -180,14 +180,14 @@ def replacing(path: Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
 
 
-def check_path(path: Path, inputs: Iterable[Path]) -> None:
+def check_path(path: Path, inputs: Iterable[Path], option: str = "--output") -> None:
     """Raises UsageError where a result cannot be written, before it is computed."""
     if path.is_dir():
-        raise UsageError(f"--output {path} is a folder")
+        raise UsageError(f"{option} {path} is a folder")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"--output {path}: there is no folder {path.parent}")
+        raise UsageError(f"{option} {path}: there is no folder {path.parent}")
     if not os.access(path.absolute().parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise UsageError(f"--output {path} cannot be written: Permission denied")
+        raise UsageError(f"{option} {path} cannot be written: Permission denied")
     for other in inputs:
         if path.exists() and path.samefile(other):
-            raise UsageError(f"--output {path} would replace {other}, which is read")
+            raise UsageError(f"{option} {path} would replace {other}, which is read")

@@ -17,6 +17,7 @@ from rich.text import Text
 from cersql.cli import output, tables
 from cersql.cli.errors import CommandError, UsageError
 from cersql.cli.local import started
+from cersql.cli.pages import Page
 from cersql.cli.progress import Progress
 from cersql.cli.reports import StatementError, put, warning_report
 from cersql.cli.texts import Script, Statement, read
@@ -39,15 +40,17 @@ class ScriptError(Exception):
 
 def run(arguments: Namespace) -> None:
     script, statements = _given(arguments)
-    format, path = _format(arguments), arguments.output
-    if format != "table":
+    format, path = _format(arguments), arguments.html or arguments.output
+    if format not in ("table", "html"):
         _check_one_result(script, statements, format)
     if path is not None:
-        output.check_path(path, [*(table.path for table in arguments.table), *_files(arguments)])
+        option = "--html" if arguments.html else "--output"
+        output.check_path(path, [*(table.path for table in arguments.table), *_files(arguments)], option)
     _check_syntax(statements[0])
     with session("cersql run", arguments) as (spark, progress, _), _target(path, format) as target:
         planned: list[Planned] = []  # and not yet looked at for types that no row has
         told: set[str] = set()
+        page = Page(script.name, arguments.rows)
         for number, statement in enumerate(statements, 1):
             step = f"statement {number} of {len(statements)}" if len(statements) > 1 else "running"
             progress.step(step)
@@ -59,18 +62,22 @@ def run(arguments: Namespace) -> None:
                 for warning in dict.fromkeys(warnings):
                     put(progress.console, warning_report(statement, warning))
                 told.update(warnings)
+                if format == "html":
+                    count = page.add(statement, result, found)
                 if not result.columns or not statement.gives_rows:
                     continue
                 if isinstance(target, Path):
                     count = output.write_parquet(result, target)
                 elif format == "table":
                     count = _put_table(result, arguments, target, progress, began)
-                else:
+                elif format != "html":
                     # What is written to a terminal stands where the line of progress is.
                     ready = progress.hide if target.isatty() else lambda: None
                     count = (output.write_csv if format == "csv" else output.write_json)(result, target, ready)
                 _tell_unseen(planned, count, told, statement, progress)
                 planned = []
+        if format == "html" and not isinstance(target, Path):
+            page.write(spark, target)
 
 
 def _tell_unseen(
@@ -263,8 +270,12 @@ def _files(arguments: Namespace) -> list[Path]:
 
 
 def _format(arguments: Namespace) -> str:
-    """As asked for, else by the end of --output's name, else a table."""
+    """As asked for, else by the end of --output's name, else a table; with --html a page."""
     path = arguments.output
+    if arguments.html is not None:
+        if path is not None or arguments.format is not None:
+            raise UsageError("--html writes a page in place of what --format and --output write: leave these out")
+        return "html"
     if arguments.format is not None:
         if arguments.format == "parquet" and path is None:
             raise UsageError("--format parquet needs --output FILE")

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from planner.query import END_COLUMN, START_COLUMN, Query, variable_column
+from planner.query import END_COLUMN, START_COLUMN, Query, key_column, variable_column
 
 _LONGEST = 200  # characters of a cell
 _NARROW = 40  # the same in text
 _COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2")
+MOST_POINTS = 3_000  # of a timeline
 _LABEL, _WIDTH, _ROW, _LETTER = 170, 520, 18, 7
 _STROKE = 'stroke="#bbb" stroke-width="3"'
 _CELL = 'style="text-align:left;vertical-align:top"'
@@ -63,7 +64,7 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime.datetime):
-        return value.isoformat(sep=" ")
+        return value.replace(tzinfo=None).isoformat(sep=" ")  # the zone is the session's, and is told once
     if isinstance(value, bytes | bytearray):
         return f"X'{value.hex().upper()}'"
     fields = _fields(value)
@@ -113,6 +114,13 @@ def times_of(query: Query) -> Times:
     return Times(tuple(points), places.get(START_COLUMN), places.get(END_COLUMN))
 
 
+def keys_of(query: Query) -> tuple[int, ...]:
+    """The columns of the result that are the PARTITION BY columns, in their order, as far as they are returned."""
+    places = {output.sql.text.replace("`", ""): i for i, output in reversed(list(enumerate(query.outputs)))}
+    keys = (places.get(key_column(i)) for i in range(len(query.partition_by)))
+    return tuple(i for i in keys if i is not None)
+
+
 def times_in(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Times:
     """What the values say, where nothing is known of the query: timestamps and dates, by the names of their columns."""
     points: list[tuple[str, int, str | None]] = []
@@ -153,45 +161,85 @@ def _number(time: Any) -> float | None:
     return None
 
 
-def timeline(rows: Sequence[Sequence[Any]], times: Times) -> str:
-    """A line for each match, from its first event, all on one scale; nothing where the rows hold no times."""
-    lines = []
-    for row in rows:
-        points = [(name, time) for name, i, field in times.points for time in _times(row[i], field)]
-        ends = [time for i in (times.start, times.end) if i is not None for time in _times(row[i], None)]
-        lines.append((points, [time for _, time in points] + ends))
-    numbers = [[_number(time) or 0.0 for time in every] for _, every in lines]
-    if not any(numbers):
-        return ""
-    longest = max(max(line) - min(line) for line in numbers if line)
-    names = list(dict.fromkeys(name for name, _, _ in times.points))
-    color = {name: _COLORS[k % len(_COLORS)] for k, name in enumerate(names)}
-    scale = _WIDTH / longest if longest > 0 else 0.0
-    parts, x = [], float(_LABEL)
-    for name in names:
+@dataclass(frozen=True)
+class Line:
+    """A match on a timeline: the times of its events by variable, as many as are drawn, and all times that bound it."""
+
+    points: tuple[tuple[str, Any], ...]
+    every: tuple[Any, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{shown(min(self.every, key=number_of))} – {shown(max(self.every, key=number_of))}"
+
+
+def line_of(row: Sequence[Any], times: Times, n_rows: int) -> Line:
+    """Of a match among `n_rows` that are drawn together, which share MOST_POINTS."""
+    points = [(name, time) for name, i, field in times.points for time in _times(row[i], field)]
+    ends = [time for i in (times.start, times.end) if i is not None for time in _times(row[i], None)]
+    bounds = [pick((time for _, time in points), key=number_of) for pick in (min, max)] if points else []
+    return Line(tuple(points[: max(2, MOST_POINTS // n_rows)]), (*bounds, *ends))
+
+
+def number_of(time: Any) -> float:
+    """A time of `Line` as a number: seconds where it is a date or a timestamp."""
+    return _number(time) or 0.0
+
+
+def colors(times: Times) -> dict[str, str]:
+    """A color for each variable."""
+    names = dict.fromkeys(name for name, _, _ in times.points)
+    return {name: _COLORS[k % len(_COLORS)] for k, name in enumerate(names)}
+
+
+def legend(color: Mapping[str, str], x: float) -> tuple[list[str], float]:
+    """The variables with their colors, in a line at the top from `x` on, and where it ends."""
+    parts = []
+    for name in color:
         parts.append(f'<circle cx="{x:.0f}" cy="10" r="5" fill="{color[name]}"/>')
         parts.append(f'<text x="{x + 9:.0f}" y="14">{escape(name)}</text>')
         x += 30 + _LETTER * len(name)
+    return parts, x
+
+
+def picture(width: float, height: float, parts: Sequence[str]) -> str:
+    size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">'
+        f'<rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>'
+    )
+
+
+def timeline(rows: Sequence[Sequence[Any]], times: Times) -> str:
+    """A line for each match, from its first event, all on one scale; nothing where the rows hold no times."""
+    lines = [line_of(row, times, len(rows)) for row in rows]
+    lengths = [number_of(max(line.every, key=number_of)) - _first(line) for line in lines if line.every]
+    if not lengths:
+        return ""
+    longest = max(lengths)
+    color = colors(times)
+    scale = _WIDTH / longest if longest > 0 else 0.0
+    parts, width = legend(color, _LABEL)
     y = 30
-    for (points, every), line in zip(lines, numbers, strict=True):
-        if every:
-            first = min(line)
-            label = shown(every[line.index(first)])
+    for line in lines:
+        if line.every:
+            first = _first(line)
+            label = shown(min(line.every, key=number_of))
             parts.append(f'<text x="{_LABEL - 14}" y="{y + 4}" text-anchor="end">{escape(label)}</text>')
-            end = _LABEL + (max(line) - first) * scale
-            title = f"<title>{escape(f'{label} – {shown(every[line.index(max(line))])}')}</title>"
+            end = _LABEL + (max(map(number_of, line.every)) - first) * scale
+            title = f"<title>{escape(line.title)}</title>"
             parts.append(f'<line x1="{_LABEL}" y1="{y}" x2="{end:.1f}" y2="{y}" {_STROKE}>{title}</line>')
-            for name, time in points:
-                at = _LABEL + ((_number(time) or 0.0) - first) * scale
+            for name, time in line.points:
+                at = _LABEL + (number_of(time) - first) * scale
                 title = f"<title>{escape(f'{name}: {shown(time)}')}</title>"
                 parts.append(f'<circle cx="{at:.1f}" cy="{y}" r="5" fill="{color[name]}">{title}</circle>')
         y += _ROW
-    temporal = isinstance(next(time for _, every in lines for time in every), datetime.date)
+    temporal = isinstance(next(time for line in lines for time in line.every), datetime.date)
     reach = str(datetime.timedelta(seconds=round(longest, 6))) if temporal else f"{longest:g}"
     parts.append(f'<text x="{_LABEL + _WIDTH}" y="{y + 4}" text-anchor="end">+ {escape(reach)}</text>')
     parts.append(f'<text x="{_LABEL}" y="{y + 4}">first event</text>')
-    width, height = max(_LABEL + _WIDTH + 20, round(x)), y + 14
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>'
-    )
+    return picture(max(_LABEL + _WIDTH + 20, width), y + 14, parts)
+
+
+def _first(line: Line) -> float:
+    return min(map(number_of, line.every))

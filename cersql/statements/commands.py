@@ -31,7 +31,7 @@ from cersql.statements.kinds import (
     queries_of,
 )  # fmt: skip
 from cersql.statements.parameters import Arguments, Values, fill, fill_markers, marker_values, with_values
-from cersql.statements.planned import Planned, plan_query
+from cersql.statements.planned import Planned, collected, plan_query
 from cersql.statements.pushdown import reading_of
 from cersql.statements.refining import counted, explanation, refine, refined
 from cersql.statements.table_arguments import single_partitions
@@ -92,9 +92,10 @@ def run(
     if not isinstance(fewer, str | None):
         return fewer
     text = fewer or text
-    plain = try_sql(spark, text, args)
+    with collected() as met:  # where the session speaks PATTERN, its parser plans ours
+        plain = try_sql(spark, text, args)
     if plain is not None:
-        return plain
+        return _known(plain, SourceText.of(text), met)
     with quiet_captures():
         ours = rewrite(spark, text, values, order_by=order_by, every=every)
     if ours is None:
@@ -102,6 +103,13 @@ def run(
     if isinstance(ours, str):  # values in order are filled in by now
         return run_sql(spark, ours, args if isinstance(args, Mapping) else None)
     return ours
+
+
+def _known(df: DataFrame, text: SourceText, met: Sequence[Planned]) -> DataFrame:
+    """The result of a statement that was planned as one query of ours knows it."""
+    if len(met) == 1 and met[0].compiled.written == str(text) and isinstance(find(text), Whole):
+        met[0].tell(df)
+    return df
 
 
 def _with_values_in_order(sql: SourceText, arguments: Arguments | None) -> str:

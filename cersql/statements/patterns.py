@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from cersql.language.lexer import strip_quotes
 from cersql.language.scripts import split
 from cersql.language.source import SourceText
+from cersql.statements.files import write_whole
 from runtime.errors import CersqlError, Span
 
 if TYPE_CHECKING:
@@ -54,19 +54,7 @@ class Patterns:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `text()` to a file: all of it or, if that fails, nothing."""
-        target, text = Path(path), self.text()
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}-", delete=False
-        ) as file:
-            written = Path(file.name)
-            try:
-                file.write(text)
-                file.close()
-                written.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-                written.replace(target)
-            except BaseException:
-                written.unlink(missing_ok=True)
-                raise
+        write_whole(Path(path), self.text())
 
     def load(self, path: str | os.PathLike[str]) -> list[str]:
         """Run the statements of a file, one after the other; returns the names of what it defines.
@@ -105,12 +93,6 @@ def _in_order(definitions: list[Definition]) -> list[Definition]:
 
 def _names_in(text: str) -> set[str]:
     return {strip_quotes(token.text).casefold() for token in SourceText(text).tokens if token.is_name}
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)  # the only way to read it
-    os.umask(mask)
-    return mask
 
 
 def _replacing(statement: str) -> str:

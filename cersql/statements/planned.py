@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cersql.binding.bind import bind
 from cersql.language import syntax
 from cersql.language.parse import parse
+from cersql.language.translated import Translated
 from cersql.show import html
 from cersql.show.explain import explain_stage
 from cersql.statements.counting import grouped_text
@@ -65,6 +66,12 @@ class Compiled:
     def program(self) -> Program:
         return self.plan.program
 
+    @property
+    def written(self) -> str:
+        """The statement that the query stands in, as the user wrote it."""
+        text = self.syntax.text
+        return str(text.written if isinstance(text, Translated) else text)
+
     def explain(self, stage: str | None = None) -> str:
         """One stage (syntax, cel, rewritten, automaton, deterministic, physical, program, dot, mermaid, svg), or the
         main ones."""
@@ -99,6 +106,8 @@ class Planned:
 
     compiled: Compiled
     catalog: SparkCatalog
+    order_by: str | None = None
+    """What to order by where the text does not say."""
 
     def explain(self, stage: str | None = None) -> str:
         """As Compiled.explain; also how the source is read, and of a stream what is held, for how long, and where."""
@@ -113,7 +122,13 @@ class Planned:
 
     def frame(self, lasting: bool = False) -> DataFrame:
         """The rows. `lasting`: also those of a later time, when the source may have others."""
-        return self._result(self.catalog, lasting)
+        df = self._result(self.catalog, lasting)
+        self.tell(df)
+        return df
+
+    def tell(self, df: DataFrame) -> None:
+        """Let a DataFrame know that it is the result of this query."""
+        df.__dict__[_QUERY] = self
 
     def refined(self, condition: str, lasting: bool = False) -> DataFrame:
         """The same over the rows of the sources that fulfil a condition, as SQL on their columns."""
@@ -207,6 +222,15 @@ class Planned:
         return None
 
 
+def query_of(df: DataFrame) -> Planned | None:
+    """The query whose result a DataFrame is, if `cersql.sql` or `cersql.match` gave it, or `spark.sql` over Connect.
+    What is made of it (`df.where(…)`) is another one, and so is what Spark's own parser was handed."""
+    found = df.__dict__.get(_QUERY)
+    return found if isinstance(found, Planned) else None
+
+
+_QUERY = "_cersql_query"  # an attribute of such a DataFrame
+
 _listeners: list[Callable[[Planned], None]] = []
 
 
@@ -245,11 +269,12 @@ def plan_tree(
 
     catalog = SparkCatalog(spark, given)
     columns = None if given is None else catalog.given_columns()
-    bound = bind(tree, catalog, columns, order_by or spark.conf.get(ORDER_SETTING, None))
+    order_by = order_by or spark.conf.get(ORDER_SETTING, None)
+    bound = bind(tree, catalog, columns, order_by)
     bound = replace(bound, warnings=(*bound.warnings, *dict.fromkeys(unlike(bound, catalog))))
     for warning in bound.warnings:
         logger.warning("%s", warning)
-    found = Planned(Compiled(tree, bound, planned(tree, bound)), catalog)
+    found = Planned(Compiled(tree, bound, planned(tree, bound)), catalog, order_by)
     for seen in _listeners:
         seen(found)
     return found

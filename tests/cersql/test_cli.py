@@ -47,6 +47,11 @@ def table(tmp_path: Path) -> str:
         ["run", "QUERY", "--table", "t=QUERY"],
         ["run", "QUERY", "--format", "xml"],
         ["run", "QUERY", "--rows", "0"],
+        ["run", "QUERY", "--html", "nosuch/x.html"],
+        ["run", "QUERY", "--html", "/"],
+        ["run", "QUERY", "--html", "QUERY"],
+        ["run", "QUERY", "--html", "x.html", "--format", "csv"],
+        ["run", "QUERY", "--html", "x.html", "--output", "x.csv"],
     ],
 )
 def test_a_command_that_is_called_wrongly_exits_with_2(
@@ -54,6 +59,29 @@ def test_a_command_that_is_called_wrongly_exits_with_2(
 ) -> None:
     assert exit_code([argument.replace("QUERY", query) for argument in arguments]) == 2
     assert "cersql" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--html", "nosuch/x.html"], "cersql: --html nosuch/x.html: there is no folder nosuch\n"),
+        (["--html", "/"], "cersql: --html / is a folder\n"),
+        (["--html", "x.html", "-o", "x.csv"], "writes a page in place of what --format and --output write"),
+    ],
+)
+def test_a_page_that_cannot_be_written(
+    arguments: list[str], said: str, query: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["run", query, *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_folder_that_takes_no_page(
+    query: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert exit_code(["run", query, "--html", str(tmp_path / "x.html")]) == 2
+    assert f"--html {tmp_path / 'x.html'} cannot be written: Permission denied" in capsys.readouterr().err
 
 
 def exit_code(arguments: list[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -146,6 +147,16 @@ def test_what_a_dataframe_can_do_is_a_hint() -> None:
     with pytest.raises(AttributeError, match=r"the DataFrame is \.df, as in \.df\.groupBy"):
         matches.groupBy("x")
     assert not hasattr(matches, "_ipython_display_")
+
+
+def test_a_page_is_not_begun_where_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = Frame(["x"], [(1,)])
+    with pytest.raises(ValueError, match="rows is 0"):
+        cersql.Matches(frame).save(tmp_path / "x", rows=0)  # type: ignore[arg-type]
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(PermissionError, match=r"x\.html"):
+        cersql.Matches(frame).save(tmp_path / "x.html")  # type: ignore[arg-type]
+    assert frame.runs == 0
 
 
 def test_text_for_terminals() -> None:
