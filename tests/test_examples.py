@@ -24,7 +24,7 @@ TABLE = re.compile(r"^\| (.+) \| matches on (.+) \|\n\|---\|---\|\n((?:\|.*\n)+)
 
 
 def blocks(language: str) -> list[str]:
-    """The code blocks of a language, in the README and the pages behind it."""
+    """The code blocks of a language, in the README and the pages behind it; `py` is for pieces that run nowhere."""
     return re.findall(rf"```{language}\n(.*?)```", SHOWN, re.DOTALL)
 
 
