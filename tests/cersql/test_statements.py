@@ -62,7 +62,7 @@ class FakePlanned:
 
     def __init__(self, spark: Any, text: str) -> None:
         self.compiled = self.query = self
-        self.partition_by = ()
+        self.partition_by = self.outputs = ()
         self._frame = FakeFrame(spark, text)
 
     def frame(self, lasting: bool = False) -> FakeFrame:
@@ -70,6 +70,9 @@ class FakePlanned:
 
     def explain(self) -> str:
         return self._frame.text
+
+    def counted_by(self, columns: Sequence[str], query: Span) -> None:
+        return None
 
 
 def plan(spark: Any, text: str, query: Span) -> Any:
