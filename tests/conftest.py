@@ -47,15 +47,16 @@ ARCHIVE = Path(__file__).parents[1] / ".venv" / "spark.jsa"  # of classes, ready
 MAPPED = f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else ""  # else a JVM prints a misfit
 os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS + MAPPED)
 
-# The files that take longest, longest first: what is left for the end is short, and all workers end at one time.
+# The files that take longest, longest first: what is left for the end is short, and all workers end at one time. Before
+# them a few that compare no events: where kernels are compiled first, those that do are there when they are needed.
 LONGEST = """
-test_scan test_pattern_streams test_windowed test_second_pass test_thrift test_connect test_types test_tabulated
-test_comparisons_spark test_choices test_streaming test_groups test_bucket test_tabulated_streams test_aggregates
-test_functions test_commands test_layouts test_examples test_registers_spark test_notebook test_shipping test_gathering
-test_registers test_several_sources test_layout test_objections test_order test_laws test_limits_spark test_real_data
-test_exhaustive test_sliding test_kernels_python test_refining test_timeouts test_comparisons test_created test_picking
-test_new_high_spark test_returns test_pcea test_arithmetic_queries test_cli test_trends test_next_match
-test_spellings_spark test_corpus_spark test_concurrency
+test_thrift test_connect test_pattern_streams test_scan test_windowed test_second_pass test_pages test_report
+test_shipping test_bucket test_notebook test_commands test_streaming test_tabulated test_types test_comparisons_spark
+test_tabulated_streams test_groups test_laws test_exhaustive test_layout test_layouts test_choices test_timeouts
+test_examples test_several_sources test_kernels_python test_sliding test_aggregates test_real_data test_comparisons
+test_registers test_objections test_functions test_limits_spark test_gathering test_refining test_returns
+test_registers_spark test_order test_created test_picking test_new_high_spark test_pcea test_arithmetic_queries test_cli
+test_trends test_next_match test_spellings_spark test_corpus_spark test_concurrency test_ceql_spark test_ceql
 """.split()
 
 
