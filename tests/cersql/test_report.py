@@ -259,6 +259,7 @@ def pixels(png: bytes) -> dict[bytes, int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "paper"), [(1, "ffffff"), (0, "16191d")], ids=["light", "dark"])
 def test_a_browser_shows_it(scheme: int, paper: str, tmp_path: Path) -> None:
     program = browser()
