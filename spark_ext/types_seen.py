@@ -169,7 +169,7 @@ class _Seen:
         """The types that are known of a source, to which others can be added."""
         try:
             plan = frame._jdf.queryExecution().analyzed().semanticHash()
-        except Py4JError:
+        except (PySparkException, Py4JError):
             return set()
         key = (frame.sparkSession.sparkContext.applicationId or "", int(plan), column)
         with self._lock:

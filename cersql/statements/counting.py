@@ -79,7 +79,7 @@ class _Statement:
         self._toks, self._qualifier = toks, (qualifier or "").casefold()
         self._outputs = {name.casefold(): name for name in outputs}
         self._from = next((i for i, token in enumerate(toks) if token.upper == "FROM"), len(toks))
-        self._is_grouped = any(token.upper == "GROUP" for token in toks)
+        self._are_ambiguous = len(self._outputs) < len(outputs)
 
     def counts(self) -> Counts | None:
         """See `counts_of`."""
@@ -87,7 +87,7 @@ class _Statement:
         inside = {i + k for i in counted for k in (0, 2)}  # the word, and the star
         given = dict(self._given(counted))
         clash = any(name in self._outputs for name in given.values())
-        if not counted or clash or any(name.upper() in _WORDS for name in self._outputs):
+        if not counted or clash or any(name.upper() in _WORDS for name in self._outputs) or self._are_ambiguous:
             return None
         if any(i < self._from and not (self._is_item(i) or self._is_named(i, given)) for i in counted):
             return None  # its name would say what stands in place of the count
@@ -104,6 +104,8 @@ class _Statement:
                 columns.setdefault(self._outputs[name])
             elif token.kind == "op" and (token.text not in _OPS or (token.text == "*" and not self._is_times(i))):
                 return None
+        if not columns and any(token.upper == "GROUP" for token in self._toks):
+            return None  # without matches there is no group, and the query would have a row for all of them
         return Counts(tuple(columns), tuple(self._replaced(i) for i in counted))
 
     def _text(self, i: int) -> str:
@@ -155,8 +157,6 @@ class _Statement:
 
     def _replaced(self, i: int) -> tuple[Span, str]:
         """The sum in place of a count, under the name that Spark gives the count where it has no other."""
-        total = f"CAST(sum({quote(COUNT_NAME)}) AS BIGINT)"
-        if not self._is_grouped:  # the sum of no rows is NULL
-            total = f"coalesce({total}, 0L)"
+        total = f"coalesce(CAST(sum({quote(COUNT_NAME)}) AS BIGINT), 0L)"  # the sum of no rows is NULL
         name = f" AS {quote('count(1)')}" if self._is_item(i) else ""
         return self._toks[i].span | self._toks[i + 3].span, total + name

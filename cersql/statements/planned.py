@@ -182,8 +182,8 @@ class Planned:
             return None
         try:
             grouped = replace(parse(text), ctes=tree.ctes)
-            bound = bind(grouped, catalog, None, bound.order_by[0].column)
-            found = Planned(Compiled(grouped, bound, plan(bound)), catalog)
+            bound = bind(grouped, catalog, None, self.order_by)
+            found = Planned(Compiled(grouped, bound, plan(bound)), catalog, self.order_by)
         except CersqlError:  # what cannot be grouped is counted as it is written
             return None
         groups = found.compiled.plan.query.groups

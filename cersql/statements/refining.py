@@ -95,10 +95,8 @@ def counted(
     counts = counts_of(sql, query or reading.name, reading.qualifier, outputs)
     if counts is None:
         return planned, []
-    if query is None:
-        tree = planned.compiled.syntax.text
-        (query,) = queries_of(find(SourceText.of(tree), every=True))
-    found = planned.counted_by(counts.columns, query)
+    places = (query,) if query is not None else queries_of(find(planned.compiled.syntax.text, every=True))
+    found = planned.counted_by(counts.columns, places[0]) if len(places) == 1 else None
     return (planned, []) if found is None else (found, list(counts.places))
 
 

@@ -229,13 +229,13 @@ def _stream(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 def streamed(
-    task: Task, given: Iterable[tuple[pa.Table, Iterable[Fed]]], columns: Callable[[pa.Table], pa.Table]
+    task: Task, parts: Iterable[tuple[pa.Table, Iterable[Fed]]], columns: Callable[[pa.Table], pa.Table]
 ) -> Iterator[pa.RecordBatch | int]:
     """The matches of rows that come in their order, or their number. Of the rows only those are held that a later match
     can mention; `columns`: what matches take their columns from, of rows that are held."""
     engine, builder = engine_for(task.program), RowBuilder(task)
     held, base, n, most = None, 0, 0, 4 * STREAM_ROWS
-    for rows, feeds in given:
+    for rows, feeds in parts:
         if task.count_only:
             yield from (engine.count(*fed) for fed in feeds)
             continue
