@@ -9,6 +9,9 @@ adds up the numbers where it counted rows. The rest of it stays as it is.
 A statement counts if it is one SELECT from one query of ours (or one pattern view), whose words are columns of the
 query, names that it gives itself, literals, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, arithmetic,
 count(*), GROUP BY, HAVING, ORDER BY and LIMIT. Anything else is read as it is written.
+
+The price is a step of Spark's that adds up groups: with fewer matches than events 1.0 to 1.7 times the time of listing
+them. How many there are is not known before, and 2ⁿ could not be listed at all (tests/bench/aggregates.py).
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 
 First the engine alone, over rows that are in memory: it reads `A ; B+ ; C` over a million events, of which one in a
 hundred is an A and one a C, and gives nothing; then it sums up all matches, of which there are more than 2^900000. Then
-the same through Spark, also with windows; and RETURN SUM(b.x) over loops of 1,000 events, with arrays and without.
+the same through Spark, also with windows; SELECT k, count(*) … GROUP BY k around a query, beside count(k), which lists
+the matches; and RETURN SUM(b.x) over loops of 1,000 events, with arrays and without.
 """
 
 from __future__ import annotations
@@ -41,6 +42,12 @@ GROUPS = [
     ("AVG, MAX by c.k", f"{PATTERN} RETURN c.k, AVG(b.x), MAX(b.x) GROUP BY c.k"),
     ("COUNT, SUM, WITHIN 20", f"{PATTERN} WITHIN 20 RETURN COUNT(*), SUM(b.x) GROUP BY ()"),
     ("COUNT, SUM, WITHIN 100 SLIDE 20", f"{PATTERN} WITHIN 100 SLIDE 20 RETURN window, COUNT(*), SUM(b.x)"),
+]
+COUNTED = [
+    ("A ; C WITHIN 60, a match in a hundred events", "A a ; C c", 60),
+    ("A ; B WITHIN 100, a match an event", "A a ; B b", 100),
+    ("A ; B ; C WITHIN 300, 4.5 matches an event", "A a ; B b ; C c", 300),
+    ("A ; B ; B ; C WITHIN 100, 12 matches an event", "A a ; B b ; B d ; C c", 100),
 ]
 LOOPS = (
     "SELECT id AS ts, IF(id % 1001 = 0, 'A', 'B') AS type, id % 1001 = 1000 AS last, hash(id) % 1000 AS x, "
@@ -123,6 +130,13 @@ def main() -> None:
     for name, text in GROUPS:
         taken = seconds(lambda text=text: spark.sql(f"FROM t {text}").collect(), given.repeat)
         print(f"{name:40}{taken:>10.2f}{taken / base:>10.2f}", flush=True)
+    print(f"\n{'SELECT x, count … GROUP BY x around it':50}{'listed':>10}{'groups':>10}{'times':>8}")
+    for name, pattern, window in COUNTED:
+        around = f"FROM (FROM t PATTERN {pattern} ORDER BY ts WITHIN {window} RETURN a.x % 8 AS x) GROUP BY x"
+        texts = [f"SELECT x, {count} AS n {around} ORDER BY x" for count in ("count(x)", "count(*)")]
+        assert spark.sql(texts[0]).collect() == spark.sql(texts[1]).collect()
+        old, new = (seconds(lambda text=text: spark.sql(text).collect(), given.repeat) for text in texts)
+        print(f"{name:50}{old:>10.2f}{new:>10.2f}{old / new:>8.1f}", flush=True)
     spark.catalog.clearCache()
     spark.sql(LOOPS.format(rows=1001 * (given.rows // 1000))).cache().createOrReplaceTempView("loops")
     print(f"\n{'of each match, loops of 1,000 events':60}{'arrays':>10}{'walked':>10}{'times':>8}")
