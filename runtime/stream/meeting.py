@@ -21,7 +21,7 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.partition.order import combined, group_ids
 from runtime.stream.pairs import Rows, meeting
 from runtime.stream.state import Left, Slab, State, Store
-from runtime.stream.task import FOREVER, Reach
+from runtime.stream.task import FOREVER, Reach, StateFacts
 from runtime.task import DEFAULT_LIMITS, Limits
 
 
@@ -35,12 +35,12 @@ class Role:
 
 
 @dataclass(frozen=True)
-class MeetingTask:
+class MeetingTask(StateFacts):
     """What a worker does to let the rows of one bucket meet, for one condition.
 
     `reach`: how far apart they can be. `ordered`: the left event is never after the right one. `until`: the column of
-    the result that says until when a pair is needed, beside the columns `slab` and `time`. The others are as in
-    StreamTask.
+    the result that says until when a pair is needed, beside the columns `slab` and `time`. The others: see
+    StreamTask and StateFacts.
     """
 
     slab: str
@@ -51,11 +51,6 @@ class MeetingTask:
     right: Role
     ordered: bool
     reach: Reach
-    meaning: str = ""
-    described: str = ""
-    zone: str = ""
-    columns: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
     limits: Limits = DEFAULT_LIMITS
 
     @property

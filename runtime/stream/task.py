@@ -36,7 +36,7 @@ class Reach:
 
 
 class Stated(Protocol):
-    """What the rows in a state are, and what the state means; see StreamTask."""
+    """What a state asks of a task: where its rows lie, their time, and its StateFacts."""
 
     @property
     def slab(self) -> str: ...
@@ -54,8 +54,24 @@ class Stated(Protocol):
     def types(self) -> tuple[str, ...]: ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class StateFacts:
+    """What the rows in a state are and mean, of every stateful operator.
+
+    `meaning`: names what the state means; another one cannot go on with it. `described`: the same, for people. `zone`:
+    the session's time zone, if the conditions can depend on it. `columns`: of the rows that come, with their `types` as
+    SQL, for messages.
+    """
+
+    meaning: str = ""
+    described: str = ""
+    zone: str = ""
+    columns: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
-class StreamTask:
+class StreamTask(StateFacts):
     """What a worker does with one bucket. Columns are named as in the batches that Spark sends.
 
     `slab`: the column that says in which slab of the state a row's key lies. `reach`: what began before it can no
@@ -63,9 +79,7 @@ class StreamTask:
     absence after it, AFTER MATCH SKIP); `by_end`: when its end has. `whole`: all rows are held. `spent`: those that
     were consumed or skipped are held as well, and marked (the program's last guard says where a match can begin).
     `until`: the column that says of a row that is a pair (Task.pairs) up to which time rows of its values are to come.
-    `slot_us`: waiting rows are stored by stretches of so much time. `meaning`: names what the state means; another one
-    cannot go on with it. `described`: the same, for people. `zone`: the session's time zone, if the conditions can
-    depend on it. `columns`: of the rows that come, with their `types` as SQL, for messages.
+    `slot_us`: waiting rows are stored by stretches of so much time. The others: see StateFacts.
     """
 
     task: Task
@@ -78,11 +92,6 @@ class StreamTask:
     windows: int = 1
     until: str | None = None
     slot_us: int = 1_000_000
-    meaning: str = ""
-    described: str = ""
-    zone: str = ""
-    columns: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
 
     @property
     def time(self) -> str:

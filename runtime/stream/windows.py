@@ -28,7 +28,7 @@ from runtime.partition import partition
 from runtime.partition.order import as_clock
 from runtime.stream.kept_pairs import Coded, needed
 from runtime.stream.state import Left, Store
-from runtime.stream.task import FOREVER
+from runtime.stream.task import FOREVER, StateFacts
 from runtime.stream.waiting import Waiting
 from runtime.task import Task
 
@@ -36,10 +36,10 @@ NOBODY = int(np.iinfo(np.int64).max)  # a time at which nothing is due
 
 
 @dataclass(frozen=True)
-class WindowTask:
+class WindowTask(StateFacts):
     """What a worker does with one bucket of windows. `task`: as over a table. `window`: the column, a key, that says
-    where a row's window begins, in microseconds; windows are `size` long, and one begins every `slide`. The others are
-    as in StreamTask: a pair (`until`) has no window, and is there for all of its bucket."""
+    where a row's window begins, in microseconds; windows are `size` long, and one begins every `slide`. The others: see
+    StreamTask and StateFacts; a pair (`until`) has no window, and is there for all of its bucket."""
 
     task: Task
     slab: str
@@ -48,11 +48,6 @@ class WindowTask:
     slide: int
     until: str | None = None
     slot_us: int = 1_000_000
-    meaning: str = ""
-    described: str = ""
-    zone: str = ""
-    columns: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
 
     @property
     def time(self) -> str:
