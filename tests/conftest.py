@@ -23,6 +23,9 @@ settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=
 settings.register_profile("thorough", parent=settings.get_profile("dev"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
+# Kernels are compiled in three fifths of the time; LLVM's other passes make them no faster (cersql/cli/main.py).
+os.environ.setdefault("NUMBA_OPT", "1")
+
 if os.environ.get("CERSQL_SMALL"):
     small.shrink()
 
