@@ -296,19 +296,25 @@ class _Planner:
             return
         wanted = self._wanted
         one = wanted.reach is None and wanted.rows is None
-        most = 1 if one else max(self._n, -(-int(groups.n_bytes.sum()) // MOST_HELD))
-        for n in _halving(most):
+        n_bytes = int(groups.n_bytes.sum())
+        least = 1 if one else max(self._n, -(-n_bytes // MOST_HELD))
+        for n in _halving(least if one else max(least, -(-n_bytes // self._most_bytes()))):
             made = list(_cut(groups, n, wanted.reach, wanted.rows))
             read = sum(int(groups.n_rows[chosen].sum()) for chosen, _, _, _ in made)
             if read <= MOST_READ * int(groups.n_rows.sum()):
                 break
-        if 2 * len(made) < min(most, len(groups.file)) and not one:
+        if 2 * len(made) < min(least, len(groups.file)) and not one:
             raise Refused("the files are not in the order of time")
         if max(int(groups.n_bytes[chosen].sum()) for chosen, _, _, _ in made) > MOST_HELD:
             raise Refused("a task would read too much at once")
         for chosen, reads_from, begin, end in made:
             pairs = zip(groups.file[chosen].tolist(), groups.group[chosen].tolist(), strict=True)
             yield Stretch(tuple(pairs), tuple(groups.first[chosen].tolist()), begin, end, reads_from)
+
+    def _most_bytes(self) -> int:
+        """What Spark gives one of its own tasks to read at the most."""
+        session: Any = self._spark
+        return max(1, int(session._jsparkSession.sessionState().conf().filesMaxPartitionBytes()))
 
 
 def _halving(n: int) -> Iterator[int]:
