@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from planner import cel
+from planner.acel import Aggregate, Judged, Measured
 from planner.automata.automaton import Automaton, Guard, own_type, show_guard
 from planner.automata.hierarchy import hierarchy
-from planner.cel import Predicate, contains, is_flat
 from planner.choice import compares, skip_by
 from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
+from planner.formula import Formula
 from planner.groups import WINDOW_COLUMN, why_listed
 from planner.lower import Lowered, lower_window, rt_skip
 from planner.query import Query
@@ -29,6 +30,7 @@ from planner.rewrite.keys import keyed
 from planner.rewrite.rules import Rewritten
 from planner.sql import literal, quote
 from planner.tabulated import Asked, tabulated
+from planner.terms import Predicate
 from runtime import nodes
 from runtime.marks import is_round
 from runtime.program import WORD_BITS, Consume, Later, Program, Strategy, symbol_words
@@ -163,7 +165,7 @@ def counting(query: Query) -> Query:
         return query
     if query.strategy == "NEXT_MATCH" or query.consume == "ANY":
         return query
-    if contains(query.formula, (cel.NotBefore, cel.NotAfter)):  # which stand around all else
+    if query.formula.contains((cel.NotBefore, cel.NotAfter)):  # which stand around all else
         return query
     drops = query.consume != "NONE" or query.skip is not None
     if not drops and not _has_gaps(query.formula):
@@ -174,16 +176,16 @@ def counting(query: Query) -> Query:
             left.append((sql, clauses))
             continue
         for sides in clauses:
-            formula = cel.Measured(formula, sides, " OR ".join(map(str, sides)))
+            formula = Measured(formula, sides, " OR ".join(map(str, sides)))
     kept = tuple(sql for sql, _ in left), tuple(clauses for _, clauses in left)
     return replace(query, formula=formula, on_match=kept[0], counts=kept[1])
 
 
-def _has_gaps(formula: cel.Formula) -> bool:
+def _has_gaps(formula: Formula) -> bool:
     """Is there a loop that may skip events?"""
     return any(
         isinstance(part, cel.Iteration) or (isinstance(part, cel.Repeat) and not part.contiguous and part.high != 1)
-        for part in cel.walk(formula, cel.positive)
+        for part in formula.walk(only_positive=True)
     )
 
 
@@ -235,18 +237,18 @@ def _why_listed(query: Query, later: Later | None) -> tuple[str, ...]:
     return (f"all matches are listed and then filtered, since {' and '.join(asks)} {verb} about them as a whole",)
 
 
-def _why_created(formula: cel.Formula) -> tuple[str, ...]:
+def _why_created(formula: Formula) -> tuple[str, ...]:
     """What aggregates inside the pattern cost."""
     found = []
-    for part in cel.walk(formula):
+    for part in formula.walk():
         match part:
-            case cel.Aggregate(_, _, marks):
+            case Aggregate(_, _, marks):
                 names = ", ".join(sorted(mark for mark in marks if not is_round(mark)))
                 found.append(f"{names} of AGG: computed of each match that is listed, at a cost by its events")
-            case cel.Judged(_, _, condition):
+            case Judged(_, _, condition):
                 why = f"since {condition} asks about a part as a whole"
                 found.append(f"all matches are listed and then filtered, {why}")
-            case cel.Measured(_, sides, condition):
+            case Measured(_, sides, condition):
                 few = all(side.holds_few for side in sides)
                 cost = "few values, so that matches that fail are never listed" if few else "as many values as occur"
                 found.append(f"{condition}: runs hold registers, of {cost}")
@@ -273,7 +275,7 @@ def _sees_other_keys(query: Query) -> str | None:
         return "consumption and skipping speak of all starts"
     if sees_gaps(query):
         return "positions in the whole stream matter"
-    if contains(query.formula, (cel.Strategy,)):
+    if query.formula.contains((cel.Strategy,)):
         return "a strategy inside the pattern chooses among all events"
     return None
 
@@ -387,7 +389,7 @@ def sees_gaps(query: Query) -> bool:
     return (
         (query.window is not None and query.window.kind == "events")
         or query.strategy == "STRICT"
-        or cel.sees_gaps(query.formula)
+        or query.formula.sees_gaps()
     )
 
 
@@ -399,7 +401,7 @@ def can_be_sliced(query: Query) -> bool:
     """
     if query.consume != "NONE" or query.skip is not None or query.strategy not in ("ALL", "STRICT", "NEXT_MATCH"):
         return False
-    return not query.timeouts and not contains(query.formula, (cel.Start, cel.Strategy, cel.NotAfter))
+    return not query.timeouts and not query.formula.contains((cel.Start, cel.Strategy, cel.NotAfter))
 
 
 def position_span(automaton: Automaton, query: Query) -> int | None:
@@ -410,7 +412,7 @@ def position_span(automaton: Automaton, query: Query) -> int | None:
     by_window = int(query.window.size) if query.window is not None and query.window.kind == "events" else None
     if not can_be_sliced(query):
         return None
-    by_path = longest_path(automaton) if is_flat(query.formula) else None
+    by_path = longest_path(automaton) if query.formula.is_flat() else None
     known = [n for n in (by_window, by_path) if n is not None]
     return min(known) if known and min(known) <= MAX_SPAN else None
 

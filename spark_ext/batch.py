@@ -35,7 +35,6 @@ from pyspark.sql.types import (
     StructType,
 )  # fmt: skip
 
-from planner import cel
 from planner.physical import PhysicalPlan, drop_sql, in_window, packed_symbol_sql, symbol_sql, type_rank_sql
 from planner.query import (
     END_COLUMN,
@@ -254,7 +253,7 @@ class Batch:
         if not self._deterministic:
             return "TRUE"
         types = dict(self.query.types)
-        kinds = {kind for own, kind in cel.bindings(self.query.formula) if own == variable}
+        kinds = {kind for own, kind in self.query.formula.bindings() if own == variable}
         tests = ["TRUE" if kind is None else types[kind] for kind in sorted(kinds, key=str)]
         return "TRUE" if "TRUE" in tests else " OR ".join(f"({test})" for test in tests) or "FALSE"
 
@@ -368,8 +367,8 @@ class Batch:
     def _term(self, sql: str, type: str) -> str:
         """What is compared, as NULL in rows that can be no event of its variables, where it could raise an error."""
         formula, types = self.query.formula, dict(self.query.types)
-        users = {variable for variable, own, as_type in cel.compared(formula) if (own, as_type) == (sql, type)}
-        kinds = {kind for variable, kind in cel.bindings(formula) if variable in users}
+        users = {variable for variable, own, as_type in formula.compared() if (own, as_type) == (sql, type)}
+        kinds = {kind for variable, kind in formula.bindings() if variable in users}
         tests = [types[kind] for kind in sorted(kind for kind in kinds if kind is not None)]
         return self._where(term_sql(self.spark, sql, type), sql, tests if None not in kinds else ["TRUE"])
 

@@ -18,7 +18,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 from pyspark.sql.types import ByteType, DataType, DecimalType, DoubleType, LongType, StructField, StructType
 
-from planner import cel
 from planner.groups import Aggregated, Groups, by_column, sum_column
 from planner.physical import PhysicalPlan
 from planner.sql import literal, quote
@@ -74,7 +73,7 @@ class Summing(Batch):
         conditions: Sequence[str] = self.plan.guards[: self.plan.n_event_guards]
         if mark is not None:
             types = dict(self.query.types)
-            kinds = {kind for variable, kind in cel.bindings(self.query.formula) if variable == mark}
+            kinds = {kind for variable, kind in self.query.formula.bindings() if variable == mark}
             conditions = ["TRUE"] if None in kinds else [types[kind] for kind in sorted(filter(None, kinds))]
         made = self._where(sql, sql, conditions)
         for name in self._needed():

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 import planner.physical
 import spark_ext.batch
 from planner import cel
+from planner.formula import Formula
 
 ROUNDS = int(os.environ.get("CERSQL_DIFFERENTIAL", "6"))
 USUAL = ROUNDS if "CERSQL_DIFFERENTIAL" in os.environ else 2  # the rounds after these are run where it may take long
@@ -46,7 +47,7 @@ Expected = Counter[tuple[Hashable, ...]]
 class Trial:
     """A query, what it is about, and how it is run."""
 
-    formula: cel.Formula
+    formula: Formula
     window: oracle.Window | None
     streams: tuple[int, ...]
     key: str | None
@@ -76,7 +77,7 @@ class Trial:
 # ---------------------------------------------------------------- drawing
 
 
-def draw_formula(chance: random.Random, leaves: int, marks: dict[str | None, list[str]]) -> cel.Formula:
+def draw_formula(chance: random.Random, leaves: int, marks: dict[str | None, list[str]]) -> Formula:
     """A formula with so many atoms. An atom of a type is always bare, or always has an alias: a filter on the bare
     name covers all of them."""
     if leaves == 1:
@@ -95,7 +96,7 @@ def draw_formula(chance: random.Random, leaves: int, marks: dict[str | None, lis
             return cel.ContiguousIteration(inner)
         case "as":
             return cel.As(inner, chance.choice(strategies.VARIABLES))
-    variable = chance.choice([None, *sorted(cel.variables(inner))])
+    variable = chance.choice([None, *sorted(inner.binds())])
     return cel.Filter(inner, variable, chance.choice(strategies.PREDICATES))
 
 

@@ -36,6 +36,8 @@ from cersql.binding.scope import Names, display
 from cersql.errors import BindError
 from cersql.language import syntax
 from planner import cel
+from planner.acel import Aggregate, Judged, Measured
+from planner.formula import Formula
 from planner.query import PLACE_FIELD, Column, Created, Step, Variable, made_column, rounds_column, variable_column
 from planner.sql import Sql, quote
 from runtime.errors import Span
@@ -121,7 +123,7 @@ class Rounds:
 
     # ------------------------------------------------------------ translation
 
-    def aggregate(self, part: syntax.Aggregation, inner: cel.Formula) -> cel.Formula:
+    def aggregate(self, part: syntax.Aggregation, inner: Formula) -> Formula:
         """AGG(y : … ; φ)."""
         time = self.time
         written = created_variable(part.assignments)
@@ -142,16 +144,16 @@ class Rounds:
         made = self._add(values, inner, part.span, mark)
         made.attributes = tuple(lowered)
         shown = tuple((item.name.value, " ".join(item.value.value.split())) for item in items)
-        return cel.Aggregate(inner, made.number, frozenset({mark}), shown)
+        return Aggregate(inner, made.number, frozenset({mark}), shown)
 
-    def judge(self, formula: cel.Formula, clause: OrOf, at: Span) -> cel.Formula:
+    def judge(self, formula: Formula, clause: OrOf, at: Span) -> Formula:
         """φ FILTER P, where P is an OR about all of φ's events together."""
         values = self._values(formula)
         sql = values.condition(clause).wrapped("coalesce(", ", FALSE)")
         made = self._add(values, formula, at, None)
         made.judge, made.measures = sql, None if creators(formula) else measures(clause, self.conditions)
         shown = " OR ".join(f"{'' if positive else 'NOT '}{self._shown(part.span)}" for part, positive in clause)
-        return cel.Judged(formula, made.number, shown)
+        return Judged(formula, made.number, shown)
 
     def _is_of_stream(self, mark: str) -> bool:
         """Does the pattern bind the variable to events of the stream, anywhere?"""
@@ -161,12 +163,12 @@ class Rounds:
     def _shown(self, span: Span) -> str:
         return " ".join(self.conditions.text[span.start : span.end].split())
 
-    def renamed(self, inner: cel.Formula, name: syntax.Name, mark: str) -> cel.Formula | None:
+    def renamed(self, inner: Formula, name: syntax.Name, mark: str) -> Formula | None:
         """φ AS z, where φ binds created events alone: these are in z, too. None where φ binds events of the stream."""
         created = creators(inner)
         if not created:
             return None
-        others = cel.variables(inner) - set(created)
+        others = inner.binds() - set(created)
         if others:
             raise BindError(
                 "MIXED_VARIABLE", span=name.span, name=name.value,
@@ -179,12 +181,12 @@ class Rounds:
         wanted = {number for numbers in created.values() for number in numbers}
         return _also(inner, wanted, mark)
 
-    def _values(self, inner: cel.Formula) -> RoundValues:
+    def _values(self, inner: Formula) -> RoundValues:
         """What lowers expressions on the matches of a part."""
         conditions, counts = self.conditions, occurrences(inner)
         assert conditions.types is not None
         every = [*conditions.scope.names.order]
-        marks = sorted(cel.variables(inner), key=lambda m: (is_hidden(m), every.index(m) if m in every else 0, m))
+        marks = sorted(inner.binds(), key=lambda m: (is_hidden(m), every.index(m) if m in every else 0, m))
         variables = tuple(
             Variable(
                 display(mark), mark, counts[mark] < MANY, conditions.columns_of(mark), (), mark in conditions.created
@@ -193,10 +195,10 @@ class Rounds:
         )
         by = tuple(key.name for key in conditions.partition_by)
         return RoundValues(
-            conditions, variables, by, conditions.types, present=cel.always_bound(inner), nodes_of=creators(inner)
+            conditions, variables, by, conditions.types, present=inner.always_binds(), nodes_of=creators(inner)
         )
 
-    def _add(self, values: RoundValues, inner: cel.Formula, at: Span, variable: str | None) -> _Round:
+    def _add(self, values: RoundValues, inner: Formula, at: Span, variable: str | None) -> _Round:
         created = creators(inner)
         reads = tuple(sorted(mark for mark in values.used if mark not in created))
         made = _Round(len(self.found) + 1, values, reads, at, variable)
@@ -283,7 +285,7 @@ class Rounds:
 
     # ------------------------------------------------------------ the whole
 
-    def placed(self, formula: cel.Formula, inside: bool = False) -> cel.Formula:
+    def placed(self, formula: Formula, inside: bool = False) -> Formula:
         """The formula whose conditions on whole parts are asked by runs where matches are not listed: `inside` of a
         strategy, of AND, and of what must not happen."""
         match formula:
@@ -291,25 +293,25 @@ class Rounds:
                 inside = True
             case cel.And():
                 inside = True
-            case cel.Judged(inner, number) if inside and self.found[number - 1].measures is not None:
+            case Judged(inner, number) if inside and self.found[number - 1].measures is not None:
                 clauses, made = self.found[number - 1].measures, self.placed(inner, inside)
                 for sides in clauses or ():
-                    made = cel.Measured(made, sides, formula.condition)
+                    made = Measured(made, sides, formula.condition)
                 return made
-        negated = {id(part) for part in cel.negated(formula)}
-        return cel.rebuilt(formula, lambda part: self.placed(part, inside or id(part) in negated))
+        negated = {id(part) for part in formula.negated()}
+        return formula.rebuilt(lambda part: self.placed(part, inside or id(part) in negated))
 
-    def check(self, formula: cel.Formula, chooses: str | None) -> None:
+    def check(self, formula: Formula, chooses: str | None) -> None:
         """Raises where what is asked of whole parts would have to be known before matches are listed; `chooses`: the
         clause that chooses among them by their positions."""
-        for part in cel.walk(formula):
-            own = next((p for p in cel.walk(part) if isinstance(p, cel.Judged)), None)
+        for part in formula.walk():
+            own = next((p for p in part.walk() if isinstance(p, Judged)), None)
             hidden = _has_hidden(part)
             match part:
                 case cel.Strategy(name, inner) if name != "STRICT" and own is not None:
                     raise self._refused(own, f"It stands inside {name}, which chooses among what it leaves.")
-                case cel.And() if any(isinstance(p, cel.Aggregate | cel.Judged) for p in cel.walk(part)):
-                    (first, *_) = (p for p in cel.walk(part) if isinstance(p, cel.Aggregate | cel.Judged))
+                case cel.And() if any(isinstance(p, Aggregate | Judged) for p in part.walk()):
+                    (first, *_) = (p for p in part.walk() if isinstance(p, Aggregate | Judged))
                     raise self._refused(first, "It stands under AND, whose sides must be the same.")
                 case cel.As(inner) | cel.Strategy(_, inner) if _has_hidden(inner):
                     raise self._hidden(inner, "AS" if isinstance(part, cel.As) else part.name)
@@ -317,29 +319,29 @@ class Rounds:
                     raise self._hidden(inner, "A condition on every event")
                 case cel.FilterAny(inner, sides) if hidden and any(variable is None for variable, _ in sides):
                     raise self._hidden(inner, "A condition on every event")
-            for veto in cel.negated(part):
-                for inside in cel.walk(veto):
-                    if isinstance(inside, cel.Judged):
+            for veto in part.negated():
+                for inside in veto.walk():
+                    if isinstance(inside, Judged):
                         raise self._refused(inside, "It stands in what must not happen.")
         if chooses is not None and _has_hidden(formula):
             raise self._hidden(formula, chooses)
 
-    def _refused(self, part: cel.Aggregate | cel.Judged, why: str) -> BindError:
-        kind = "AGG here" if isinstance(part, cel.Aggregate) else f"{part.condition}, a condition on a part as a whole,"
+    def _refused(self, part: Aggregate | Judged, why: str) -> BindError:
+        kind = "AGG here" if isinstance(part, Aggregate) else f"{part.condition}, a condition on a part as a whole,"
         hint = (
             f"{why} Aggregates are computed of the matches that are listed. Write it in WHERE, if it may stand there."
         )
         return BindError("NOT_SUPPORTED_YET", span=self.found[part.number - 1].span, construct=kind, hint=hint)
 
-    def _hidden(self, formula: cel.Formula, around: str) -> BindError:
-        (first, *_) = (p for p in cel.walk(formula) if isinstance(p, cel.Aggregate | cel.Judged))
+    def _hidden(self, formula: Formula, around: str) -> BindError:
+        (first, *_) = (p for p in formula.walk() if isinstance(p, Aggregate | Judged))
         return BindError(
             "NOT_SUPPORTED_YET", span=self.found[first.number - 1].span,
             construct=f"{around} around a PROJECT beside AGG, or beside a condition on a part as a whole,",
             hint="Let PROJECT keep all variables there, or do without it.",
         )  # fmt: skip
 
-    def marked(self, formula: cel.Formula) -> cel.Formula:
+    def marked(self, formula: Formula) -> Formula:
         """The formula with the marks that make rounds visible."""
         return _marked(formula, {made.number: made.reads for made in self.found}, {}) if self.found else formula
 
@@ -352,7 +354,7 @@ class Rounds:
                 found[member_mark(made.number, mark)] = set(made.values.used[mark])
         return found
 
-    def created(self, formula: cel.Formula, variables: Sequence[Variable]) -> Created | None:
+    def created(self, formula: Formula, variables: Sequence[Variable]) -> Created | None:
         """What is computed of the matches of the whole pattern, whose variables these are."""
         if not self.found:
             return None
@@ -421,13 +423,13 @@ class Rounds:
     def _several(self, variable: str) -> bool:
         return sum(made.variable == variable for made in self.found) > 1
 
-    def _repeats(self, formula: cel.Formula) -> bool:
+    def _repeats(self, formula: Formula) -> bool:
         """Can matches that are equal for the user be listed more than once?"""
-        parts = list(cel.walk(formula, cel.positive))
-        if any(isinstance(part, cel.Judged | cel.Project | cel.And) for part in parts):
+        parts = list(formula.walk(only_positive=True))
+        if any(isinstance(part, Judged | cel.Project | cel.And) for part in parts):
             return True
         return any(
-            isinstance(part, cel.Aggregate)
+            isinstance(part, Aggregate)
             and (
                 any(len(numbers) > 1 for numbers in creators(formula).values())
                 or any(_uses(part.inner, mark) < _uses(formula, mark) for mark in self.found[part.number - 1].reads)
@@ -436,23 +438,23 @@ class Rounds:
         )
 
 
-def _has_hidden(formula: cel.Formula) -> bool:
+def _has_hidden(formula: Formula) -> bool:
     """Can an event be listed that no variable holds, only marks of ours? Where PROJECT leaves out what rounds read, or
     the end of one."""
-    rounds, project = cel.Aggregate | cel.Judged, (cel.Project,)
-    for part in cel.walk(formula, cel.positive):
-        if isinstance(part, cel.Project) and any(isinstance(p, rounds) for p in cel.walk(part, cel.positive)):
+    rounds, project = Aggregate | Judged, (cel.Project,)
+    for part in formula.walk(only_positive=True):
+        if isinstance(part, cel.Project) and any(isinstance(p, rounds) for p in part.walk(only_positive=True)):
             return True
-        if isinstance(part, rounds) and cel.contains(part.inner, project):
+        if isinstance(part, rounds) and part.inner.contains(project):
             return True
     return False
 
 
-def _uses(formula: cel.Formula, mark: str) -> int:
+def _uses(formula: Formula, mark: str) -> int:
     """How often a formula binds a variable."""
     return sum(
         (isinstance(part, cel.Event) and mark in part.marks) or (isinstance(part, cel.As) and part.variable == mark)
-        for part in cel.walk(formula, cel.positive)
+        for part in formula.walk(only_positive=True)
     )
 
 
@@ -471,14 +473,14 @@ def _field(name: str, value: str) -> str:
     return f"'{name.replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}', {value}"
 
 
-def creators(formula: cel.Formula) -> dict[str, tuple[int, ...]]:
+def creators(formula: Formula) -> dict[str, tuple[int, ...]]:
     """The variables that hold created events, each with the numbers of the aggregations that create them."""
     found: dict[str, tuple[int, ...]] = {}
-    for part in cel.positive(formula):
+    for part in formula.positive():
         for mark, numbers in creators(part).items():
             found[mark] = tuple(dict.fromkeys((*found.get(mark, ()), *numbers)))
     match formula:
-        case cel.Aggregate(_, number, marks):
+        case Aggregate(_, number, marks):
             for mark in sorted(m for m in marks if not is_round(m)):
                 found[mark] = (*found.get(mark, ()), number)
         case cel.Project(_, keep):
@@ -486,42 +488,40 @@ def creators(formula: cel.Formula) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _also(formula: cel.Formula, numbers: set[int], mark: str) -> cel.Formula:
+def _also(formula: Formula, numbers: set[int], mark: str) -> Formula:
     """The formula whose aggregations of these numbers create events of one more variable."""
     match formula:
         case cel.Event():
             return formula
-        case cel.Aggregate(inner, number, marks) if number in numbers:
+        case Aggregate(inner, number, marks) if number in numbers:
             return replace(formula, inner=_also(inner, numbers, mark), marks=marks | {mark})
-    made = cel.rebuilt(formula, lambda part: _also(part, numbers, mark), only_positive=True)
+    made = formula.rebuilt(lambda part: _also(part, numbers, mark), only_positive=True)
     return replace(made, keep=made.keep | {mark}) if isinstance(made, cel.Project) else made
 
 
-def _marked(
-    formula: cel.Formula, reads: Mapping[int, tuple[str, ...]], wanted: Mapping[str, frozenset[str]]
-) -> cel.Formula:
+def _marked(formula: Formula, reads: Mapping[int, tuple[str, ...]], wanted: Mapping[str, frozenset[str]]) -> Formula:
     """The formula with our marks. `reads`: the variables that each round reads; `wanted`: what marks, besides, the
     events of a variable get."""
     match formula:
         case cel.Event(_, marks):
             return replace(formula, marks=marks.union(*(wanted.get(mark, frozenset()) for mark in marks)))
         case cel.As(inner, variable):
-            made: cel.Formula = cel.As(_marked(inner, reads, wanted), variable)
+            made: Formula = cel.As(_marked(inner, reads, wanted), variable)
             for mark in sorted(wanted.get(variable, ())):
                 made = cel.As(made, mark)
             return made
         case cel.Project(inner, keep):
             inside = _marked(inner, reads, {mark: more for mark, more in wanted.items() if mark in keep})
-            return cel.Project(inside, keep | {mark for mark in cel.variables(inside) if is_round(mark)})
-        case cel.Aggregate(inner, number) | cel.Judged(inner, number):
+            return cel.Project(inside, keep | {mark for mark in inside.binds() if is_round(mark)})
+        case Aggregate(inner, number) | Judged(inner, number):
             own = {mark: wanted.get(mark, frozenset()) | {member_mark(number, mark)} for mark in reads[number]}
             inside = _marked(inner, reads, {**wanted, **own})
             return replace(formula, inner=inside, marks=formula.marks | {round_mark(number)})
-    negated = {id(part) for part in cel.negated(formula)}
-    return cel.rebuilt(formula, lambda part: _without(part) if id(part) in negated else _marked(part, reads, wanted))
+    negated = {id(part) for part in formula.negated()}
+    return formula.rebuilt(lambda part: _without(part) if id(part) in negated else _marked(part, reads, wanted))
 
 
-def _without(formula: cel.Formula) -> cel.Formula:
+def _without(formula: Formula) -> Formula:
     """What must not happen, without events that nobody can see."""
-    made = cel.rebuilt(formula, _without)
-    return made.inner if isinstance(made, cel.Aggregate) else made
+    made = formula.rebuilt(_without)
+    return made.inner if isinstance(made, Aggregate) else made

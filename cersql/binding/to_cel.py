@@ -25,11 +25,13 @@ from cersql.binding.rounds import Rounds
 from cersql.binding.scope import Scope, display, own_alias
 from cersql.errors import BindError
 from cersql.language import syntax
-from planner import cel
-from planner.cel import always_bound
+from planner import cel, terms
+from planner.across import Across, Candidate
+from planner.formula import Formula
 from planner.query import Column
 from planner.rewrite.keys import atoms
 from planner.sql import Sql, quote
+from planner.terms import Comparison, Predicate, Side, Term, Test, Window
 from runtime.errors import Span
 from runtime.marks import (
     PASSED,
@@ -45,9 +47,9 @@ from runtime.marks import (
 WIDTH = 32
 _NODES = {"OR": cel.Or, "AND": cel.And, "ALL": cel.All}
 
-Clauses = tuple[tuple[cel.Side, ...], ...]  # an AND of ORs
+Clauses = tuple[tuple[Side, ...], ...]  # an AND of ORs
 
-Windows = Callable[[syntax.Window | None], cel.Window | None]
+Windows = Callable[[syntax.Window | None], Window | None]
 """A window inside the pattern, or (for None) that of the clause, in the unit of the clock."""
 
 
@@ -64,7 +66,7 @@ class Translator:
         self.origins: dict[str, Sql] = {}
         self.warnings: list[str] = []
         self.on_match: list[OrOf] = []
-        self.vetoes: list[cel.Formula] = []
+        self.vetoes: list[Formula] = []
         self.across: set[int] = set()  # the negated parts that are compared with what is around them
         self.agreed: list[str] = []
         self.copies = 1  # how many ways to match these make of a pattern
@@ -74,7 +76,7 @@ class Translator:
         self.narrowed: dict[int, projection.Limits] = {}
         self.rounds = Rounds(conditions, time)
 
-    def query(self, pattern: syntax.Pattern, where: Sequence[syntax.Text]) -> cel.Formula:
+    def query(self, pattern: syntax.Pattern, where: Sequence[syntax.Text]) -> Formula:
         """The whole pattern with the conditions of WHERE; from here on PROJECT's columns are what is left of it."""
         try:
             formula = self._full(pattern, self.pattern(pattern, whole=True, edge=True), "a match")
@@ -90,7 +92,7 @@ class Translator:
         self._narrow(formula, {})
         return self._placed(formula)
 
-    def pattern(self, part: syntax.Pattern, whole: bool = False, edge: bool = False) -> cel.Formula:
+    def pattern(self, part: syntax.Pattern, whole: bool = False, edge: bool = False) -> Formula:
         """`whole`: nothing but filters stands around it; `edge`: it is, but for its name and columns, the pattern."""
         own = own_alias(part)
         if own is not None:
@@ -140,14 +142,14 @@ class Translator:
                 raise absence.only_absence(part)
         raise TypeError(f"not a part of a pattern: {part!r}")
 
-    def _full(self, part: syntax.Pattern, formula: cel.Formula, construct: str) -> cel.Formula:
+    def _full(self, part: syntax.Pattern, formula: Formula, construct: str) -> Formula:
         """The formula, if it cannot match nothing."""
-        if cel.may_be_empty(formula):
+        if formula.may_be_empty():
             hint = "Let one part of it be there: A+ instead of A*, or no '?'."
             raise BindError("MAY_BE_EMPTY", span=part.span, construct=construct, hint=hint)
         return formula
 
-    def _combination(self, part: syntax.Combination) -> cel.Formula:
+    def _combination(self, part: syntax.Combination) -> Formula:
         """`A OR B OR C` as (A OR B) OR C; `A UNLESS B`."""
         if part.operator == "OR":
             return _joined(cel.Or, [self.pattern(item) for item in part.items])
@@ -159,7 +161,7 @@ class Translator:
         formulas = [self._full(item, self.pattern(item), construct) for item in part.items]
         return _joined(_NODES[part.operator], formulas)
 
-    def _next(self, part: syntax.Pattern) -> cel.Formula:
+    def _next(self, part: syntax.Pattern) -> Formula:
         """NEXT(R): the first R from here on, ACEL's π_R((X⊕ : R) FILTER X[type ≠ R]) OR R (Appendix A.1).
 
         The paper prints X+, whose gaps could hide an R; what it says of it, the first one, is X⊕.
@@ -172,12 +174,12 @@ class Translator:
         assert isinstance(event, cel.Event)
         if event.type is None:
             return event
-        passed: cel.Formula = cel.ContiguousIteration(cel.Event(None, frozenset({PASSED})))
-        other = cel.Predicate(f"({self.types[event.type]}) IS NOT TRUE")
+        passed: Formula = cel.ContiguousIteration(cel.Event(None, frozenset({PASSED})))
+        other = Predicate(f"({self.types[event.type]}) IS NOT TRUE")
         skipping = cel.Filter(cel.Contiguous(passed, event), PASSED, other)
         return cel.Or(cel.Project(skipping, event.marks), event)
 
-    def _windowed(self, inner: syntax.Pattern, window: syntax.Window) -> cel.Formula:
+    def _windowed(self, inner: syntax.Pattern, window: syntax.Window) -> Formula:
         absence.check_windowed(inner, self.conditions.text[window.span.start : window.span.end])
         formula = self._full(inner, self.pattern(inner), "WITHIN")
         bound = self.windows(window)
@@ -188,12 +190,12 @@ class Translator:
 
     # ------------------------------------------------------------ negated parts
 
-    def _veto(self, part: syntax.Pattern, construct: str) -> cel.Formula:
+    def _veto(self, part: syntax.Pattern, construct: str) -> Formula:
         """A placeholder for a negated part."""
         self.vetoes.append(self._full(part, self.pattern(part), construct))
         return cel.Event(None, frozenset({placeholder(len(self.vetoes) - 1)}))
 
-    def _cut(self, cut: absence.Cut, edge: bool) -> cel.Formula:
+    def _cut(self, cut: absence.Cut, edge: bool) -> Formula:
         """A sequence with negated parts."""
         for end, found in (("start", cut.leading), ("end", cut.trailing)):
             if found and not edge:
@@ -206,9 +208,9 @@ class Translator:
             parts.append(self.pattern(part))
             gaps.append(self._vetoes(gap))
         for k, around in enumerate((cut.leading, *cut.gaps, cut.trailing)):
-            if around and k > 0 and cel.may_be_empty(parts[k - 1]):
+            if around and k > 0 and parts[k - 1].may_be_empty():
                 raise absence.beside_nothing(around[0], "before", k == len(parts))
-            if around and k < len(parts) and cel.may_be_empty(parts[k]):
+            if around and k < len(parts) and parts[k].may_be_empty():
                 raise absence.beside_nothing(around[0], "after", k == 0)
         formula, window = _chained(parts, gaps[:-1]), self.windows(None)
         if leading:
@@ -229,42 +231,40 @@ class Translator:
                 return error.hint
         return "Write WITHIN 10 MINUTES, for example."
 
-    def _vetoes(self, negations: absence.Vetoes) -> tuple[cel.Formula, ...]:
+    def _vetoes(self, negations: absence.Vetoes) -> tuple[Formula, ...]:
         return tuple(self._veto(negation.inner, "a '!'") for negation in negations)
 
-    def _parts_in(self, formula: cel.Formula) -> Iterator[int]:
+    def _parts_in(self, formula: Formula) -> Iterator[int]:
         """The numbers of the negated parts of a formula, and of those inside them."""
-        for node in cel.walk(formula):
+        for node in formula.walk():
             number = _number(node)
             if number is not None:
                 yield number
                 yield from self._parts_in(self.vetoes[number])
 
-    def _negated(self, formula: cel.Formula) -> dict[str, frozenset[int]]:
+    def _negated(self, formula: Formula) -> dict[str, frozenset[int]]:
         """The variables that only negated parts of a formula bind, each with those parts."""
         found: dict[str, frozenset[int]] = {}
         for number in self._parts_in(formula) if self.vetoes else ():
-            for mark in cel.variables(self.vetoes[number]) - cel.variables(formula):
+            for mark in self.vetoes[number].binds() - formula.binds():
                 found[mark] = found.get(mark, frozenset()) | {number}
         return found
 
-    def _placed(self, formula: cel.Formula) -> cel.Formula:
+    def _placed(self, formula: Formula) -> Formula:
         """The formula with every negated part in its place."""
         if not self.vetoes:
             return formula
         number = _number(formula)
         if number is None:
-            return cel.rebuilt(formula, self._placed)
-        veto = cel.rebuilt(self.vetoes[number], self._placed)
-        return cel.Candidate(veto, number) if number in self.across else veto
+            return formula.rebuilt(self._placed)
+        veto = self.vetoes[number].rebuilt(self._placed)
+        return Candidate(veto, number) if number in self.across else veto
 
     # ------------------------------------------------------------ filters
 
-    def filtered(
-        self, formula: cel.Formula, condition: syntax.Text, whole: bool, own: str | None = None
-    ) -> cel.Formula:
+    def filtered(self, formula: Formula, condition: syntax.Text, whole: bool, own: str | None = None) -> Formula:
         """φ FILTER condition. `own`: the mark whose columns stand bare in it."""
-        variables, negated = cel.variables(formula), self._negated(formula)
+        variables, negated = formula.binds(), self._negated(formula)
         self._narrow(formula, negated)
         split = self.conditions.split(condition, variables, negated, whole, own, self._holds_many(formula, whole))
         self.on_match += split.on_match
@@ -274,12 +274,12 @@ class Translator:
                 self.agreed.append(clause.name)
             if not isinstance(clause, Either):
                 formula = self._owned(formula, owner, clause, condition.span)
-        across: dict[int, list[tuple[cel.Side, ...]]] = {}
+        across: dict[int, list[tuple[Side, ...]]] = {}
         for owner, clause in split.across:
             across.setdefault(owner, []).append(self._sides(clause))
         for owner, clauses in across.items():
             formula = self._compared_across(formula, owner, tuple(clauses), condition.span)
-        if split.judged and cel.may_be_empty(formula):
+        if split.judged and formula.may_be_empty():
             hint = "Let one part of it be there: A+ instead of A*, or ask it in WHERE."
             raise BindError("MAY_BE_EMPTY", span=condition.span, construct="a condition on it as a whole", hint=hint)
         for judged in split.judged:
@@ -289,14 +289,14 @@ class Translator:
             formula = self._owned(formula, part, clause, condition.span)
         return formula
 
-    def _owned(self, formula: cel.Formula, owner: int | None, clause: Clause, at: Span) -> cel.Formula:
+    def _owned(self, formula: Formula, owner: int | None, clause: Clause, at: Span) -> Formula:
         """The formula with a clause that belongs to a negated part, or to itself."""
         if owner is None:
             return self._clause(formula, clause, at)
         self.vetoes[owner] = self._clause(self.vetoes[owner], clause, at)
         return formula
 
-    def _holds_many(self, formula: cel.Formula, whole: bool) -> Callable[[frozenset[str]], bool]:
+    def _holds_many(self, formula: Formula, whole: bool) -> Callable[[frozenset[str]], bool]:
         """Would runs have to hold the values of many events, to compute with these variables? Where all matches are
         listed anyway Spark can do it better; else runs do."""
         if not whole or not self.lists:
@@ -309,7 +309,7 @@ class Translator:
 
         return holds
 
-    def _compared_across(self, formula: cel.Formula, owner: int, clauses: Clauses, at: Span) -> cel.Formula:
+    def _compared_across(self, formula: Formula, owner: int, clauses: Clauses, at: Span) -> Formula:
         """The formula with conditions between a negated part and what is around it."""
         more = _with_clauses(formula, owner, clauses)
         if more is not None:
@@ -321,28 +321,26 @@ class Translator:
                 hint="Join both with AND, in one WHERE or one FILTER.",
             )  # fmt: skip
         self.across.add(owner)
-        return cel.Across(formula, owner, clauses)
+        return Across(formula, owner, clauses)
 
-    def _agreeing(
-        self, formula: cel.Formula, terms: tuple[tuple[str | None, str], ...], type: str, at: Span
-    ) -> cel.Formula:
+    def _agreeing(self, formula: Formula, terms: tuple[tuple[str | None, str], ...], type: str, at: Span) -> Formula:
         """All events agree; and what must not happen does so only where it agrees with them (semantics, "Filters")."""
-        for number in [n for part in cel.walk(formula) if (n := _number(part)) is not None]:
+        for number in [n for part in formula.walk() if (n := _number(part)) is not None]:
             veto = self.vetoes[number]
-            own = tuple(term for term in terms if term[0] is None or term[0] in cel.variables(veto))
+            own = tuple(term for term in terms if term[0] is None or term[0] in veto.binds())
             if own:
                 self.vetoes[number] = veto = self._agreeing(veto, own, type, at)
-                taken = cel.variables(formula)
+                taken = formula.binds()
                 if terms[0][0] is None and any(marks <= taken for marks in atoms(veto)):
                     # The name of a type stands for events of the match, too: these get one of their own.
                     veto = self.vetoes[number] = cel.As(veto, absent_mark(number))
                 pairs = product(_representatives(veto, terms, taken), _representatives(formula, terms))
-                equal = tuple((cel.Comparison(of_veto, "=", around, type),) for of_veto, around in pairs)
+                equal = tuple((Comparison(of_veto, "=", around, type),) for of_veto, around in pairs)
                 formula = self._compared_across(formula, number, equal, at)
-        bound = cel.variables(formula)
+        bound = formula.binds()
         return cel.Agree(formula, tuple(term for term in terms if term[0] is None or term[0] in bound), type)
 
-    def _clause(self, formula: cel.Formula, clause: Clause, at: Span) -> cel.Formula:
+    def _clause(self, formula: Formula, clause: Clause, at: Span) -> Formula:
         if isinstance(clause, Either):
             return self._either(formula, clause, at)
         if isinstance(clause, Differ):
@@ -360,10 +358,10 @@ class Translator:
         self._warn_apart(formula, [side.variable for side in literals if side.variable is not None])
         for side in literals:
             self.origins.setdefault(side.sql.text, side.sql)
-        sides = tuple((side.variable, cel.Predicate(side.sql.text)) for side in literals)
+        sides = tuple((side.variable, Predicate(side.sql.text)) for side in literals)
         return cel.Filter(formula, *sides[0]) if len(sides) == 1 else cel.FilterAny(formula, sides)
 
-    def _either(self, formula: cel.Formula, clause: Either, at: Span) -> cel.Formula:
+    def _either(self, formula: Formula, clause: Either, at: Span) -> Formula:
         """φ FILTER (P OR Q) as (φ FILTER P) OR (φ FILTER Q)."""
         self.eithers.append(clause.span)
         self.copies *= len(clause.sides)
@@ -378,16 +376,16 @@ class Translator:
                 made[k] = self._clause(made[k], part, at)
         return _joined(cel.Or, made)
 
-    def _differing(self, formula: cel.Formula, clause: Differ) -> cel.Formula:
+    def _differing(self, formula: Formula, clause: Differ) -> Formula:
         """NOT [k]. Of variables that are one event each, and always there, every two are compared."""
         variables = {own.variable for own in clause.agreements}
-        marks = [mark for mark in sorted(cel.variables(formula)) if not is_hidden(mark)]
+        marks = [mark for mark in sorted(formula.binds()) if not is_hidden(mark)]
         if None not in variables:
             marks = sorted(mark for mark in variables if mark is not None)
-        counts, present = occurrences(formula), always_bound(formula)
+        counts, present = occurrences(formula), formula.always_binds()
         if None in variables and all(counts[mark] == 1 and mark in present for mark in marks) and len(marks) > 1:
-            sides: list[cel.Side] = [
-                cel.Comparison(cel.Term(one, sql), "<>", cel.Term(other, sql), own.column.type)
+            sides: list[Side] = [
+                Comparison(Term(one, sql), "<>", Term(other, sql), own.column.type)
                 for own in clause.agreements
                 for sql in (quote(own.column.name),)
                 for one, other in combinations(marks, 2)
@@ -407,12 +405,12 @@ class Translator:
         self.on_match.append(clause.clause)
         return formula
 
-    def _copied(self, formula: cel.Formula, numbers: dict[int, int]) -> cel.Formula:
+    def _copied(self, formula: Formula, numbers: dict[int, int]) -> Formula:
         """The formula with negated parts of its own, which can be filtered apart from those that it was made of.
 
         `numbers`: the new ones by the old ones.
         """
-        if not any(self._parts_in(formula)) and not any(_number(node) is not None for node in cel.walk(formula)):
+        if not any(self._parts_in(formula)) and not any(_number(node) is not None for node in formula.walk()):
             return formula
         number = _number(formula)
         if number is not None:
@@ -421,36 +419,36 @@ class Translator:
             if number in self.across:
                 self.across.add(numbers[number])
             return cel.Event(None, frozenset({placeholder(numbers[number])}))
-        made = cel.rebuilt(formula, lambda inner: self._copied(inner, numbers))
-        if isinstance(made, cel.Across):
+        made = formula.rebuilt(lambda inner: self._copied(inner, numbers))
+        if isinstance(made, Across):
             made = replace(made, number=numbers[made.number])
         if isinstance(made, cel.Project):
             self.projects.append(made)
             self.narrowed[id(made)] = self.narrowed[id(formula)]
         return made
 
-    def _sides(self, clause: Clause) -> tuple[cel.Side, ...]:
+    def _sides(self, clause: Clause) -> tuple[Side, ...]:
         """The sides of an OR that compares events."""
         assert isinstance(clause, tuple)
-        sides: list[cel.Side] = []
+        sides: list[Side] = []
         for side in clause:
             if isinstance(side, Related):
                 self.origins.setdefault(side.whole.text, side.whole)
-                terms = tuple(cel.Term(event[0], sql.text, event[1]) for event, sql, _ in side.operands)
+                operands = tuple(Term(event[0], sql.text, event[1]) for event, sql, _ in side.operands)
                 types = tuple(type for _, _, type in side.operands)
-                sides.append(cel.Related(terms, types, side.relation, side.tabulated))
+                sides.append(terms.Related(operands, types, side.relation, side.tabulated))
             elif isinstance(side, Compared):
                 self.origins.setdefault(side.whole.text, side.whole)
-                left = cel.Term(side.left[0], side.left_sql.text, side.left[1])
-                right = cel.Term(side.right[0], side.right_sql.text, side.right[1])
-                sides.append(cel.Comparison(left, side.op, right, side.type))
+                left = Term(side.left[0], side.left_sql.text, side.left[1])
+                right = Term(side.right[0], side.right_sql.text, side.right[1])
+                sides.append(Comparison(left, side.op, right, side.type))
             else:
                 assert side.variable is not None
                 self.origins.setdefault(side.sql.text, side.sql)
-                sides.append(cel.Test(side.variable, cel.Predicate(side.sql.text), side.of))
+                sides.append(Test(side.variable, Predicate(side.sql.text), side.of))
         return tuple(sides)
 
-    def _warn_never(self, formula: cel.Formula, side: Compared | Related) -> None:
+    def _warn_never(self, formula: Formula, side: Compared | Related) -> None:
         """A comparison holds where one of its variables is empty: if they are never bound together, it always does."""
         events = (side.left, side.right) if isinstance(side, Compared) else [event for event, _, _ in side.operands]
         variables = list(dict.fromkeys(variable for variable, _ in events))
@@ -460,7 +458,7 @@ class Translator:
             names = " and ".join(map(display, pair))
             self.warnings.append(f"The comparison of {names} always holds, since no match has events of both.")
 
-    def _warn_apart(self, formula: cel.Formula, variables: list[str]) -> None:
+    def _warn_apart(self, formula: Formula, variables: list[str]) -> None:
         """An OR holds where one of its variables is empty: if two are never bound together, it always does."""
         pairs = together(formula) if len(variables) > 1 else ()
         for pair in combinations(variables, 2):
@@ -470,16 +468,16 @@ class Translator:
                     f"An OR of conditions on {names} is always true, since no match has events of both: write AND."
                 )
 
-    def _part_by(self, part: syntax.PartBy, formula: cel.Formula, keys: syntax.Text, whole: bool) -> cel.Formula:
+    def _part_by(self, part: syntax.PartBy, formula: Formula, keys: syntax.Text, whole: bool) -> Formula:
         """φ PART BY (x.a, y.b): the variables that are listed must reach every event. φ PART BY (a, b): [a, b]."""
         self._narrow(formula, {})
-        agreements = self.conditions.part_by_keys(keys, cel.variables(formula))
+        agreements = self.conditions.part_by_keys(keys, formula.binds())
         if agreements is not None:
             for agreement in agreements:
                 formula = self._clause(formula, agreement, keys.span)
             self.agreed += [agreement.name for agreement in agreements if whole and agreement.name is not None]
             return formula
-        terms, shown = self.conditions.attributes(keys, cel.variables(formula) | self._negated(formula).keys())
+        terms, shown = self.conditions.attributes(keys, formula.binds() | self._negated(formula).keys())
         listed = {variable for variable, _ in terms}
         for marks in atoms(formula):  # what must not happen may be left out, and is then there whatever its values
             if not marks & listed and not any(map(is_placeholder, marks)):
@@ -498,9 +496,9 @@ class Translator:
 
     # ------------------------------------------------------------ projection
 
-    def _project(self, part: syntax.Project, edge: bool) -> cel.Formula:
+    def _project(self, part: syntax.Project, edge: bool) -> Formula:
         inner = self._full(part.inner, self.pattern(part.inner, edge=edge), "PROJECT")
-        variables = cel.variables(inner)
+        variables = inner.binds()
         self._narrow(inner, {})
         narrowed: projection.Limits = {}
         keep: set[str] = set()
@@ -519,7 +517,7 @@ class Translator:
         self.narrowed[id(formula)] = narrowed
         return formula
 
-    def _narrow(self, formula: cel.Formula, negated: dict[str, frozenset[int]]) -> None:
+    def _narrow(self, formula: Formula, negated: dict[str, frozenset[int]]) -> None:
         """Conditions from here on see what PROJECT has left of the columns inside the formula."""
         if not any(self.narrowed.values()):
             return
@@ -545,7 +543,7 @@ class Translator:
         assert isinstance(part, syntax.TypeRef)
         return part.name.value if part.name else "ANY"
 
-    def _loops(self, part: syntax.Pattern, alias: str) -> cel.Formula:
+    def _loops(self, part: syntax.Pattern, alias: str) -> Formula:
         """`R+ AS x`: the alias belongs to the events, not to the loop."""
         if isinstance(part, syntax.Repeat):
             return _repeated(part, self._loops(part.inner, alias))
@@ -562,7 +560,7 @@ class Translator:
         return cel.Event(type, frozenset(marks))
 
 
-def _number(formula: cel.Formula) -> int | None:
+def _number(formula: Formula) -> int | None:
     """Which negated part it holds the place of."""
     if isinstance(formula, cel.Event) and formula.type is None:
         (mark, *_) = formula.marks
@@ -571,18 +569,18 @@ def _number(formula: cel.Formula) -> int | None:
 
 
 def _representatives(
-    formula: cel.Formula, terms: tuple[tuple[str | None, str], ...], taken: frozenset[str] = frozenset()
-) -> list[cel.Term]:
+    formula: Formula, terms: tuple[tuple[str | None, str], ...], taken: frozenset[str] = frozenset()
+) -> list[Term]:
     """Attributes of events of a formula that agree, of which one is always there, else all; by no taken name."""
-    own: list[cel.Term] = []
-    names = cel.variables(formula) - taken
+    own: list[Term] = []
+    names = formula.binds() - taken
     for variable, sql in terms:
         if variable is None:
             marks = sorted(names, key=hidden_last)
-            own += [cel.Term(mark, sql) for mark in marks]
+            own += [Term(mark, sql) for mark in marks]
         elif variable in names:
-            own.append(cel.Term(variable, sql))
-    present = always_bound(formula)
+            own.append(Term(variable, sql))
+    present = formula.always_binds()
     return next(([term] for term in own if term.variable in present), own)
 
 
@@ -611,18 +609,18 @@ def _names_in(part: syntax.Pattern) -> Iterator[str]:
             yield inner.name.value
 
 
-def _with_clauses(formula: cel.Formula, number: int, clauses: Clauses) -> cel.Formula | None:
+def _with_clauses(formula: Formula, number: int, clauses: Clauses) -> Formula | None:
     """The formula with more clauses in its comparison with a negated part, if only filters stand around that."""
     match formula:
-        case cel.Across(inner, own, known) if own == number:
-            return cel.Across(inner, own, (*known, *clauses))
-        case cel.Compare(inner) | cel.Agree(inner) | cel.Across(inner) | cel.Filter(inner) | cel.FilterAny(inner):
+        case Across(inner, own, known) if own == number:
+            return Across(inner, own, (*known, *clauses))
+        case cel.Compare(inner) | cel.Agree(inner) | Across(inner) | cel.Filter(inner) | cel.FilterAny(inner):
             changed = _with_clauses(inner, number, clauses)
             return None if changed is None else replace(formula, inner=changed)
     return None
 
 
-def _repeated(part: syntax.Repeat, formula: cel.Formula) -> cel.Formula:
+def _repeated(part: syntax.Repeat, formula: Formula) -> Formula:
     """A quantifier; `+` and `:+` have nodes of their own, and once is no loop."""
     match part.low, part.high:
         case 1, 1:
@@ -632,17 +630,17 @@ def _repeated(part: syntax.Repeat, formula: cel.Formula) -> cel.Formula:
     return cel.Repeat(formula, part.low, part.high, part.contiguous)
 
 
-def _joined(node: Callable[[cel.Formula, cel.Formula], cel.Formula], parts: list[cel.Formula]) -> cel.Formula:
+def _joined(node: Callable[[Formula, Formula], Formula], parts: list[Formula]) -> Formula:
     """Many parts by an associative operator: from the left, but never so deep that Python's stack would end."""
     while len(parts) > WIDTH:
         parts = [reduce(node, parts[i : i + WIDTH]) for i in range(0, len(parts), WIDTH)]
     return reduce(node, parts)
 
 
-def _chained(parts: list[cel.Formula], gaps: list[tuple[cel.Formula, ...]]) -> cel.Formula:
+def _chained(parts: list[Formula], gaps: list[tuple[Formula, ...]]) -> Formula:
     """A sequence with negated parts in some of its gaps; no deeper than _joined."""
 
-    def fold(at: int) -> cel.Formula:
+    def fold(at: int) -> Formula:
         formula = parts[at]
         for k in range(at + 1, min(at + WIDTH, len(parts))):
             vetoes = gaps[k - 1]

@@ -20,7 +20,9 @@ from planner.automata.automaton import NOTHING, TRUE, Automaton, Guard, Label, T
 from planner.automata.compose import Composer
 from planner.automata.hierarchy import Branch, Value, crossing_values, q_tree, values_of
 from planner.automata.simple import any_order
+from planner.formula import Formula
 from planner.refusal import Refusal
+from planner.terms import Comparison, Term
 from runtime import nodes
 
 MOST_EVENTS = 8  # 2⁸ ways to be several of them at once
@@ -119,7 +121,7 @@ class Pcea:
                 yield place, branch
 
 
-def pcea_of(formula: cel.Formula) -> Pcea | Refusal:
+def pcea_of(formula: Formula) -> Pcea | Refusal:
     """The q-tree of a formula, or why a PCEA does not run it."""
     found = any_order(formula, MOST_EVENTS)
     if found is None or len(found.events) < 2:
@@ -136,7 +138,7 @@ def pcea_of(formula: cel.Formula) -> Pcea | Refusal:
     return Pcea(atoms, tuple(values), q_tree(values, len(atoms)))
 
 
-def _atom(event: cel.Formula) -> Atom:
+def _atom(event: Formula) -> Atom:
     match event:
         case cel.Event(type, marks):
             return Atom(frozenset() if type is None else frozenset({type}), marks)
@@ -149,24 +151,22 @@ def _atom(event: cel.Formula) -> Atom:
     raise TypeError(f"not a single event: {event!r}")
 
 
-def _equalities(
-    clauses: tuple[cel.Compare | cel.Agree, ...], events: tuple[cel.Formula, ...]
-) -> list[cel.Comparison] | None:
+def _equalities(clauses: tuple[cel.Compare | cel.Agree, ...], events: tuple[Formula, ...]) -> list[Comparison] | None:
     """The clauses as equalities of two attributes each; None if one is something else."""
     made = []
     for clause in clauses:
         match clause:
-            case cel.Compare(_, (cel.Comparison(left, "=", right) as side,)) if left.of == right.of == "each":
+            case cel.Compare(_, (Comparison(left, "=", right) as side,)) if left.of == right.of == "each":
                 made.append(side)
             case cel.Agree(_, terms, type):
-                mine = [cel.Term(variable, sql) for variable, sql in terms if variable is not None]
+                mine = [Term(variable, sql) for variable, sql in terms if variable is not None]
                 if len(mine) < len(terms):
                     return None
-                made += [cel.Comparison(a, "=", b, type) for a, b in pairwise(mine)]
-                made += [cel.Comparison(mine[0], "=", mine[0], type)] if len(mine) == 1 else []
+                made += [Comparison(a, "=", b, type) for a, b in pairwise(mine)]
+                made += [Comparison(mine[0], "=", mine[0], type)] if len(mine) == 1 else []
             case _:
                 return None
-    own = [cel.variables(event) for event in events]
+    own = [event.binds() for event in events]
     return made if all(sum(c.left.variable in v for v in own) == 1 for c in made) else None
 
 

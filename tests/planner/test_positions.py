@@ -7,13 +7,15 @@ from planner.automata.automaton import show
 from planner.automata.compose import Composer
 from planner.automata.positions import position_node
 from planner.automata.simple import gathered
+from planner.formula import Formula
+from planner.terms import Predicate, Window
 from runtime import nodes
 
 A, B, C = (cel.Event(name.upper(), frozenset(name)) for name in "abc")
-WINDOW = cel.Window("time", 5)
+WINDOW = Window("time", 5)
 
 
-def built(formula: cel.Formula) -> tuple[nodes.Node, list[str]]:
+def built(formula: Formula) -> tuple[nodes.Node, list[str]]:
     composer = Composer()
     node = position_node(formula, composer)
     return node, show(composer.automata[0]).splitlines()
@@ -21,8 +23,8 @@ def built(formula: cel.Formula) -> tuple[nodes.Node, list[str]]:
 
 def test_absences_around_the_whole_come_outside_and_all_else_inside() -> None:
     inner = cel.NotAfter(cel.Sequence(A, B), (C,), WINDOW)
-    formula = cel.As(cel.NotBefore((B,), cel.Filter(inner, "a", cel.Predicate("p")), WINDOW), "x")
-    core = cel.As(cel.Filter(cel.Sequence(A, B), "a", cel.Predicate("p")), "x")
+    formula = cel.As(cel.NotBefore((B,), cel.Filter(inner, "a", Predicate("p")), WINDOW), "x")
+    core = cel.As(cel.Filter(cel.Sequence(A, B), "a", Predicate("p")), "x")
     assert gathered(formula) == cel.NotAfter(cel.NotBefore((B,), core, WINDOW), (C,), WINDOW)
 
 
