@@ -38,6 +38,7 @@ from planner.rewrite.across import is_split
 from planner.rewrite.rules import Rewritten
 from planner.watching import Watched, is_watched
 from runtime import nodes
+from runtime.position_automaton import PositionAutomaton
 from runtime.program import PICKING
 
 
@@ -150,7 +151,7 @@ def registers(asked: Asked) -> Lowered | Refusal:
         family=family, consume=chosen.consume != "NONE", pick=chosen.clause, skip=lower_skip(chosen),
         ends_late=chosen.ends_late,
     )  # fmt: skip
-    assert isinstance(program.machine, nodes.PositionAutomaton)
+    assert isinstance(program.machine, PositionAutomaton)
     labels = {mask: i for i, mask in enumerate(program.masks)}
     made = registers_of(program.machine, program.keep, labels, Runs(chosen.next_match, skips))
     if isinstance(made, Refusal):

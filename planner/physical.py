@@ -31,7 +31,7 @@ from planner.rewrite.rules import Rewritten
 from planner.sql import literal, quote
 from planner.tabulated import Asked, tabulated
 from planner.terms import Predicate
-from runtime import nodes
+from runtime.chain_cea import EACH, EQUAL_ONES, LATE, NOBODY, ONE, RANGE, SEARCHED, Registers
 from runtime.marks import is_round
 from runtime.program import WORD_BITS, Consume, Later, Program, Strategy, symbol_words
 
@@ -322,18 +322,18 @@ def _why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
 
 def _cost(machine: object) -> str:
     """What an event costs where runs wait with a value."""
-    assert isinstance(machine, nodes.Registers)
-    if machine.special[nodes.LATE] != nodes.NOBODY:
+    assert isinstance(machine, Registers)
+    if machine.special[LATE] != NOBODY:
         return "a cost by the starts that wait for their windows to close"
-    return LOOKS[int(machine.looks.max(initial=nodes.ONE))]
+    return LOOKS[int(machine.looks.max(initial=ONE))]
 
 
 LOOKS = {
-    nodes.ONE: "found by an index: a constant cost per event",
-    nodes.RANGE: "found by an ordered index: a logarithmic cost per event",
-    nodes.EQUAL_ONES: "found by an index: a cost by the values that wait beside an equal one in the window",
-    nodes.SEARCHED: "found by a search: at the most a cost by what happened in the window",
-    nodes.EACH: "a cost by the values that wait in the window",
+    ONE: "found by an index: a constant cost per event",
+    RANGE: "found by an ordered index: a logarithmic cost per event",
+    EQUAL_ONES: "found by an index: a cost by the values that wait beside an equal one in the window",
+    SEARCHED: "found by a search: at the most a cost by what happened in the window",
+    EACH: "a cost by the values that wait in the window",
 }
 
 

@@ -14,6 +14,7 @@ from planner.choice import compares, searches_each_window
 from planner.formula import Formula
 from planner.query import Window
 from runtime import nodes
+from runtime.clauses import Deciding
 
 
 class Watched(NamedTuple):
@@ -52,7 +53,7 @@ def watching(watched: Watched, composer: Composer) -> Watch:
     if positions:
         formula = gathered(formula)
     family = "bound" if compares(formula) or searches_each_window(formula) else "timed"
-    after: list[nodes.Deciding] = []  # by what the match is compared with what follows it
+    after: list[Deciding] = []  # by what the match is compared with what follows it
     before: list[Across] = []
     while isinstance(formula, Across) and is_around(formula):
         if is_around(formula, cel.NotAfter):

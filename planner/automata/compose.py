@@ -24,10 +24,12 @@ from planner.errors import PlanError
 from planner.formula import Formula
 from planner.rewrite.across import level_of, way
 from planner.terms import Comparison, Predicate, Register, Related, Side, Term, Test, Window, parts_of
-from runtime import nodes
+from runtime import clauses, nodes
 from runtime import program as rt
+from runtime.clauses import NEGATED, Choice, Clause, Compared, Deciding, Measure, Operand, Profiles
 from runtime.marks import is_hidden
 from runtime.nodes import BEGIN, END, FIRST_VARIABLE, VISIBLE
+from runtime.position_automaton import PositionAutomaton
 
 
 @dataclass
@@ -43,7 +45,7 @@ class Composer:
         default_factory=set
     )  # terms whose codes must be their values: relations compute with them
     tables: dict[int, tuple[int, int]] = field(default_factory=dict)  # the terms of what is tabulated, by its number
-    decides: dict[int, nodes.Deciding] = field(default_factory=dict)  # by the number of a negated part
+    decides: dict[int, Deciding] = field(default_factory=dict)  # by the number of a negated part
     automata: list[Automaton] = field(default_factory=list)
 
     def mask(self, names: Label) -> int:
@@ -156,12 +158,12 @@ class Composer:
     def term(self, sql: str, type: str) -> int:
         return self.terms.setdefault((sql, type), len(self.terms))
 
-    def compared(self, sides: tuple[Side, ...]) -> nodes.Compared:
+    def compared(self, sides: tuple[Side, ...]) -> Compared:
         in_a_row = _in_a_row(sides)
         number = {variable: i for i, variable in enumerate(in_a_row)}
 
-        def operand(part: Term | Test, what: int) -> nodes.Operand:
-            return nodes.Operand(number[part.variable], _which(part.of, in_a_row[part.variable]), what)
+        def operand(part: Term | Test, what: int) -> Operand:
+            return Operand(number[part.variable], _which(part.of, in_a_row[part.variable]), what)
 
         comparisons, related, tests = [], [], []
         for side in sides:
@@ -173,8 +175,8 @@ class Composer:
             else:
                 left, right = (operand(part, self.term(part.sql, side.type)) for part in (side.left, side.right))
                 comparisons.append((left, side.op, right))
-        choices = tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in in_a_row.items())
-        return nodes.Compared(choices, tuple(comparisons), tuple(tests), tuple(related))
+        choices = tuple(Choice(self.mask(frozenset({v})), many) for v, many in in_a_row.items())
+        return Compared(choices, tuple(comparisons), tuple(tests), tuple(related))
 
     def measured(self, formula: Measured, inner: nodes.Node) -> nodes.Measured:
         registers = formula.registers
@@ -184,11 +186,11 @@ class Composer:
             term = -1 if one.sql is None else self.term(one.sql, one.type)
             if term >= 0:
                 self.numbers.add(term)
-            made.append(nodes.Register(one.function, mask, term, one.type in ("float", "double")))
+            made.append(clauses.Register(one.function, mask, term, one.type in ("float", "double")))
         sides = tuple(
-            nodes.Measure(registers.index(side.left), side.op, other=registers.index(side.right))
+            Measure(registers.index(side.left), side.op, other=registers.index(side.right))
             if isinstance(side.right, Register)
-            else nodes.Measure(registers.index(side.left), side.op, side.right)
+            else Measure(registers.index(side.left), side.op, side.right)
             for side in formula.sides
         )
         return nodes.Measured(inner, tuple(made), sides, formula.condition)
@@ -204,7 +206,7 @@ class Composer:
             self.tables[table] = left, right
         return found
 
-    def deciding(self, across: Across) -> nodes.Deciding:
+    def deciding(self, across: Across) -> Deciding:
         """What is looked at of the events inside and outside of the negated part; known before the part is composed."""
         number, clauses = across.number, across.clauses
         choices_around = [p for p in way(across.inner, number) if isinstance(p, Pending) and p.number == number]
@@ -241,26 +243,26 @@ class Composer:
             made.append((comparisons, tests, related))
         index = {key: i for i, key in enumerate(choices)}
 
-        def placed(found: tuple[tuple[str, int], int, int, int]) -> nodes.Operand:
+        def placed(found: tuple[tuple[str, int], int, int, int]) -> Operand:
             key, which, kind, what = found
             terms, guards = choices[key]
-            return nodes.Operand(index[key], which, guards.index(what) + len(terms) if kind else terms.index(what))
+            return Operand(index[key], which, guards.index(what) + len(terms) if kind else terms.index(what))
 
-        profiles = nodes.Profiles(
-            choices=tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in choices),
+        profiles = Profiles(
+            choices=tuple(Choice(self.mask(frozenset({v})), many) for v, many in choices),
             terms=tuple(tuple(terms) for terms, _ in choices.values()),
             guards=tuple(tuple(guards) for _, guards in choices.values()),
-            levels=tuple(nodes.NEGATED if (at := level_of(v, own)) is None else at for v, _ in choices),
+            levels=tuple(NEGATED if (at := level_of(v, own)) is None else at for v, _ in choices),
         )
         placed_clauses = tuple(
-            nodes.Clause(
+            Clause(
                 tuple((placed(a), op, placed(b)) for a, op, b in comparisons),
                 tuple(map(placed, tests)),
                 tuple((tuple(map(placed, operands)), relation) for operands, relation in related),
             )
             for comparisons, tests, related in made
         )
-        self.decides[number] = nodes.Deciding(number, profiles, placed_clauses)
+        self.decides[number] = Deciding(number, profiles, placed_clauses)
         return self.decides[number]
 
     def side(self, variable: str | None, predicate: Predicate) -> tuple[int, int]:
@@ -296,7 +298,7 @@ def masks(node: nodes.Node) -> frozenset[int]:
     match node:
         case nodes.Flat(_, own):
             return _begun(frozenset(own))
-        case nodes.PositionAutomaton(_, own):
+        case PositionAutomaton(_, own):
             return _begun(frozenset(own))
         case nodes.Bind(inner, mask):
             return frozenset(m | mask if m & VISIBLE else m for m in masks(inner))

@@ -1,4 +1,4 @@
-"""A hierarchical ALL → nodes.Parallel: the construction of [PCEA] Theorem 4.1, self-joins included.
+"""A hierarchical ALL → Parallel: the construction of [PCEA] Theorem 4.1, self-joins included.
 
 States are the places of the compact q-tree: its leaves, which are the events, and its inner nodes, which are values
 that events share. Where the theorem has one transition for each set of states, self-join and value, a *move* of the
@@ -23,7 +23,7 @@ from planner.automata.simple import any_order
 from planner.formula import Formula
 from planner.refusal import Refusal
 from planner.terms import Comparison, Term
-from runtime import nodes
+from runtime.pcea import ROOT, Parallel
 
 MOST_EVENTS = 8  # 2⁸ ways to be several of them at once
 
@@ -99,7 +99,7 @@ class Pcea:
 
     def _waits(self, branch: Branch) -> tuple[int, Branch | None]:
         if branch is self.tree:
-            return nodes.ROOT, None
+            return ROOT, None
         place = self.place[branch.parts]
         return place, self.parent[place]
 
@@ -170,7 +170,7 @@ def _equalities(clauses: tuple[cel.Compare | cel.Agree, ...], events: tuple[Form
     return made if all(sum(c.left.variable in v for v in own) == 1 for c in made) else None
 
 
-def parallel(pcea: Pcea, composer: Composer) -> nodes.Parallel:
+def parallel(pcea: Pcea, composer: Composer) -> Parallel:
     """The node, but for its labels; guards and terms are numbered by the composer."""
     n = len(pcea.atoms)
     terms = [_terms(pcea.values, atom, composer) for atom in pcea.atoms]
@@ -191,7 +191,7 @@ def parallel(pcea: Pcea, composer: Composer) -> nodes.Parallel:
     keys = [own for made in parts for _, own in made]
     into = [key(step.under, move) for step, move in flat]
     guards = composer.guards
-    return nodes.Parallel(
+    return Parallel(
         guard=_ints(guards.setdefault(atom.guard, len(guards)) for atom in pcea.atoms),
         own_of=_offsets(own),
         own_left=_ints(a for pairs in own for a, _ in pairs),
@@ -247,7 +247,7 @@ def picture(pcea: Pcea) -> Automaton:
     found.append(Transition(begin, TRUE, NOTHING, begin))
     for i, atom in enumerate(pcea.atoms):
         for step in pcea.steps(frozenset({i})):
-            target = root if step.place == nodes.ROOT else step.place
+            target = root if step.place == ROOT else step.place
             sources = [place for place, _ in step.parts] or [begin]
             found += [Transition(source, atom.guard, atom.marks, target) for source in sources]
     return Automaton(root + 2, tuple(dict.fromkeys(found)), (begin,), (root,))

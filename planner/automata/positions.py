@@ -30,7 +30,9 @@ from planner.errors import PlanError
 from planner.formula import Formula
 from planner.terms import Predicate
 from runtime import nodes
+from runtime.clauses import Choice, Compared, Deciding, Operand
 from runtime.nodes import VISIBLE
+from runtime.position_automaton import Follow, PositionAutomaton
 
 
 def position_node(formula: Formula, composer: Composer, greedy: bool = True) -> nodes.Node:
@@ -48,7 +50,7 @@ def position_node(formula: Formula, composer: Composer, greedy: bool = True) -> 
     return replace(_Builder(composer).node(formula), greedy=greedy)
 
 
-def positions_of(parts: Surrounded, composer: Composer) -> nodes.PositionAutomaton:
+def positions_of(parts: Surrounded, composer: Composer) -> PositionAutomaton:
     """The position automaton of a formula with the absences around it, for planner.automata.registers."""
     return _Builder(composer).node(parts.formula, parts.before, parts.after)
 
@@ -56,14 +58,14 @@ def positions_of(parts: Surrounded, composer: Composer) -> nodes.PositionAutomat
 UNUSED = -2  # in place of a guard, where there is none
 
 
-def agreements(terms: tuple[tuple[str | None, str], ...], type: str, composer: Composer) -> list[nodes.Compared]:
+def agreements(terms: tuple[tuple[str | None, str], ...], type: str, composer: Composer) -> list[Compared]:
     """All events have one value: each is equal to each, itself too, which a NULL is not."""
     found = []
     for (x, a), (y, b) in combinations_with_replacement(terms, 2):
         masks = (VISIBLE if v is None else composer.mask(frozenset({v})) for v in (x, y))
         left, right = composer.term(a, type), composer.term(b, type)
-        choices = tuple(nodes.Choice(mask, 1) for mask in masks)
-        found.append(nodes.Compared(choices, ((nodes.Operand(0, 0, left), "=", nodes.Operand(1, 0, right)),)))
+        choices = tuple(Choice(mask, 1) for mask in masks)
+        found.append(Compared(choices, ((Operand(0, 0, left), "=", Operand(1, 0, right)),)))
     return found
 
 
@@ -75,7 +77,7 @@ class Part(NamedTuple):
     may_be_empty: bool = False
 
 
-Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.nodes.PositionAutomaton
+Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.position_automaton
 
 
 @dataclass
@@ -104,21 +106,21 @@ class _Builder:
     positions: list[Position] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     clauses: list[int] = field(default_factory=list)  # of each, the number of its sides
-    compared: dict[int, nodes.Compared] = field(default_factory=dict)
-    across: dict[int, nodes.Deciding] = field(default_factory=dict)
+    compared: dict[int, Compared] = field(default_factory=dict)
+    across: dict[int, Deciding] = field(default_factory=dict)
     vetoes: dict[Formula, int] = field(default_factory=dict)
 
     def node(
         self, formula: Formula, before: tuple[Formula, ...] = (), after: tuple[Formula, ...] = ()
-    ) -> nodes.PositionAutomaton:
+    ) -> PositionAutomaton:
         whole = self.part(formula)
         around = [tuple(self.vetoes.setdefault(v, len(self.vetoes)) for v in vetoes) for vetoes in (before, after)]
-        follow: list[dict[nodes.Follow, None]] = [{} for _ in self.positions]
+        follow: list[dict[Follow, None]] = [{} for _ in self.positions]
         for e in self.edges:
-            follow[e.left][nodes.Follow(e.right, e.contiguous, e.absences, e.inside)] = None
+            follow[e.left][Follow(e.right, e.contiguous, e.absences, e.inside)] = None
         self.composer.automata.append(self.picture(whole))
         guards = self.composer.guards
-        return nodes.PositionAutomaton(
+        return PositionAutomaton(
             guards=tuple(guards.setdefault(p.guard, len(guards)) for p in self.positions),
             masks=tuple(self.composer.mask(p.marks) for p in self.positions),
             first=whole.first,
@@ -302,11 +304,11 @@ class _Builder:
         self.across[number] = self.composer.deciding(formula)
         return self.inside(clauses, lambda: self.part(inner), lambda _, p: ((self.composer.mask(p.marks), UNUSED),))
 
-    def comparisons(self, inner: Formula, clauses: list[nodes.Compared]) -> Part:
+    def comparisons(self, inner: Formula, clauses: list[Compared]) -> Part:
         """φ FILTER with comparisons of events."""
         return self.compared_in(lambda: self.part(inner), clauses)
 
-    def compared_in(self, make: Callable[[], Part], clauses: list[nodes.Compared]) -> Part:
+    def compared_in(self, make: Callable[[], Part], clauses: list[Compared]) -> Part:
         """The clauses around what `make` makes: every position says of which choices it is an event."""
         numbers = self.numbers(*[0] * len(clauses))
         compared = dict(zip(numbers, clauses, strict=True))

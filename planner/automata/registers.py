@@ -1,4 +1,4 @@
-"""This file makes the runs of a position automaton hold values in registers: PositionAutomaton → nodes.Registers.
+"""This file makes the runs of a position automaton hold values in registers: PositionAutomaton → Registers.
 
 The positions and the edges between them come from planner.automata.positions, the operations on registers from
 planner.automata.register_clauses. Here they are put on the edges, and what is superfluous is taken away. For
@@ -27,8 +27,41 @@ import numpy as np
 
 from planner.automata.register_clauses import Check, Clauses, NotByRegisters, Op, Way
 from planner.refusal import Refusal
-from runtime import nodes
-from runtime.nodes import Follow, PositionAutomaton
+from runtime.chain_cea import (
+    ANY_OF,
+    BOTH,
+    EACH,
+    EQUAL,
+    EQUAL_ONES,
+    EVERY,
+    FAILED,
+    FROM_START,
+    GREATEST,
+    HIGHEST,
+    HOLDS,
+    LEAST,
+    LESS,
+    LOWEST,
+    NOBODY,
+    NOT_ALL,
+    NOTE,
+    NOTED,
+    ONE,
+    ONLY_NEAR,
+    OWN,
+    RANGE,
+    REFUSED,
+    RELATES,
+    RESET,
+    SAME,
+    SEARCHED,
+    SET,
+    UNEQUAL,
+    WINDOW,
+    Early,
+    Registers,
+)
+from runtime.position_automaton import Follow, PositionAutomaton
 
 MOST_PLACES = 8  # of one position
 NOWHERE = -2  # the source of what asks an event about itself
@@ -76,7 +109,7 @@ class _Places:
                     numbers[left] = len(self.follow)
                     todo.append(len(self.follow))
                     self.follow.append(left)
-                self.closing.append((place, absence, numbers[left] if left else nodes.NOBODY))
+                self.closing.append((place, absence, numbers[left] if left else NOBODY))
 
 
 class _Builder:
@@ -89,23 +122,23 @@ class _Builder:
         self.clauses = Clauses(automaton)
         self.places = _Places.of(automaton)
         self.follow, self.n = self.places.follow, len(self.places.follow)
-        edges = [Edge(nodes.FROM_START, q, False, self._taking(q, None)) for q in automaton.first]
+        edges = [Edge(FROM_START, q, False, self._taking(q, None)) for q in automaton.first]
         for place, follow in enumerate(self.places.follow):
             gap = [self.clauses.vetoes[absence] for absence in sorted({v for f in follow for v in f.absences})]
-            ended = [(nodes.RESET, register, 0) for veto in gap for _, register, _ in veto.after]
+            ended = [(RESET, register, 0) for veto in gap for _, register, _ in veto.after]
             edges += [Edge(place, f.position, f.contiguous, self._taking(f.position, f, ended)) for f in follow]
         # A veto edge per guard, those of a place before those of the places that it leads to.
         vetoes = [(self.clauses.vetoes[absence], place, to) for place, absence, to in sorted(self.places.closing)]
         guarded = [(way.guard, _vetoing(way, place, to)) for veto, place, to in vetoes for way in veto.ways]
         # Where a match ends that something must not follow, it waits at a place of its own.
-        self.late, waiting = nodes.NOBODY, list[Edge]()
+        self.late, waiting = NOBODY, list[Edge]()
         if automaton.after:
             self.late, self.n, self.follow = self.n, self.n + 1, [*self.follow, ()]
             waiting = [Edge(q, self.late, False, []) for q in sorted(automaton.last)]
             after = [self.clauses.vetoes[absence] for absence in automaton.after]
-            guarded += [(way.guard, _vetoing(way, self.late, nodes.NOBODY)) for veto in after for way in veto.ways]
+            guarded += [(way.guard, _vetoing(way, self.late, NOBODY)) for veto in after for way in veto.ways]
         self.veto_guards = [guard for guard, _ in guarded]
-        asking = [Edge(NOWHERE, nodes.NOBODY, False, way.ops) for way in self.clauses.early]
+        asking = [Edge(NOWHERE, NOBODY, False, way.ops) for way in self.clauses.early]
         groups = (edges, waiting, [edge for _, edge in guarded])
         edges, waiting, stopping = self._sparing(groups)
         self.early_edges = asking
@@ -123,7 +156,7 @@ class _Builder:
         """The edges without what nothing asks for, and with one register for those that hold the same."""
         everything = [edge for group in groups for edge in group]
         since, begun = self.clauses.since, self.clauses.begun
-        begins = {since, begun} - {nodes.NOBODY}
+        begins = {since, begun} - {NOBODY}
         at_end = begins | {c.register for way in self.clauses.early if not way.decided for c in way.checks}
         ends = [at_end if p in self.automaton.last else set[int]() for p in range(self.n)]
         held = _held(self.n, everything, begins)
@@ -133,7 +166,7 @@ class _Builder:
         alike = _alike([edge for group in groups for edge in group], self.clauses.n_registers)
         used = {r for group in groups for edge in group for kind, r, term in edge.ops for r in _named(kind, r, term)}
         number = {r: n for n, r in enumerate(sorted({alike[r] for r in used | at_end}))}
-        names = {r: number[alike[r]] for r in used | at_end} | {nodes.NOBODY: nodes.NOBODY}
+        names = {r: number[alike[r]] for r in used | at_end} | {NOBODY: NOBODY}
         self.n_registers, self.since, self.begun = len(number), names[since], names[begun]
         self.begins, self.ends = {names[r] for r in begins}, [{names[r] for r in own} for own in ends]
         self.checks = [[c._replace(register=names[c.register]) for c in way.checks] for way in self.clauses.early]
@@ -152,24 +185,24 @@ class _Builder:
         # Arithmetic last: `b.v <> a.v AND 1 / (b.v - a.v) > 2` does not divide by zero where the first has failed.
         for clause in sorted(self.clauses.made, key=lambda clause: _computes(clause.ops.get(q, []))):
             if follow is not None and clause.number not in follow.inside:
-                ops += [(nodes.RESET, r, 0) for r in clause.registers]
+                ops += [(RESET, r, 0) for r in clause.registers]
             ops += clause.ops.get(q, [])
         return ops
 
     def _tidy(self, edge: Edge) -> Edge:
         """Forgets what is not needed any more where the run goes to."""
-        if edge.to == nodes.NOBODY:
+        if edge.to == NOBODY:
             return edge
         before = set(self.begins)
-        if edge.source != nodes.FROM_START:
+        if edge.source != FROM_START:
             before = self.needed[edge.source] | (self.ends[edge.source] if edge.to == self.late else set())
         stale = _written(edge.ops, before) - self.needed[edge.to] - self.ends[edge.to]
-        return edge._replace(ops=[*edge.ops, *((nodes.RESET, r, 0) for r in sorted(stale))])
+        return edge._replace(ops=[*edge.ops, *((RESET, r, 0) for r in sorted(stale))])
 
 
 def _computes(ops: Ops) -> bool:
     """Is there arithmetic among them, which can fail?"""
-    return any(kind == nodes.RELATES for kind, _, _ in ops)
+    return any(kind == RELATES for kind, _, _ in ops)
 
 
 def _vetoing(way: Way, place: int, to: int) -> Edge:
@@ -185,42 +218,42 @@ def _changes(ops: Ops, register: int) -> Ops:
 
 
 def _is_change(kind: int) -> bool:
-    return kind == nodes.RESET or nodes.SET <= kind <= nodes.LOWEST or kind >= nodes.FAILED
+    return kind == RESET or SET <= kind <= LOWEST or kind >= FAILED
 
 
 def _asking(edge: Edge, held: list[set[int]]) -> Edge:
     """Without checks of registers that hold nothing yet, which all pass."""
-    ops, known = list[Op](), set[int]() if edge.source == nodes.FROM_START else set(held[edge.source])
+    ops, known = list[Op](), set[int]() if edge.source == FROM_START else set(held[edge.source])
     sides = 0  # of an OR, which stay
     for op in edge.ops:
         kind, register, _ = op
-        checks = nodes.LESS <= kind <= nodes.UNEQUAL or nodes.REFUSED <= kind < nodes.ANY_OF
+        checks = LESS <= kind <= UNEQUAL or REFUSED <= kind < ANY_OF
         if sides or not checks or register in known:
             ops.append(op)
-        sides = register if kind == nodes.ANY_OF else max(0, sides - 1)
+        sides = register if kind == ANY_OF else max(0, sides - 1)
         known = _written([op], known)
     return edge._replace(ops=ops)
 
 
 def _trimmed(edge: Edge, live: list[set[int]], ends: list[set[int]]) -> Edge:
     """Without changes of registers that are not looked at afterwards; what only happens if it has a value stays."""
-    ops, asked = list[Op](), set() if edge.to == nodes.NOBODY else live[edge.to] | ends[edge.to]
+    ops, asked = list[Op](), set() if edge.to == NOBODY else live[edge.to] | ends[edge.to]
     for op in reversed(edge.ops):
         kind, register, _ = op
-        if _is_change(kind) and kind not in (nodes.HIGHEST, nodes.LOWEST) and register not in asked:
+        if _is_change(kind) and kind not in (HIGHEST, LOWEST) and register not in asked:
             continue
         ops.append(op)
-        asked = _asked([op], asked) if kind == nodes.RESET or not _is_change(kind) else asked
+        asked = _asked([op], asked) if kind == RESET or not _is_change(kind) else asked
     return edge._replace(ops=ops[::-1])
 
 
 def _named(kind: int, register: Any, term: int) -> tuple[int, ...]:
     """The registers that an op names."""
-    if kind == nodes.RELATES:
+    if kind == RELATES:
         return tuple(-1 - source for source in register if source < 0)
-    if kind in (nodes.ANY_OF, nodes.HOLDS) or nodes.OWN <= kind < nodes.BOTH:
+    if kind in (ANY_OF, HOLDS) or OWN <= kind < BOTH:
         return ()
-    return (register, term) if nodes.BOTH <= kind < nodes.REFUSED else (register,)
+    return (register, term) if BOTH <= kind < REFUSED else (register,)
 
 
 def _alike(edges: list[Edge], n: int) -> dict[int, int]:
@@ -250,7 +283,7 @@ def _renamed(edge: Edge, names: dict[int, int]) -> Edge:
     before: dict[int, Op] = {}
     for kind, register, term in edge.ops:
         own = _named(kind, register, term)
-        if kind == nodes.RELATES:
+        if kind == RELATES:
             register = tuple(source if source >= 0 else -1 - names[-1 - source] for source in register)
         elif own:
             register = names[register]
@@ -269,14 +302,14 @@ def _ending_early(edges: list[Edge], stopping: list[Edge], doomed: list[bool]) -
     Without it all As would wait in `A+ a ; B b WHERE a.x = b.x`; with it an index finds those that an A goes on with.
     Only where a failed check lies ahead of such a run, on whatever way: a B that may be missing asks nothing.
     """
-    registers = {register for edge in edges for kind, register, _ in edge.ops if kind == nodes.SAME}
+    registers = {register for edge in edges for kind, register, _ in edge.ops if kind == SAME}
     for r in registers:
         ends = _spoiled(r, [*edges, *stopping], list(doomed))
-        edges = [_with_check(edge, r) if edge.source != nodes.FROM_START and ends[edge.to] else edge for edge in edges]
+        edges = [_with_check(edge, r) if edge.source != FROM_START and ends[edge.to] else edge for edge in edges]
     return edges
 
 
-STAYS_BAD = (nodes.GREATEST, nodes.LEAST, nodes.SAME)  # changes that leave BAD what it is
+STAYS_BAD = (GREATEST, LEAST, SAME)  # changes that leave BAD what it is
 
 
 def _spoiled(register: int, edges: list[Edge], ends: list[bool]) -> list[bool]:
@@ -285,21 +318,21 @@ def _spoiled(register: int, edges: list[Edge], ends: list[bool]) -> list[bool]:
     while changed:
         changed = False
         for edge in edges:
-            if edge.source == nodes.FROM_START or not ends[edge.source]:
+            if edge.source == FROM_START or not ends[edge.source]:
                 continue
             own = [kind for kind, _ in _of_register(edge.ops, register)]
-            kinds = [kind for kind in own if kind <= nodes.UNEQUAL or (_is_change(kind) and kind not in STAYS_BAD)]
-            fails = bool(kinds) and kinds[0] != nodes.RESET and kinds[0] <= nodes.UNEQUAL
-            if not fails and (kinds or (edge.to != nodes.NOBODY and not ends[edge.to])):
+            kinds = [kind for kind in own if kind <= UNEQUAL or (_is_change(kind) and kind not in STAYS_BAD)]
+            fails = bool(kinds) and kinds[0] != RESET and kinds[0] <= UNEQUAL
+            if not fails and (kinds or (edge.to != NOBODY and not ends[edge.to])):
                 ends[edge.source], changed = False, True
     return ends
 
 
 def _with_check(edge: Edge, register: int) -> Edge:
-    at = next((n for n, op in enumerate(edge.ops) if op[:2] == (nodes.SAME, register)), None)
-    if at is None or any(op[0] == nodes.RESET and op[1] == register for op in edge.ops):
+    at = next((n for n, op in enumerate(edge.ops) if op[:2] == (SAME, register)), None)
+    if at is None or any(op[0] == RESET and op[1] == register for op in edge.ops):
         return edge
-    return edge._replace(ops=[*edge.ops[:at], (nodes.EQUAL, register, edge.ops[at][2]), *edge.ops[at:]])
+    return edge._replace(ops=[*edge.ops[:at], (EQUAL, register, edge.ops[at][2]), *edge.ops[at:]])
 
 
 # ---------------------------------------------------------------- what registers hold, and are still asked for
@@ -309,9 +342,9 @@ def _written(ops: Ops, held: set[int]) -> set[int]:
     """The registers that can hold something after the ops."""
     found = set(held)
     for kind, register, _ in _single_ops(ops):
-        if kind == nodes.RESET:
+        if kind == RESET:
             found.discard(register)
-        elif nodes.SET <= kind <= nodes.LOWEST or kind >= nodes.FAILED:
+        elif SET <= kind <= LOWEST or kind >= FAILED:
             found.add(register)
     return found
 
@@ -320,24 +353,20 @@ def _asked(ops: Ops, live: set[int]) -> set[int]:
     """The registers that the ops, or what comes after them, can look at."""
     found = set(live)
     for kind, register, term in reversed(list(_single_ops(ops))):
-        if kind == nodes.RELATES:
+        if kind == RELATES:
             found |= {-1 - source for source in register if source < 0}
-        elif kind in (nodes.RESET, nodes.SET, nodes.NOTE):
+        elif kind in (RESET, SET, NOTE):
             found.discard(register)
-        elif nodes.BOTH <= kind < nodes.REFUSED:
+        elif BOTH <= kind < REFUSED:
             found |= {register, term}
-        elif (
-            nodes.LESS <= kind < nodes.SET
-            or kind in (nodes.NOT_ALL, nodes.NOTED)
-            or nodes.REFUSED <= kind < nodes.ANY_OF
-        ):
+        elif LESS <= kind < SET or kind in (NOT_ALL, NOTED) or REFUSED <= kind < ANY_OF:
             found.add(register)
     return found
 
 
 def _single_ops(ops: Ops) -> Iterator[Op]:
     """All ops; the sides of an OR one by one."""
-    return (op for op in ops if op[0] != nodes.ANY_OF)
+    return (op for op in ops if op[0] != ANY_OF)
 
 
 def _held(n: int, edges: list[Edge], begins: set[int]) -> list[set[int]]:
@@ -347,8 +376,8 @@ def _held(n: int, edges: list[Edge], begins: set[int]) -> list[set[int]]:
     while changed:
         changed = False
         for source, to, _, ops in edges:
-            if to != nodes.NOBODY:
-                more = _written(ops, begins if source == nodes.FROM_START else found[source]) - found[to]
+            if to != NOBODY:
+                more = _written(ops, begins if source == FROM_START else found[source]) - found[to]
                 found[to] |= more
                 changed = changed or bool(more)
     return found
@@ -361,8 +390,8 @@ def _sure(n: int, edges: list[Edge], begins: set[int]) -> list[set[int]]:
     while changed:
         changed = False
         for source, to, _, ops in edges:
-            before = begins if source == nodes.FROM_START else found[source]
-            if to == nodes.NOBODY or before is None:
+            before = begins if source == FROM_START else found[source]
+            if to == NOBODY or before is None:
                 continue
             now, known = _written(ops, before), found[to]
             if known is None or not known <= now:
@@ -378,8 +407,8 @@ def _live(n: int, edges: list[Edge], ends: list[set[int]]) -> list[set[int]]:
     while changed:
         changed = False
         for source, to, _, ops in edges:
-            if source != nodes.FROM_START:
-                more = _asked(ops, set() if to == nodes.NOBODY else found[to] | ends[to]) - found[source]
+            if source != FROM_START:
+                more = _asked(ops, set() if to == NOBODY else found[to] | ends[to]) - found[source]
                 found[source] |= more
                 changed = changed or bool(more)
     return found
@@ -394,21 +423,21 @@ def _of_register(ops: Ops, register: int) -> Iterator[tuple[int, int]]:
     while at < len(ops):
         kind, own, term = ops[at]
         at += 1
-        if kind == nodes.ANY_OF:
+        if kind == ANY_OF:
             if register in _asked(ops[at : at + own], set()):
-                yield nodes.ANY_OF, 0
+                yield ANY_OF, 0
             at += own
-        elif kind == nodes.RELATES:
+        elif kind == RELATES:
             if register in _asked([(kind, own, term)], set()):
-                yield nodes.RELATES, 0
-        elif own == register and not nodes.OWN <= kind < nodes.BOTH:
+                yield RELATES, 0
+        elif own == register and not OWN <= kind < BOTH:
             yield kind, term
 
 
 def _equal_terms(ops: Ops, registers: Iterable[int]) -> dict[int, int]:
     """By register, of these: the term to which it must be equal for an edge, as it was when the event came."""
-    first = {r: next(_of_register(ops, r), (nodes.RESET, 0)) for r in registers}
-    return {r: term for r, (kind, term) in first.items() if kind == nodes.EQUAL}
+    first = {r: next(_of_register(ops, r), (RESET, 0)) for r in registers}
+    return {r: term for r, (kind, term) in first.items() if kind == EQUAL}
 
 
 def _indexes(edges: list[Edge], needed: list[set[int]], sure: list[set[int]]) -> dict[int, tuple[int, ...]]:
@@ -439,11 +468,11 @@ def _wanted(edge: Edge, index: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
 def _range(ops: Ops, register: int, kept: bool) -> tuple[int, int] | None:
     """The check (kind, term) by which an edge takes the runs of an ordered index, (EVERY, 0) if it takes all; None if
     it does more with the register than to check it once and forget it. `kept`: it is needed afterwards."""
-    check = (nodes.EVERY, 0)
+    check = (EVERY, 0)
     for kind, term in _of_register(ops, register):
-        if kind in (nodes.RESET, nodes.SET):
+        if kind in (RESET, SET):
             return check
-        if kind > nodes.SET or check[0] != nodes.EVERY:
+        if kind > SET or check[0] != EVERY:
             return None
         check = (kind, term)
     return None if kept else check
@@ -455,7 +484,7 @@ def _ordered(made: _Builder, index: dict[int, tuple[int, ...]]) -> dict[int, tup
     What must not happen may end all runs of such a place, but not some of them, nor move them.
     """
     found: dict[int, tuple[int, dict[int, tuple[int, int]]]] = {}
-    moving = {p for edge in made.veto_edges if edge.ops or edge.to != nodes.NOBODY for p in (edge.source, edge.to)}
+    moving = {p for edge in made.veto_edges if edge.ops or edge.to != NOBODY for p in (edge.source, edge.to)}
     for p, registers in enumerate(made.needed):
         if len(registers) != 1 or p in index or p in moving:
             continue
@@ -463,7 +492,7 @@ def _ordered(made: _Builder, index: dict[int, tuple[int, ...]]) -> dict[int, tup
         own = {e: edge for e, edge in enumerate(made.edges) if edge.source == p}
         ranges = {e: _range(edge.ops, register, register in made.needed[edge.to]) for e, edge in own.items()}
         if register == made.since:  # it is looked at where a match ends, and has to have left the window then
-            gone = (nodes.LESS, nodes.WINDOW)
+            gone = (LESS, WINDOW)
             ranges = {e: range_ and (gone if edge.to in made.automaton.last else range_)
                       for (e, edge), range_ in zip(own.items(), ranges.values(), strict=True)}  # fmt: skip
         elif register == made.begun or any(register in made.ends[edge.to] for edge in own.values()):
@@ -474,39 +503,37 @@ def _ordered(made: _Builder, index: dict[int, tuple[int, ...]]) -> dict[int, tup
 
 
 def _looks(made: _Builder, edge: Edge, index: dict[int, tuple[int, ...]], ordered: set[int], apart: bool) -> int:
-    """How many of the runs that wait at its source an event looks at for an edge (nodes.Registers)."""
+    """How many of the runs that wait at its source an event looks at for an edge (Registers)."""
     p = edge.source
-    if p == nodes.FROM_START:
-        return max((_searched(way.checks) for way in made.clauses.early if way.decided), default=nodes.ONE)
+    if p == FROM_START:
+        return max((_searched(way.checks) for way in made.clauses.early if way.decided), default=ONE)
     if p in (NOWHERE, made.late) or edge in made.late_edges:
-        return nodes.ONE
-    stays = edge in made.veto_edges and not any(kind != nodes.RESET for kind, _, _ in edge.ops)
+        return ONE
+    stays = edge in made.veto_edges and not any(kind != RESET for kind, _, _ in edge.ops)
     near = _near([f.contiguous for f in made.follow[p]])
     if stays or (not made.needed[p] and not apart and (near != 1 or edge.contiguous)):
-        return nodes.ONE  # they are one, or leave the place
+        return ONE  # they are one, or leave the place
     if p in ordered:
-        return nodes.RANGE
+        return RANGE
     if not _wanted(edge, index):
-        return nodes.EACH
+        return EACH
     own = set(index[p])
     alone = own == made.needed[p] and (len(own) == 1 or own <= made.sure[p])
-    return nodes.ONE if alone and not apart and near != 1 else nodes.EQUAL_ONES
+    return ONE if alone and not apart and near != 1 else EQUAL_ONES
 
 
 def _searched(checks: list[Check]) -> int:
     """How much of what happened before a run its first event looks at."""
     kinds = [check.kind for check in checks]
-    if nodes.EQUAL in kinds:
-        return nodes.ONE if len(kinds) == 1 else nodes.EQUAL_ONES
-    return (nodes.ONE, nodes.RANGE)[len(kinds)] if len(kinds) < 2 else nodes.SEARCHED
+    if EQUAL in kinds:
+        return ONE if len(kinds) == 1 else EQUAL_ONES
+    return (ONE, RANGE)[len(kinds)] if len(kinds) < 2 else SEARCHED
 
 
 # ---------------------------------------------------------------- arrays
 
 
-def registers_of(
-    automaton: PositionAutomaton, keep: int, labels: dict[int, int], runs: Runs
-) -> nodes.Registers | Refusal:
+def registers_of(automaton: PositionAutomaton, keep: int, labels: dict[int, int], runs: Runs) -> Registers | Refusal:
     """The node for runtime.steppers.registers, or what keeps the pattern from being run so.
 
     `labels`: the number of the label for each mask, of which `keep` are the bits that tell matches apart.
@@ -521,17 +548,17 @@ def registers_of(
     relates: dict[int, Any] = {}  # where the operands of such an op begin
     operands: list[int] = []
     for o, (kind, sources, _) in enumerate(ops):
-        if kind == nodes.RELATES:
+        if kind == RELATES:
             relates[o] = len(operands)
             operands += sources
     index = _indexes(edges, made.needed, made.sure)
-    apart, since = runs.apart or made.late != nodes.NOBODY, made.since
+    apart, since = runs.apart or made.late != NOBODY, made.since
     # Of an ordered index a union of runs is taken, and none can be taken out; it holds no more than one register.
     ordered = {} if runs.greedy or apart else _ordered(made, index)
     n_before = len(made.edges) + len(made.veto_edges)
     late_edge = {edge.source: n_before + k for k, edge in enumerate(made.late_edges)}
     numbers = {p: x for x, p in enumerate(ordered)}
-    ranges = [ordered[edge.source][1].get(e, (nodes.EVERY, 0)) if edge.source in ordered else (nodes.EVERY, 0)
+    ranges = [ordered[edge.source][1].get(e, (EVERY, 0)) if edge.source in ordered else (EVERY, 0)
               for e, edge in enumerate(edges)]  # fmt: skip
 
     def ints(values: Iterable[Any]) -> np.ndarray:
@@ -540,7 +567,7 @@ def registers_of(
     def ends(sizes: Iterable[int]) -> np.ndarray:
         return np.concatenate([[0], np.cumsum(ints(sizes))]).astype(np.int64)
 
-    return nodes.Registers(
+    return Registers(
         guard=ints(automaton.guards),
         label=ints(labels[mask & keep] for mask in automaton.masks),
         last=ints(p in automaton.last for p in positions),
@@ -551,8 +578,8 @@ def registers_of(
         contiguous=ints(edge.contiguous for edge in edges),
         wanted=_padded([_wanted(edge, index) for edge in edges]),
         index_of=_padded([index.get(p, ()) for p in range(n)]),
-        ordered_of=ints(numbers.get(p, nodes.NOBODY) for p in range(n)),
-        sorted_by=ints(ordered[p][0] if p in ordered else nodes.NOBODY for p in range(n)),
+        ordered_of=ints(numbers.get(p, NOBODY) for p in range(n)),
+        sorted_by=ints(ordered[p][0] if p in ordered else NOBODY for p in range(n)),
         range_kind=ints(kind for kind, _ in ranges),
         range_term=ints(term for _, term in ranges),
         looks=ints(_looks(made, edge, index, set(ordered), apart) for edge in edges),
@@ -564,7 +591,7 @@ def registers_of(
         veto_guard=ints(made.veto_guards),
         veto_to=ints(edge.to for edge in made.veto_edges),
         early=_early(made, len(edges) - len(made.early_edges)),
-        late_edge=ints(late_edge.get(q, nodes.NOBODY) for q in positions),
+        late_edge=ints(late_edge.get(q, NOBODY) for q in positions),
         special=ints((made.late, since, made.begun)),
         n_registers=made.n_registers + apart,
         greedy=runs.greedy,
@@ -573,18 +600,18 @@ def registers_of(
     )
 
 
-def _early(made: _Builder, first_edge: int) -> nodes.Early:
+def _early(made: _Builder, first_edge: int) -> Early:
     """What must not come before a match; `first_edge`: the edge with what the first kind of it asks of itself."""
     ways, checks = made.clauses.early, [check for own in made.checks for check in own]
-    equal = [next((k for k, c in enumerate(own) if c.kind == nodes.EQUAL), None) for own in made.checks]
+    equal = [next((k for k, c in enumerate(own) if c.kind == EQUAL), None) for own in made.checks]
     begin = np.cumsum([0, *map(len, made.checks)]).astype(np.int64)
-    outside = [[c.outside.get(p, nodes.NOBODY) for c in checks] for p in range(len(made.automaton.masks))]
-    return nodes.Early(
+    outside = [[c.outside.get(p, NOBODY) for c in checks] for p in range(len(made.automaton.masks))]
+    return Early(
         guard=np.array([way.guard for way in ways], np.int64),
         edge=np.arange(first_edge, first_edge + len(ways), dtype=np.int64),
         decided=np.array([way.decided for way in ways], np.bool_),
         check_of=begin,
-        equal=np.array([nodes.NOBODY if k is None else b + k for k, b in zip(equal, begin, strict=False)], np.int64),
+        equal=np.array([NOBODY if k is None else b + k for k, b in zip(equal, begin, strict=False)], np.int64),
         kind=np.array([c.kind for c in checks], np.int64),
         term=np.array([c.term for c in checks], np.int64),
         register=np.array([c.register for c in checks], np.int64),
@@ -595,8 +622,8 @@ def _early(made: _Builder, first_edge: int) -> nodes.Early:
 def _padded(rows: list[tuple[int, ...]]) -> np.ndarray:
     """As a matrix of at least one column, NOBODY where a row has no more."""
     width = max(1, *map(len, rows))
-    return np.array([(*row, *[nodes.NOBODY] * (width - len(row))) for row in rows], np.int64)
+    return np.array([(*row, *[NOBODY] * (width - len(row))) for row in rows], np.int64)
 
 
 def _near(contiguous: list[bool]) -> int:
-    return nodes.ONLY_NEAR if contiguous and all(contiguous) else int(any(contiguous))
+    return ONLY_NEAR if contiguous and all(contiguous) else int(any(contiguous))

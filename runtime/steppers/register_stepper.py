@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime import capacities, nodes
+from runtime import capacities
 from runtime.arrays import AnyArray
+from runtime.chain_cea import LATE, NOBODY, ONLY_NEAR, Registers
 from runtime.compact_set.store import Store
 from runtime.program import Program
 from runtime.relations import arithmetic_error
@@ -19,12 +20,12 @@ NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
 
 class RegisterStepper(Stepper):
-    """Runs nodes.Registers."""
+    """Runs Registers."""
 
     def __init__(self, program: Program, store: Store) -> None:
         super().__init__(store)
         machine = program.machine
-        assert isinstance(machine, nodes.Registers)
+        assert isinstance(machine, Registers)
         self._program, self._n_registers = program, machine.n_registers
         own = [name for name in registers.Automaton._fields if name not in ("relations", "words")]
         arrays = {name: getattr(machine, name) for name in own}
@@ -33,7 +34,7 @@ class RegisterStepper(Stepper):
             **arrays, relations=relation_ops.flat(machine.relations), words=program.words
         )
         self._index_of = machine.index_of
-        self._late = bool(machine.special[nodes.LATE] != nodes.NOBODY)
+        self._late = bool(machine.special[LATE] != NOBODY)
         self._apart = registers.BOTH_STAY if self._late else registers.TOGETHER
         if machine.apart:
             self._apart = registers.NEXT_BEST
@@ -147,7 +148,7 @@ class RegisterStepper(Stepper):
         entries = self._entries
         self._sweep(self.store.clock.type(self.store.now))
         alive = entries.at >= 0
-        near = self._automaton.near[np.maximum(entries.at, 0)] == nodes.ONLY_NEAR
+        near = self._automaton.near[np.maximum(entries.at, 0)] == ONLY_NEAR
         # The kernel may have stopped before what it calls the last position.
         alive &= ~near | (entries.last >= entries.counts[run_table.LAST_POSITION] - 1)
         return int(entries.registers[alive, -1].min(initial=NEVER))

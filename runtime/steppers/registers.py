@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray
+from runtime.chain_cea import BEGUN, EVERY, FROM_START, LATE, NOBODY, ONLY_NEAR, SINCE, WINDOW, Early
 from runtime.compact_set.picking import NO_COPIES, NXT, compared
 from runtime.compact_set.tecs import BOTTOM, extend, inside, link
 from runtime.jit import inlined, kernel
-from runtime.nodes import BEGUN, EVERY, FROM_START, LATE, NOBODY, ONLY_NEAR, SINCE, WINDOW, Early
 from runtime.program import NULL_CODE
 from runtime.steppers.events import Compared, Values
 from runtime.steppers.happened import (
@@ -86,7 +86,7 @@ class Pending(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """The arrays of nodes.Registers, and of its relations."""
+    """The arrays of runtime.chain_cea.Registers, and of its relations."""
 
     guard: AnyArray
     label: AnyArray

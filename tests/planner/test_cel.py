@@ -14,6 +14,7 @@ from planner.formula import Formula
 from planner.rewrite.rules import rewritten
 from planner.terms import Comparison, Measure, Predicate, Register, Term, Window
 from runtime import nodes
+from runtime.clauses import Numbering
 
 A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
 HOUR = Window("time", 60)
@@ -141,7 +142,7 @@ class Beside(nodes.Node):
     others: tuple[nodes.Node, ...]
     guard: int
 
-    def own_guards(self, number: nodes.Numbering) -> nodes.Node:
+    def own_guards(self, number: Numbering) -> nodes.Node:
         return Beside(self.inner, self.others, number(self.guard))
 
 

@@ -10,6 +10,7 @@ from planner.automata.simple import gathered
 from planner.formula import Formula
 from planner.terms import Predicate, Window
 from runtime import nodes
+from runtime.position_automaton import PositionAutomaton
 
 A, B, C = (cel.Event(name.upper(), frozenset(name)) for name in "abc")
 WINDOW = Window("time", 5)
@@ -57,7 +58,7 @@ def test_after_a_skip_what_is_contiguous_is_gone() -> None:
 
 def test_every_copy_of_an_atom_is_a_position_and_follows_the_one_before() -> None:
     node, _ = built(cel.Repeat(A, 2, 3))
-    assert isinstance(node, nodes.PositionAutomaton)
+    assert isinstance(node, PositionAutomaton)
     assert node.first == (2,)  # built from the last copy to the first
     assert node.last == {0, 1}
     assert [[f.position for f in follow] for follow in node.follow] == [[], [0], [1]]
@@ -65,6 +66,6 @@ def test_every_copy_of_an_atom_is_a_position_and_follows_the_one_before() -> Non
 
 def test_one_absence_in_two_copies_is_one_veto() -> None:
     node, _ = built(cel.Repeat(cel.Absent(A, (C,), B), 2, 2))
-    assert isinstance(node, nodes.PositionAutomaton)
+    assert isinstance(node, PositionAutomaton)
     assert len(node.vetoes) == 1
     assert [[f.absences for f in follow] for follow in node.follow] == [[(0,)], [], [(0,)], [()]]

@@ -22,11 +22,12 @@ from planner.query import Window
 from planner.refusal import Refusal
 from planner.rewrite.rules import rewritten
 from planner.terms import Comparison, Term
-from runtime import capacities, nodes
+from runtime import capacities
 from runtime.arrays import AnyArray
 from runtime.compact_set import products
 from runtime.compact_set import tecs as ecs
 from runtime.engine import engine_for
+from runtime.pcea import Parallel
 from runtime.program import NULL_CODE, Program
 
 NAMES = "abcd"
@@ -231,5 +232,5 @@ def test_what_is_not_run_side_by_side() -> None:
     )
     assert pcea_of(twice) == Refusal("one value compared in several types")
     machine = harness.compiled(Q0).machine
-    assert isinstance(machine, nodes.Parallel)
+    assert isinstance(machine, Parallel)
     assert machine.depth == 2
