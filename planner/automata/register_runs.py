@@ -63,35 +63,21 @@ class _Places:
 
 
 class RunBuilder:
+    """The places and edges of one automaton, whose matches are told apart by the marks `keep`."""
+
     def __init__(self, automaton: PositionAutomaton, keep: int, greedy: bool) -> None:
         self.automaton = automaton
-        for followers in (automaton.first, *((f.position for f in follow) for follow in automaton.follow)):
-            marks = [automaton.masks[q] & keep for q in followers]
-            if len(set(marks)) < len(marks) or 0 in marks:
-                raise NotByRegisters("two ways lead to the same events in the same variables")
+        _check_unambiguous(automaton, keep)
         self.clauses = Clauses(automaton)
         self.places = _Places.of(automaton)
-        self.follow, self.n = self.places.follow, len(self.places.follow)
-        edges = [Edge(FROM_START, q, False, self._taking(q, None)) for q in automaton.first]
-        for place, follow in enumerate(self.places.follow):
-            gap = [self.clauses.vetoes[absence] for absence in sorted({v for f in follow for v in f.absences})]
-            ended = [(RESET, register, 0) for veto in gap for _, register, _ in veto.after]
-            edges += [Edge(place, f.position, f.contiguous, self._taking(f.position, f, ended)) for f in follow]
-        # A veto edge per guard, those of a place before those of the places that it leads to.
-        vetoes = [(self.clauses.vetoes[absence], place, to) for place, absence, to in sorted(self.places.closing)]
-        guarded = [(way.guard, _vetoing(way, place, to)) for veto, place, to in vetoes for way in veto.ways]
-        # Where a match ends that something must not follow, it waits at a place of its own.
-        self.late, waiting = NOBODY, list[Edge]()
-        if automaton.after:
+        self.follow, self.n, self.late = self.places.follow, len(self.places.follow), NOBODY
+        if automaton.after:  # where a match ends that something must not follow, it waits at a place of its own
             self.late, self.n, self.follow = self.n, self.n + 1, [*self.follow, ()]
-            waiting = [Edge(q, self.late, False, []) for q in sorted(automaton.last)]
-            after = [self.clauses.vetoes[absence] for absence in automaton.after]
-            guarded += [(way.guard, _vetoing(way, self.late, NOBODY)) for veto in after for way in veto.ways]
+        guarded = self._vetoing()
         self.veto_guards = [guard for guard, _ in guarded]
-        asking = [Edge(NOWHERE, NOBODY, False, way.ops) for way in self.clauses.early]
-        groups = (edges, waiting, [edge for _, edge in guarded])
-        edges, waiting, stopping = self._sparing(groups)
-        self.early_edges = asking
+        self.early_edges = [Edge(NOWHERE, NOBODY, False, way.ops) for way in self.clauses.early]
+        waiting = [Edge(q, self.late, False, []) for q in sorted(automaton.last) if self.late != NOBODY]
+        edges, waiting, stopping = self._sparing((self._going_on(), waiting, [edge for _, edge in guarded]))
         if not greedy:
             edges = ending_early(edges, stopping, [p not in automaton.last and p != self.late for p in range(self.n)])
         every = [*edges, *waiting, *stopping]
@@ -101,6 +87,21 @@ class RunBuilder:
         self.edges = sorted((self._tidy(edge) for edge in edges), key=lambda edge: edge.to)
         self.veto_edges = [self._tidy(edge) for edge in stopping]
         self.late_edges = [self._tidy(edge) for edge in waiting]
+
+    def _going_on(self) -> list[Edge]:
+        """The edges over which a run takes an event."""
+        edges = [Edge(FROM_START, q, False, self._taking(q, None)) for q in self.automaton.first]
+        for place, follow in enumerate(self.places.follow):
+            gap = [self.clauses.vetoes[absence] for absence in sorted({v for f in follow for v in f.absences})]
+            ended = [(RESET, register, 0) for veto in gap for _, register, _ in veto.after]
+            edges += [Edge(place, f.position, f.contiguous, self._taking(f.position, f, ended)) for f in follow]
+        return edges
+
+    def _vetoing(self) -> list[tuple[int, Edge]]:
+        """A veto edge per guard, with it, those of a place before those of the places that it leads to."""
+        vetoes = [(self.clauses.vetoes[absence], place, to) for place, absence, to in sorted(self.places.closing)]
+        vetoes += [(self.clauses.vetoes[absence], self.late, NOBODY) for absence in self.automaton.after]
+        return [(way.guard, _vetoing(way, place, to)) for veto, place, to in vetoes for way in veto.ways]
 
     def _sparing(self, groups: tuple[list[Edge], ...]) -> list[list[Edge]]:
         """The edges without what nothing asks for, and with one register for those that hold the same."""
@@ -148,6 +149,14 @@ class RunBuilder:
             before = self.needed[edge.source] | (self.ends[edge.source] if edge.to == self.late else set())
         stale = written_by(edge.ops, before) - self.needed[edge.to] - self.ends[edge.to]
         return edge._replace(ops=[*edge.ops, *((RESET, r, 0) for r in sorted(stale))])
+
+
+def _check_unambiguous(automaton: PositionAutomaton, keep: int) -> None:
+    """Raises NotByRegisters where a match could be found on two ways."""
+    for followers in (automaton.first, *((f.position for f in follow) for follow in automaton.follow)):
+        marks = [automaton.masks[q] & keep for q in followers]
+        if len(set(marks)) < len(marks) or 0 in marks:
+            raise NotByRegisters("two ways lead to the same events in the same variables")
 
 
 def _computes(ops: Ops) -> bool:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.automata.register_clauses import NotByRegisters
+from planner.automata.register_flow import Edge
 from planner.automata.register_indexes import indexes, looks_at, nearness, ordered_places, wanted_terms
 from planner.automata.register_runs import RunBuilder
 from planner.refusal import Refusal
@@ -56,62 +57,67 @@ def registers_of(automaton: PositionAutomaton, keep: int, labels: dict[int, int]
         made = RunBuilder(automaton, keep, runs.greedy)
     except NotByRegisters as why:
         return Refusal(str(why))
-    n, positions = made.n, range(len(automaton.masks))
+    positions = range(len(automaton.masks))
     edges = [*made.edges, *made.veto_edges, *made.late_edges, *made.early_edges]
-    ops = [op for edge in edges for op in edge.ops]
-    relates: dict[int, Any] = {}  # where the operands of such an op begin
-    operands: list[int] = []
-    for o, (kind, sources, _) in enumerate(ops):
-        if kind == RELATES:
-            relates[o] = len(operands)
-            operands += sources
-    index = indexes(edges, made.needed, made.sure)
-    apart, since = runs.apart or made.late != NOBODY, made.since
-    # Of an ordered index a union of runs is taken, and none can be taken out; it holds no more than one register.
-    ordered = {} if runs.greedy or apart else ordered_places(made, index)
     n_before = len(made.edges) + len(made.veto_edges)
     late_edge = {edge.source: n_before + k for k, edge in enumerate(made.late_edges)}
-    numbers = {p: x for x, p in enumerate(ordered)}
-    ranges = [ordered[edge.source][1].get(e, (EVERY, 0)) if edge.source in ordered else (EVERY, 0)
-              for e, edge in enumerate(edges)]  # fmt: skip
-
-    def ints(values: Iterable[Any]) -> np.ndarray:
-        return np.array(list(values), np.int64)
-
-    def ends(sizes: Iterable[int]) -> np.ndarray:
-        return np.concatenate([[0], np.cumsum(ints(sizes))]).astype(np.int64)
-
+    apart = runs.apart or made.late != NOBODY
     return Registers(
-        guard=ints(automaton.guards),
-        label=ints(labels[mask & keep] for mask in automaton.masks),
-        last=ints(p in automaton.last for p in positions),
-        goes_on=ints(bool(automaton.follow[p]) for p in positions),
-        near=ints(nearness([f.contiguous for f in follow]) for follow in made.follow),
-        edge_of=ends(sum(edge.to == q for edge in made.edges) for q in positions),
-        source=ints(edge.source for edge in edges),
-        contiguous=ints(edge.contiguous for edge in edges),
-        wanted=_padded([wanted_terms(edge, index) for edge in edges]),
-        index_of=_padded([index.get(p, ()) for p in range(n)]),
-        ordered_of=ints(numbers.get(p, NOBODY) for p in range(n)),
-        sorted_by=ints(ordered[p][0] if p in ordered else NOBODY for p in range(n)),
-        range_kind=ints(kind for kind, _ in ranges),
-        range_term=ints(term for _, term in ranges),
-        looks=ints(looks_at(made, edge, index, set(ordered), apart) for edge in edges),
-        op_of=ends(len(edge.ops) for edge in edges),
-        op_kind=ints(kind for kind, _, _ in ops),
-        op_register=ints(relates.get(o, register) for o, (_, register, _) in enumerate(ops)),
-        op_term=ints(term for _, _, term in ops),
-        relation_operand=ints(operands),
-        veto_guard=ints(made.veto_guards),
-        veto_to=ints(edge.to for edge in made.veto_edges),
+        guard=_ints(automaton.guards),
+        label=_ints(labels[mask & keep] for mask in automaton.masks),
+        last=_ints(p in automaton.last for p in positions),
+        goes_on=_ints(bool(automaton.follow[p]) for p in positions),
+        near=_ints(nearness([f.contiguous for f in follow]) for follow in made.follow),
+        edge_of=_ends(sum(edge.to == q for edge in made.edges) for q in positions),
+        source=_ints(edge.source for edge in edges),
+        contiguous=_ints(edge.contiguous for edge in edges),
+        **_indexes(made, edges, runs.greedy, apart),
+        **_ops(edges),
+        veto_guard=_ints(made.veto_guards),
+        veto_to=_ints(edge.to for edge in made.veto_edges),
         early=_early(made, len(edges) - len(made.early_edges)),
-        late_edge=ints(late_edge.get(q, NOBODY) for q in positions),
-        special=ints((made.late, since, made.begun)),
+        late_edge=_ints(late_edge.get(q, NOBODY) for q in positions),
+        special=_ints((made.late, made.since, made.begun)),
         n_registers=made.n_registers + apart,
         greedy=runs.greedy,
         apart=runs.apart,
         relations=tuple(made.clauses.relations),
     )
+
+
+def _indexes(made: RunBuilder, edges: list[Edge], greedy: bool, apart: bool) -> dict[str, np.ndarray]:
+    """How the runs that wait at each place are found, by the fields of Registers."""
+    index, places = indexes(edges, made.needed, made.sure), range(made.n)
+    # Of an ordered index a union of runs is taken, and none can be taken out; it holds no more than one register.
+    ordered = {} if greedy or apart else ordered_places(made, index)
+    numbers = {p: x for x, p in enumerate(ordered)}
+    ranges = [ordered[edge.source][1].get(e, (EVERY, 0)) if edge.source in ordered else (EVERY, 0)
+              for e, edge in enumerate(edges)]  # fmt: skip
+    return {
+        "wanted": _padded([wanted_terms(edge, index) for edge in edges]),
+        "index_of": _padded([index.get(p, ()) for p in places]),
+        "ordered_of": _ints(numbers.get(p, NOBODY) for p in places),
+        "sorted_by": _ints(ordered[p][0] if p in ordered else NOBODY for p in places),
+        "range_kind": _ints(kind for kind, _ in ranges),
+        "range_term": _ints(term for _, term in ranges),
+        "looks": _ints(looks_at(made, edge, index, set(ordered), apart) for edge in edges),
+    }
+
+
+def _ops(edges: list[Edge]) -> dict[str, np.ndarray]:
+    """The operations of the edges, one after the other, by the fields of Registers."""
+    ops = [op for edge in edges for op in edge.ops]
+    operands, registers = list[int](), list[Any]()
+    for kind, register, _ in ops:
+        registers.append(len(operands) if kind == RELATES else register)  # an op that relates: where its operands begin
+        operands += register if kind == RELATES else ()
+    return {
+        "op_of": _ends(len(edge.ops) for edge in edges),
+        "op_kind": _ints(kind for kind, _, _ in ops),
+        "op_register": _ints(registers),
+        "op_term": _ints(term for _, _, term in ops),
+        "relation_operand": _ints(operands),
+    }
 
 
 def _early(made: RunBuilder, first_edge: int) -> Early:
@@ -137,3 +143,12 @@ def _padded(rows: list[tuple[int, ...]]) -> np.ndarray:
     """As a matrix of at least one column, NOBODY where a row has no more."""
     width = max(1, *map(len, rows))
     return np.array([(*row, *[NOBODY] * (width - len(row))) for row in rows], np.int64)
+
+
+def _ints(values: Iterable[Any]) -> np.ndarray:
+    return np.array(list(values), np.int64)
+
+
+def _ends(sizes: Iterable[int]) -> np.ndarray:
+    """Where each of several runs of numbers begins, and the last ends."""
+    return np.concatenate([[0], np.cumsum(_ints(sizes))]).astype(np.int64)
