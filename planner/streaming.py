@@ -27,8 +27,10 @@ from planner.automata.automaton import Automaton
 from planner.cel import searching
 from planner.errors import PlanError
 from planner.formula import Formula
-from planner.physical import COMPETING, PhysicalPlan, longest_path
+from planner.layout import longest_path
+from planner.physical import PhysicalPlan
 from planner.query import Query
+from planner.second_pass import COMPETING
 from planner.sql import quote
 from planner.terms import Window
 from runtime import nodes

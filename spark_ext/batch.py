@@ -35,7 +35,7 @@ from pyspark.sql.types import (
     StructType,
 )  # fmt: skip
 
-from planner.physical import PhysicalPlan, drop_sql, in_window, packed_symbol_sql, symbol_sql, type_rank_sql
+from planner.physical import PhysicalPlan
 from planner.query import (
     END_COLUMN,
     PLACE_FIELD,
@@ -50,8 +50,10 @@ from planner.query import (
     key_column,
     variable_column,
 )  # fmt: skip
+from planner.reasons import in_window
 from planner.refusal import Refusal
 from planner.sql import is_collated, literal, quote
+from planner.symbols import drop_sql, packed_symbol_sql, symbol_sql, type_rank_sql
 from planner.tabulated import Asked
 from runtime.marks import is_round
 from runtime.partition.partition import COUNT_COLUMN

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import cersql
-from planner import physical
+from planner.reasons import LOOKS
 from runtime.chain_cea import EACH, EQUAL, NOBODY, SAME, Registers
 from runtime.engine import engine_for
 from runtime.steppers import run_table
@@ -122,7 +122,7 @@ def test_what_came_before_is_found_by_its_extremes(where: str) -> None:
 
 
 def test_every_way_of_looking_has_its_words() -> None:
-    assert sorted(physical.LOOKS) == list(range(EACH + 1))
+    assert sorted(LOOKS) == list(range(EACH + 1))
 
 
 def test_a_loop_whose_events_must_be_equal_forgets_runs_that_are_not() -> None:

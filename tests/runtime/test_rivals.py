@@ -22,8 +22,8 @@ from planner import cel
 from planner.choice import skip_by
 from planner.errors import PlanError
 from planner.lower import lower_window, rt_skip
-from planner.physical import COMPETING
 from planner.query import Skip
+from planner.second_pass import COMPETING
 from planner.terms import Window
 from runtime import capacities
 from runtime.partition import partition

@@ -15,8 +15,8 @@ import sparks
 
 import cersql
 from planner.acel import Measured
-from planner.physical import counting
 from planner.query import Query
+from planner.second_pass import counting
 from runtime.errors import CersqlError
 
 ROUNDS = int(os.environ.get("CERSQL_DIFFERENTIAL", "2"))
