@@ -26,13 +26,14 @@ from runtime.marks import FIRST_EVENT, LAST_EVENT
 from runtime.partition.grouping import FOUND, OVERFLOW_HINT
 from runtime.task import GroupedBy, Summed, Task, Trend
 from runtime.warm import compile_sums
-from spark_ext.batch import Batch, found, is_local
+from spark_ext.batch import Batch, found
 from spark_ext.errors import SparkError
 from spark_ext.forms import hashed_alike
 from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed
 from spark_ext.returned import chosen, rows_of
 from spark_ext.schema import SparkCatalog
+from spark_ext.sizes import is_local
 from spark_ext.worker import gathered_groups, means
 
 OVER = "__cersql_over"  # a column that groups have, too

@@ -21,7 +21,7 @@ import strategies
 from pyspark.sql import DataFrame, SparkSession
 
 import planner.physical
-import spark_ext.batch
+import spark_ext.source_rows
 from planner import cel
 from planner.formula import Formula
 
@@ -204,7 +204,7 @@ def laid_out(session: SparkSession, trial: Trial) -> Iterator[None]:
         stack.enter_context(sparks.patched(planner.physical, "SLICE_WINDOWS", trial.slice_windows))
         stack.enter_context(sparks.settings(session, cersql__sort=trial.sort, spark__sql__shuffle__partitions=3))
         if not trial.drop:
-            stack.enter_context(sparks.patched(spark_ext.batch, "drop_sql", lambda plan: None))
+            stack.enter_context(sparks.patched(spark_ext.source_rows, "drop_sql", lambda plan: None))
         yield
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as fn
 
 import cersql
 import spark_ext.batch
+import spark_ext.source_rows
 from cersql.statements.planned import plan_query
 from planner.physical import PhysicalPlan
 from runtime.errors import Span
@@ -155,7 +156,7 @@ def test_dropping_and_sorting_change_nothing(
     for sort in ("worker", "spark"):
         with sparks.settings(session, cersql__sort=sort), pytest.MonkeyPatch.context() as patch:
             frames.append(session.sql(text))
-            patch.setattr(spark_ext.batch, "drop_sql", lambda plan: None)
+            patch.setattr(spark_ext.source_rows, "drop_sql", lambda plan: None)
             frames.append(session.sql(text))
     first, *others = [sorted(map(str, own)) for own in sparks.together(frames)]
     assert first
