@@ -3,9 +3,9 @@
 sources → (drop) → columns and symbol → shuffle → mapInArrow(engine) → WHERE on whole matches (→ mapInArrow(strategy))
 → HAVING → RETURN → LIMIT
 
-What is computed of rows is in spark_ext.source_rows, what tasks are told in spark_ext.tasks. Before the shuffle rows may
-be joined by others, of pairs that fulfil a condition on two events (spark_ext.pairing). What follows the engine is in
-spark_ext.returned.
+What is computed of rows is in spark_ext.source_rows, what tasks are told in spark_ext.tasks. Before the shuffle rows
+may be joined by others, of pairs that fulfil a condition on two events (spark_ext.pairing). What follows the engine is
+in spark_ext.returned.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from queries import bound, filters
 
-from cersql.binding.to_cel import MANY, occurrences, together
+from cersql.binding.formulas import MANY, occurrences, together
 from planner import cel
 from planner.formula import Formula
 
