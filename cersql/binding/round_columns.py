@@ -1,8 +1,7 @@
 """SQL of rounds and of the events that they create, on the arrays of a listed match.
 
-rounds    [{place: 3, var0: [a1, a3]}, {place: 5, var0: [a5]}]       by the places of the ends
-made      [{place: 3, ts: …, s: 4}, {place: 5, ts: …, s: 7}]         the created events, one for each round
-judged    forall(rounds, SUM(…) > 5)                                 what a condition leaves
+For `AGG(y : s = SUM(a.v) ; A+ a)+` (cersql/binding/rounds.py) these are `rounds`, with the events of each, and `made`,
+with an event for each that has the attribute s.
 """
 
 from __future__ import annotations
