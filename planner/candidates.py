@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from planner import cel
+from planner.across import Across
 from planner.automata.automaton import distinct_guards, relabel, side_by_side
 from planner.automata.cea import automaton_of
 from planner.automata.compose import Composer
@@ -27,9 +28,9 @@ from planner.automata.pcea import masks_of, parallel, pcea_of, picture
 from planner.automata.positions import positions_of
 from planner.automata.registers import Runs, registers_of
 from planner.automata.simple import gathered, is_simple, strictly, surrounded
-from planner.cel import contains, is_flat
 from planner.choice import AROUND, CLOCKS, Choice, choice, searches_each_window
 from planner.errors import PlanError
+from planner.formula import Formula
 from planner.lower import Lowered, lower, lower_composed, lower_skip, lower_window, program_of, with_timeouts
 from planner.query import Skip, Window
 from planner.refusal import Refusal
@@ -37,6 +38,7 @@ from planner.rewrite.across import is_split
 from planner.rewrite.rules import Rewritten
 from planner.watching import Watched, is_watched
 from runtime import nodes
+from runtime.position_automaton import PositionAutomaton
 from runtime.program import PICKING
 
 
@@ -54,7 +56,7 @@ class Asked:
     timeouts: bool = False
 
     @property
-    def formula(self) -> cel.Formula:
+    def formula(self) -> Formula:
         return self.rewritten.formula
 
     @cached_property
@@ -67,7 +69,7 @@ class Asked:
         """What is watched beside it. PlanError TIMEOUTS where that is not built."""
         if not self.timeouts:
             return None
-        if contains(self.formula, (cel.Across,)) and not is_watched(self.formula):
+        if self.formula.contains((Across,)) and not is_watched(self.formula):
             hint = "Leave WITH TIMEOUTS out, or write only sequences, loops and OR around it."
             raise PlanError("TIMEOUTS", found="comparisons with what must not happen, in such a pattern,", hint=hint)
         return Watched(self.formula, self.window, self.strategy == "NEXT_MATCH")
@@ -81,7 +83,7 @@ def flat_table(asked: Asked) -> Lowered | Refusal:
     """One automaton as large as the formula, built here and determinized where it runs."""
     if asked.strategy != "ALL" or asked.consume != "NONE" or asked.skip is not None:
         return Refusal("matches compete, are consumed or skipped")
-    if not is_flat(asked.formula):
+    if not asked.formula.is_flat():
         return Refusal("an operator that is more than a sequence, a loop, an OR or a filter")
     automaton = automaton_of(asked.formula, asked.variables)
     program = lower(automaton, asked.window, asked.variables)
@@ -118,7 +120,7 @@ def registers(asked: Asked) -> Lowered | Refusal:
     chosen, variables = asked.choice, asked.variables
     if asked.watched is not None:
         return TIMEOUTS
-    if not chosen.compares and not (chosen.clause == "ALL" and contains(chosen.formula, AROUND)):
+    if not chosen.compares and not (chosen.clause == "ALL" and chosen.formula.contains(AROUND)):
         return Refusal("nothing to hold: no events are compared")
     formula, window = chosen.formula, chosen.window
     skips = chosen.skip is not None and chosen.by == "ALL"  # other skips are done to what the engine gives
@@ -135,7 +137,7 @@ def registers(asked: Asked) -> Lowered | Refusal:
     if isinstance(formula, cel.Strategy) and formula.name == "STRICT":
         formula = strictly(formula.inner) or formula
     parts = surrounded(gathered(formula))
-    if parts is None or contains(parts.formula, CLOCKS) or (window or parts.window) != (parts.window or window):
+    if parts is None or parts.formula.contains(CLOCKS) or (window or parts.window) != (parts.window or window):
         return Refusal("a window inside the pattern")
     if (parts.before or parts.after) and (chosen.consume != "NONE" or chosen.skip is not None):
         return Refusal("what is consumed or skipped beside an absence before or after the match")
@@ -149,7 +151,7 @@ def registers(asked: Asked) -> Lowered | Refusal:
         family=family, consume=chosen.consume != "NONE", pick=chosen.clause, skip=lower_skip(chosen),
         ends_late=chosen.ends_late,
     )  # fmt: skip
-    assert isinstance(program.machine, nodes.PositionAutomaton)
+    assert isinstance(program.machine, PositionAutomaton)
     labels = {mask: i for i, mask in enumerate(program.masks)}
     made = registers_of(program.machine, program.keep, labels, Runs(chosen.next_match, skips))
     if isinstance(made, Refusal):

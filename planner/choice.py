@@ -10,12 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner import cel
+from planner.acel import Measured
+from planner.across import Across
 from planner.automata.simple import gathered
-from planner.cel import contains, searching
+from planner.cel import searching
 from planner.errors import PlanError
+from planner.formula import Formula
 from planner.query import Skip, Window
 
-COMPARES = (cel.Compare, cel.Agree, cel.Across)
+COMPARES = (cel.Compare, cel.Agree, Across)
 AROUND = (cel.NotBefore, cel.NotAfter)
 CLOCKS = (cel.Within, *AROUND)  # what remembers when a window began
 MAX_NESTED = 8  # strategies
@@ -32,7 +35,7 @@ class Choice:
     matches as they complete (ALL: it waits for the greatest end).
     """
 
-    formula: cel.Formula
+    formula: Formula
     window: Window | None
     first: str | None = None
     clause: str = "ALL"
@@ -61,28 +64,27 @@ class Choice:
     def timed(self) -> bool:
         """Does it need clocks, or what is run with them (runtime.steppers.clocks)?"""
         chooses = self.first is not None or self.consume != "NONE" or self.late != "ALL"
-        return chooses or contains(self.formula, CLOCKS)
+        return chooses or self.formula.contains(CLOCKS)
 
 
-def compares(formula: cel.Formula) -> bool:
+def compares(formula: Formula) -> bool:
     """Do runs hold values of events? Counting them takes none."""
-    return contains(formula, COMPARES) or any(
-        isinstance(part, cel.Measured) and any(one.sql is not None for one in part.registers)
-        for part in cel.walk(formula)
+    return formula.contains(COMPARES) or any(
+        isinstance(part, Measured) and any(one.sql is not None for one in part.registers) for part in formula.walk()
     )
 
 
-def choice(formula: cel.Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
+def choice(formula: Formula, window: Window | None, strategy: str, consume: str, skip: Skip | None) -> Choice:
     """Window, strategy, consumption and skipping around a rewritten formula (semantics, "Selection strategies" ff.)."""
     if window is None and strategy == "ALL" and skip is None:
         match formula:
             case cel.Within(inner, own):
                 formula, window = inner, own
-    ends_late = contains(formula, (cel.NotAfter,))
+    ends_late = formula.contains((cel.NotAfter,))
     if strategy == "STRICT":
         formula, strategy = cel.Strategy("STRICT", formula), "ALL"
     if strategy == "NEXT_MATCH":
-        if contains(formula, (cel.All,)):
+        if formula.contains((cel.All,)):
             raise TypeError(f"not a formula for skip till next match: {formula!r}")
         held = None if ends_late else window
         by = skip_by(strategy) if skip is not None else "ALL"
@@ -114,7 +116,7 @@ def consumes_all(skip: Skip | None) -> bool:
     return skip is not None and skip.to == "PAST LAST ROW"
 
 
-def check_nesting(formula: cel.Formula) -> None:
+def check_nesting(formula: Formula) -> None:
     """PlanError NESTING_LIMIT where strategies lie in strategies too deep: each holds the runs of those inside twice,
     as its own and as their rivals."""
     found = _nested(formula)
@@ -123,16 +125,16 @@ def check_nesting(formula: cel.Formula) -> None:
         raise PlanError("NESTING_LIMIT", found=found, limit=MAX_NESTED, hint=hint)
 
 
-def _nested(formula: cel.Formula) -> int:
+def _nested(formula: Formula) -> int:
     """How many strategies lie in each other."""
-    inside = max(map(_nested, cel.children(formula)), default=0)
+    inside = max(map(_nested, formula.children()), default=0)
     return inside + int(isinstance(formula, cel.Strategy) and formula.name != "STRICT")
 
 
-def _within(formula: cel.Formula, window: Window | None) -> cel.Formula:
+def _within(formula: Formula, window: Window | None) -> Formula:
     return formula if window is None else cel.Within(formula, window)
 
 
-def searches_each_window(formula: cel.Formula) -> bool:
+def searches_each_window(formula: Formula) -> bool:
     """Is there an absence before the match that asks where its window begins (planner.automata.compose)?"""
-    return any(isinstance(part, cel.NotBefore) and any(map(searching, part.vetoes)) for part in cel.walk(formula))
+    return any(isinstance(part, cel.NotBefore) and any(map(searching, part.vetoes)) for part in formula.walk())

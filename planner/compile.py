@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner import cel
 from planner.candidates import Asked, first_that_runs
 from planner.choice import check_nesting
+from planner.formula import Formula
 from planner.lower import Lowered
 from planner.query import Skip, Window
 from planner.rewrite.rules import rewritten
@@ -14,13 +14,13 @@ from runtime.marks import is_hidden
 from runtime.program import Program
 
 
-def visible_variables(formula: cel.Formula) -> tuple[str, ...]:
+def visible_variables(formula: Formula) -> tuple[str, ...]:
     """The variables a user can see, sorted; without those of our own."""
-    return tuple(sorted(v for v in cel.variables(formula) if not is_hidden(v)))
+    return tuple(sorted(v for v in formula.binds() if not is_hidden(v)))
 
 
 def compile_formula(
-    formula: cel.Formula,
+    formula: Formula,
     window: Window | None = None,
     visible: Iterable[str] | None = None,
     strategy: str = "ALL",
@@ -34,7 +34,7 @@ def compile_formula(
 
 
 def lowered(
-    formula: cel.Formula,
+    formula: Formula,
     window: Window | None,
     variables: tuple[str, ...],
     strategy: str = "ALL",

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runtime import nodes
 from runtime.automata.determinize import DEAD, StateTable
 from runtime.automata.determinize_composed import Composed, states_of
 from runtime.automata.machine import OutOfSteps, Steps
+from runtime.chain_cea import Registers
 from runtime.errors import ExecutionError
+from runtime.pcea import Parallel
 from runtime.program import WORD_BITS, Program
 
 MOST_STEPS = 50_000  # half a second, where most patterns take some hundred
@@ -47,7 +48,7 @@ def determinize(program: Program, limit: int = 64) -> str:
 
 def has_table(program: Program) -> bool:
     """Is there a deterministic automaton of it?"""
-    return not program.terms and not isinstance(program.machine, nodes.Registers | nodes.Parallel)
+    return not program.terms and not isinstance(program.machine, Registers | Parallel)
 
 
 def _moves(program: Program, subsets: StateTable, state: int, k: int, symbol: tuple[int, ...]) -> Iterator[str]:

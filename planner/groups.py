@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime import nodes
 from runtime.marks import FIRST_EVENT, LAST_EVENT
+from runtime.pcea import Parallel
 from runtime.program import Later, Program
 
 MATCHES = "COUNT(*)"
@@ -104,12 +104,12 @@ def why_listed(groups: Groups, program: Program, asks: bool, later: Later | None
     for aggregated in groups.sums:
         if aggregated.function is None:
             return aggregated.reason
-    if isinstance(program.machine, nodes.Parallel):
+    if isinstance(program.machine, Parallel):
         return _of_several_atoms(groups, program, program.machine)
     return ""
 
 
-def _of_several_atoms(groups: Groups, program: Program, machine: nodes.Parallel) -> str:
+def _of_several_atoms(groups: Groups, program: Program, machine: Parallel) -> str:
     """Of runs side by side two can take one event, which is one event of a variable that both of them bind."""
     if any(grouped.mark == FIRST_EVENT for grouped in groups.by):
         return "several parts of ALL can begin"

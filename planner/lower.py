@@ -12,11 +12,11 @@ from planner import cel
 from planner.automata.automaton import Automaton, Guard, distinct_guards, relabel, side_by_side
 from planner.automata.compose import Composer, masks, renumbered
 from planner.automata.positions import position_node
-from planner.cel import Predicate, contains
 from planner.choice import Choice
 from planner.query import Skip, Window
 from planner.refusal import Refusal
 from planner.rewrite.rules import Rewritten
+from planner.terms import Predicate
 from planner.watching import Watch, Watched, watching
 from runtime import nodes
 from runtime import program as rt
@@ -72,7 +72,7 @@ def lower_composed(choice: Choice, variables: tuple[str, ...], watched: Watched 
         composer,
         tree,
         variables,
-        projects=contains(choice.formula, (cel.Project,)),
+        projects=choice.formula.contains((cel.Project,)),
         window=lower_window(choice.window),
         family=choice.family,
         consume=choice.consume != "NONE",

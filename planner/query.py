@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cel import Formula, Measure
-from planner.cel import Window as Window
+from planner.formula import Formula
 from planner.groups import Groups
 from planner.sql import Sql
+from planner.terms import Measure
+from planner.terms import Window as Window
 
 SOURCE_COLUMN = "__cersql_source"  # which source a row of a union is from: 0, 1, …
 
@@ -147,7 +148,7 @@ PLACE_FIELD = "__cersql_place"
 
 
 def rounds_column(number: int) -> str:
-    """The match's column with the matches of the part of this number, an array in their order (planner.cel.Round)."""
+    """The match's column with the matches of the part of this number, an array in their order (planner.acel.Round)."""
     return f"__cersql_rounds{number}"
 
 

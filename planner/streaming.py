@@ -22,12 +22,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner import cel
+from planner.acel import Aggregate, Judged, Measured
 from planner.automata.automaton import Automaton
-from planner.cel import contains, is_flat, searching
+from planner.cel import searching
 from planner.errors import PlanError
-from planner.physical import COMPETING, PhysicalPlan, longest_path
+from planner.formula import Formula
+from planner.layout import longest_path
+from planner.physical import PhysicalPlan
 from planner.query import Query
+from planner.second_pass import COMPETING
 from planner.sql import quote
+from planner.terms import Window
 from runtime import nodes
 from runtime.marks import visible_name
 from runtime.program import Program
@@ -43,7 +48,7 @@ class Holding:
     are held: two where a match waits for one, and asks what was in the one before, or for those that it competes with.
     """
 
-    reach: cel.Window | None
+    reach: Window | None
     late: bool
     whole: bool
     windows: int
@@ -55,14 +60,14 @@ def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
     """How long a stream must hold rows. PlanError STREAM_UNBOUNDED where that is for ever and was not allowed."""
     query = plan.query
     # Beside a strategy AFTER MATCH SKIP takes matches as they complete.
-    late = (query.skip is not None and query.strategy == "ALL") or contains(query.formula, (cel.NotAfter,))
+    late = (query.skip is not None and query.strategy == "ALL") or query.formula.contains((cel.NotAfter,))
     whole = _looks_back(query) is not None
     reach = None if whole else _reach(plan)
     if reach is None and not allow_unbounded:
         what, hint = _why_unbounded(plan)
         raise PlanError("STREAM_UNBOUNDED", what=what, hint=f"{hint} Or allow it by SET {ALLOW_SETTING} = true.")
     drops = query.consume != "NONE" or query.skip is not None
-    absent = contains(query.formula, (cel.NotBefore,))
+    absent = query.formula.contains((cel.NotBefore,))
     spent = drops and absent and not whole
     before = (late or query.timeouts or drops) and absent
     # What began after it and ended with it, or before, can win against a match; it must be known itself.
@@ -95,29 +100,29 @@ def _beginning_at(node: nodes.Node, guard: int) -> nodes.Node:
     return node.rebuilt(lambda part: _beginning_at(part, guard))
 
 
-def _reach(plan: PhysicalPlan) -> cel.Window | None:
+def _reach(plan: PhysicalPlan) -> Window | None:
     query = plan.query
     window = query.window or _whole_window(query.formula)
     if window is not None:
         return window
-    if query.timeouts or not is_flat(query.formula):
+    if query.timeouts or not query.formula.is_flat():
         return None
     span = longest_path(plan.automaton)
     if span is not None:
-        return cel.Window("events", max(1, span))
+        return Window("events", max(1, span))
     # Pairs of events are made before it is known how far runs go.
     plain = query.strategy == "ALL" and query.consume == "NONE" and query.skip is None and not plan.program.tables
-    return cel.Window("runs", 0) if plain and not _waits(plan.automaton) else None
+    return Window("runs", 0) if plain and not _waits(plan.automaton) else None
 
 
-def _whole_window(formula: cel.Formula) -> cel.Window | None:
+def _whole_window(formula: Formula) -> Window | None:
     """The window of a pattern that is wholly inside one: `(A ; B WITHIN 5 MINUTES)`."""
     match formula:
         case cel.Within(_, window):
             return window
         case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Project(inner) | cel.Compare(inner):
             return _whole_window(inner)
-        case cel.Aggregate(inner) | cel.Judged(inner) | cel.Measured(inner):
+        case Aggregate(inner) | Judged(inner) | Measured(inner):
             return _whole_window(inner)
     return None
 
@@ -140,7 +145,7 @@ def _why_unbounded(plan: PhysicalPlan) -> tuple[str, str]:
     if plan.program.tables and not _waits(plan.automaton):
         pairs = f"any two rows can be asked about, since Spark computes {plan.tabulated[0].related} pair by pair"
         return pairs, "Bound the pattern by WITHIN, for example WITHIN 1 HOUR."
-    waiting = _waiting(plan.automaton) if is_flat(plan.query.formula) else None
+    waiting = _waiting(plan.automaton) if plan.query.formula.is_flat() else None
     where = f"after {waiting}, it" if waiting else "it"
     return f"{where} can wait for ever for what comes next", "Bound the pattern by WITHIN, for example WITHIN 1 HOUR."
 

@@ -1,10 +1,8 @@
-"""What formulas say of events: conditions on one row, windows, and the sides of conditions on several events.
-
-planner.cel has all of these names too, since a formula is not read without them.
-"""
+"""What formulas say of events: conditions on one row, windows, and the sides of conditions on several events."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -153,6 +151,19 @@ class Measure:
 
 Side = Comparison | Related | Test
 """One side of an OR that speaks of several events."""
+
+
+Asked = tuple[str | None, str, str]
+"""What a condition looks at: (variable, SQL, the type it is cast to); variable None for every event."""
+
+
+def asked(sides: tuple[Side, ...]) -> Iterator[Asked]:
+    """What the sides of an OR compare."""
+    for side in sides:
+        if isinstance(side, Comparison):
+            yield from ((term.variable, term.sql, side.type) for term in (side.left, side.right))
+        elif isinstance(side, Related):
+            yield from ((term.variable, term.sql, type) for term, type in zip(side.terms, side.types, strict=True))
 
 
 def parts_of(side: Side) -> tuple[Term | Test, ...]:

@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from planner import cel
+from planner.across import Across
 from planner.automata.compose import Composer
 from planner.automata.positions import position_node
 from planner.automata.simple import gathered, is_around, is_simple
-from planner.cel import contains
 from planner.choice import compares, searches_each_window
+from planner.formula import Formula
 from planner.query import Window
 from runtime import nodes
+from runtime.clauses import Deciding
 
 
 class Watched(NamedTuple):
@@ -21,7 +23,7 @@ class Watched(NamedTuple):
     `next_match`: the runs are those of SKIP TILL NEXT MATCH.
     """
 
-    formula: cel.Formula
+    formula: Formula
     window: Window | None
     next_match: bool = False
 
@@ -36,12 +38,10 @@ class Watch(NamedTuple):
     family: str
 
 
-def is_watched(formula: cel.Formula) -> bool:
+def is_watched(formula: Formula) -> bool:
     """Can it be told how far runs come which what must not happen ends by comparisons? That the positions say."""
     formula = gathered(formula)
-    while isinstance(formula, (cel.NotBefore, cel.NotAfter)) or (
-        isinstance(formula, cel.Across) and is_around(formula)
-    ):
+    while isinstance(formula, (cel.NotBefore, cel.NotAfter)) or (isinstance(formula, Across) and is_around(formula)):
         formula = formula.inner
     return is_simple(formula)
 
@@ -49,20 +49,20 @@ def is_watched(formula: cel.Formula) -> bool:
 def watching(watched: Watched, composer: Composer) -> Watch:
     """One run for each start and state, NXT-best; a trailing absence has its window inside, and goes around that."""
     formula, window = watched.formula, watched.window
-    projects, positions = contains(formula, (cel.Project,)), watched.next_match or contains(formula, (cel.Across,))
+    projects, positions = formula.contains((cel.Project,)), watched.next_match or formula.contains((Across,))
     if positions:
         formula = gathered(formula)
     family = "bound" if compares(formula) or searches_each_window(formula) else "timed"
-    after: list[nodes.Deciding] = []  # by what the match is compared with what follows it
-    before: list[cel.Across] = []
-    while isinstance(formula, cel.Across) and is_around(formula):
+    after: list[Deciding] = []  # by what the match is compared with what follows it
+    before: list[Across] = []
+    while isinstance(formula, Across) and is_around(formula):
         if is_around(formula, cel.NotAfter):
             after.append(composer.deciding(formula))
         else:
             before.append(formula)
         formula = formula.inner
 
-    def runs(part: cel.Formula) -> nodes.Node:
+    def runs(part: Formula) -> nodes.Node:
         for across in before:
             part = replace(across, inner=part)
         made = _shown(position_node(part, composer, watched.next_match) if positions else composer.node(part))

@@ -21,6 +21,7 @@ from runtime.compact_set.semirings import Lift
 from runtime.compact_set.store import PlainWalks, ProductWalks, Store, Walks
 from runtime.compact_set.trends import Trends
 from runtime.errors import InternalError
+from runtime.pcea import Parallel
 from runtime.program import Family, Program, check_version
 from runtime.selection.any_timeouts import DropsOfAll
 from runtime.selection.key_events import Dropped
@@ -278,7 +279,7 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
 def walks_of(program: Program) -> Walks:
     """How the sets of a program are walked."""
     machine = program.machine
-    return ProductWalks(len(machine.guard), machine.label_of) if isinstance(machine, nodes.Parallel) else PlainWalks()
+    return ProductWalks(len(machine.guard), machine.label_of) if isinstance(machine, Parallel) else PlainWalks()
 
 
 def selector_of(program: Program) -> type[Selector]:

@@ -7,7 +7,7 @@ these do. For `A x ; !B ; A` there are
     placeholder(0)    stands for the first negated part while its formula is being made
     absent_mark(0)    a match of the first negated part, where its own events have no name
     PASSED            the events that NEXT(R) passes over
-    round_mark(1)     the last event of each match of the first part of which something is computed (planner.cel, Round)
+    round_mark(1)     the last event of a match of the first part of which something is computed (planner.acel, Round)
     member_mark(1, "x")  the events of x inside these matches
 """
 

@@ -16,8 +16,10 @@ import numpy as np
 
 from runtime import compiling, nodes
 from runtime.arrays import IntArray
+from runtime.chain_cea import EVERY, FROM_START, LESS, NOBODY, ONE, RANGE, SET, Early, Registers
 from runtime.compact_set.semirings import N_PRIMES, Lift
 from runtime.engine import engine_for
+from runtime.pcea import ROOT, Parallel
 from runtime.program import ALWAYS, SKIP, Family, Program, Window
 
 FAMILIES: dict[Family, str] = {
@@ -103,36 +105,36 @@ def _within(program: Program) -> Program:
     return replace(inner, masks=(0, *flat.masks), labels=labels, keep=nodes.VISIBLE)
 
 
-def _two_in_order() -> nodes.Registers:
+def _two_in_order() -> Registers:
     """A ; B with a register that is set and checked."""
 
     def ints(*values: int) -> IntArray:
         return np.array(values, np.int64)
 
-    return nodes.Registers(
+    return Registers(
         guard=ints(0, 1),
         label=ints(0, 1),
         last=ints(0, 1),
         goes_on=ints(1, 0),
         near=ints(0, 0),
         edge_of=ints(0, 1, 2),
-        source=ints(nodes.FROM_START, 0),
+        source=ints(FROM_START, 0),
         contiguous=ints(0, 0),
-        wanted=np.full((2, 1), nodes.NOBODY),
-        index_of=np.full((2, 1), nodes.NOBODY),
-        ordered_of=ints(0, nodes.NOBODY),
-        sorted_by=ints(0, nodes.NOBODY),
-        range_kind=ints(nodes.EVERY, nodes.LESS),
+        wanted=np.full((2, 1), NOBODY),
+        index_of=np.full((2, 1), NOBODY),
+        ordered_of=ints(0, NOBODY),
+        sorted_by=ints(0, NOBODY),
+        range_kind=ints(EVERY, LESS),
         range_term=ints(0, 0),
-        looks=ints(nodes.ONE, nodes.RANGE),
+        looks=ints(ONE, RANGE),
         op_of=ints(0, 1, 2),
-        op_kind=ints(nodes.SET, nodes.LESS),
+        op_kind=ints(SET, LESS),
         op_register=ints(0, 0),
         op_term=ints(0, 0),
         relation_operand=ints(),
         veto_guard=ints(),
         veto_to=ints(),
-        early=nodes.Early(
+        early=Early(
             guard=ints(),
             edge=ints(),
             decided=np.zeros(0, np.bool_),
@@ -143,19 +145,19 @@ def _two_in_order() -> nodes.Registers:
             register=ints(),
             outside=np.zeros((2, 0), np.int64),
         ),
-        late_edge=ints(nodes.NOBODY, nodes.NOBODY),
-        special=ints(nodes.NOBODY, nodes.NOBODY, nodes.NOBODY),
+        late_edge=ints(NOBODY, NOBODY),
+        special=ints(NOBODY, NOBODY, NOBODY),
         n_registers=1,
     )
 
 
-def _side_by_side() -> nodes.Parallel:
+def _side_by_side() -> Parallel:
     """ALL(A a, B b) WHERE a.x = b.x, but that no event is both."""
 
     def ints(*values: int) -> IntArray:
         return np.array(values, np.int64)
 
-    return nodes.Parallel(
+    return Parallel(
         guard=ints(0, 1),
         own_of=ints(0, 1, 2),
         own_left=ints(0, 0),
@@ -169,7 +171,7 @@ def _side_by_side() -> nodes.Parallel:
         part=ints(1, 0),
         key_of=ints(0, 1, 2),
         key=ints(0, 0),
-        place=ints(0, nodes.ROOT, 1, nodes.ROOT),
+        place=ints(0, ROOT, 1, ROOT),
         into_of=ints(0, 1, 1, 2, 2),
         into=ints(0, 0),
         label_of=ints(0, 0, 1, 0),

@@ -18,7 +18,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 from pyspark.sql.types import ByteType, DataType, DecimalType, DoubleType, LongType, StructField, StructType
 
-from planner import cel
 from planner.groups import Aggregated, Groups, by_column, sum_column
 from planner.physical import PhysicalPlan
 from planner.sql import literal, quote
@@ -27,13 +26,14 @@ from runtime.marks import FIRST_EVENT, LAST_EVENT
 from runtime.partition.grouping import FOUND, OVERFLOW_HINT
 from runtime.task import GroupedBy, Summed, Task, Trend
 from runtime.warm import compile_sums
-from spark_ext.batch import Batch, found, is_local
+from spark_ext.batch import Batch, found
 from spark_ext.errors import SparkError
 from spark_ext.forms import hashed_alike
 from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed
 from spark_ext.returned import chosen, rows_of
 from spark_ext.schema import SparkCatalog
+from spark_ext.sizes import is_local
 from spark_ext.worker import gathered_groups, means
 
 OVER = "__cersql_over"  # a column that groups have, too
@@ -74,7 +74,7 @@ class Summing(Batch):
         conditions: Sequence[str] = self.plan.guards[: self.plan.n_event_guards]
         if mark is not None:
             types = dict(self.query.types)
-            kinds = {kind for variable, kind in cel.bindings(self.query.formula) if variable == mark}
+            kinds = {kind for variable, kind in self.query.formula.bindings() if variable == mark}
             conditions = ["TRUE"] if None in kinds else [types[kind] for kind in sorted(filter(None, kinds))]
         made = self._where(sql, sql, conditions)
         for name in self._needed():

@@ -23,8 +23,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from planner.cel import Tabulated, left_column, right_column
 from planner.sql import quote
+from planner.terms import Tabulated, left_column, right_column
 from runtime.stream.meeting import MeetingTask, Role
 from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed

@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType, _parse_datatype_json_string
 
-from planner.physical import PhysicalPlan, can_be_sliced
+from planner.layout import can_be_sliced
+from planner.physical import PhysicalPlan
 from planner.refusal import Refusal
 from planner.sql import quote
 from runtime.arrays import IntArray

@@ -42,7 +42,7 @@ from runtime.program import Later
 from runtime.stream.meeting import MeetingTask
 from runtime.stream.task import Reach, StreamTask
 from runtime.stream.windows import WindowTask
-from spark_ext.batch import Batch, parallelism
+from spark_ext.batch import Batch
 from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
 from spark_ext.limits import limits_of, shown_text
@@ -50,6 +50,7 @@ from spark_ext.mapping import mapped
 from spark_ext.meeting import UNTIL_COLUMN, meeting_pairs, sent
 from spark_ext.schema import SparkCatalog, filters_rows
 from spark_ext.shipping import for_worker
+from spark_ext.sizes import parallelism
 from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, PACKED, MatchBucket, pack, unpack
 from spark_ext.tabulating import with_pairs
 

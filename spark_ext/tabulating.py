@@ -22,8 +22,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 
-from planner.cel import left_column, right_column
 from planner.tabulated import Asked
+from planner.terms import left_column, right_column
 
 PAIR_COLUMN = "__cersql_pair"  # in a row that is a pair: the number of its condition
 _TIME, _STRETCH, _CODE, _GROUP = "time", "stretch", "code", "group"

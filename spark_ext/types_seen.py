@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame
 
 from planner.query import SOURCE_COLUMN, Query
 from planner.sql import literal, quote
-from spark_ext.batch import estimate
 from spark_ext.errors import SparkError
 from spark_ext.peeking import first_values
 from spark_ext.quiet import quiet_captures
 from spark_ext.schema import SparkCatalog
+from spark_ext.sizes import estimate
 
 PEEK_SETTING = "cersql.peekRows"
 PEEK_ROWS = 1000

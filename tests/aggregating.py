@@ -15,7 +15,10 @@ import oracle
 import queries
 
 from planner import cel
+from planner.acel import Aggregate, Judged, Measured
+from planner.formula import Formula
 from planner.query import Query
+from planner.terms import Measure, Register
 from runtime.marks import is_round
 
 SCHEMAS = {"events": {"id": "bigint", "ts": "bigint", "type": "string", "key": "int", "v": "int"}}
@@ -156,37 +159,37 @@ def draw_rows(chance: random.Random, n: int) -> list[Row]:
 # ---------------------------------------------------------------- the oracle's side
 
 
-def plain(formula: cel.Formula) -> cel.Formula:
+def plain(formula: Formula) -> Formula:
     """The formula without our marks, as it was before it was made ready to run."""
-    formula = cel.rebuilt(formula, plain)
+    formula = formula.rebuilt(plain)
     match formula:
         case cel.As(inner, variable) if is_round(variable):
             return inner
-        case cel.Event(_, marks) | cel.Aggregate(_, _, marks):
+        case cel.Event(_, marks) | Aggregate(_, _, marks):
             return replace(formula, marks=frozenset(m for m in marks if not is_round(m)))
         case cel.Project(_, keep):
             return replace(formula, keep=frozenset(m for m in keep if not is_round(m)))
     return formula
 
 
-def by_registers(formula: cel.Formula) -> cel.Formula:
+def by_registers(formula: Formula) -> Formula:
     """The formula with every condition on a whole part asked by runs."""
-    formula = cel.rebuilt(formula, by_registers)
-    if not isinstance(formula, cel.Judged):
+    formula = formula.rebuilt(by_registers)
+    if not isinstance(formula, Judged):
         return formula
     sides = []
     for side in formula.condition.split(" OR "):
         found = re.fullmatch(r"(\w+)\((\*|\w+)(?:\.(\w+))?\) (\S+) (\d+)", side)
         assert found is not None, side
         function, variable, column, op, number = found.groups()
-        one = cel.Register(function, None if variable == "*" else variable, column, "int" if column else "")
-        sides.append(cel.Measure(one, op, int(number)))
-    return cel.Measured(formula.inner, tuple(sides), formula.condition)
+        one = Register(function, None if variable == "*" else variable, column, "int" if column else "")
+        sides.append(Measure(one, op, int(number)))
+    return Measured(formula.inner, tuple(sides), formula.condition)
 
 
-def event(row: Row, formula: cel.Formula) -> oracle.Event:
+def event(row: Row, formula: Formula) -> oracle.Event:
     """A row with what is true of it."""
-    predicates = {part.predicate.sql for part in cel.walk(formula) if isinstance(part, cel.Filter)}
+    predicates = {part.predicate.sql for part in formula.walk() if isinstance(part, cel.Filter)}
     true = {sql for sql in predicates if corpus.holds(sql, row)} | {row["type"]}
     values = tuple((name, row["v"]) for name in ("v", "`v`"))
     return oracle.Event(frozenset(true), row["ts"], row["key"], values)
@@ -232,8 +235,8 @@ def shown(query: Query, row: Row, rows: Sequence[Row]) -> Found:
 
 def tells_something(query: Query) -> bool:
     """Is there more than one AGG around a single event?"""
-    rounds = [part for part in cel.walk(query.formula) if isinstance(part, cel.Aggregate | cel.Judged)]
-    single = all(isinstance(part, cel.Aggregate) and isinstance(part.inner, cel.Event) for part in rounds)
+    rounds = [part for part in query.formula.walk() if isinstance(part, Aggregate | Judged)]
+    single = all(isinstance(part, Aggregate) and isinstance(part.inner, cel.Event) for part in rounds)
     return not single and (len(rounds) > 1 or rounds[0] is not query.formula)
 
 

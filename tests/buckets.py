@@ -15,9 +15,10 @@ import pyarrow as pa
 from harness import PLAIN, Options
 from strategies import Row
 
-from planner import cel
 from planner.compile import lowered, visible_variables
+from planner.formula import Formula
 from planner.streaming import holding, program_of
+from planner.terms import Window
 from runtime.partition import partition
 from runtime.program import Later, Program
 from runtime.stream.bucket import Bucket
@@ -50,8 +51,8 @@ class Memory(dict):  # type: ignore[type-arg]
 
 
 def stream_task(
-    formula: cel.Formula,
-    window: cel.Window | None,
+    formula: Formula,
+    window: Window | None,
     options: Options = PLAIN,
     keyed: bool = True,
     timeouts: bool = False,
@@ -74,7 +75,7 @@ def stream_task(
 
 
 def window_task(
-    asked: tuple[cel.Formula, cel.Window | None, Options],
+    asked: tuple[Formula, Window | None, Options],
     windows: tuple[int, int],
     keyed: bool = True,
     trend: Trend | None = None,

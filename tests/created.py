@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from planner import cel
+from planner.acel import Aggregate
 
 
 class Created(NamedTuple):
@@ -64,7 +64,7 @@ def attribute(occurrence: Any, column: str, value: Value) -> Any:
     return dict(occurrence.values)[column] if isinstance(occurrence, Created) else value(occurrence, column)
 
 
-def created(agg: cel.Aggregate, mu: Held, end: int, value: Value) -> Created:
+def created(agg: Aggregate, mu: Held, end: int, value: Value) -> Created:
     """Agg_y[b ← …](C): one event at time end(C)."""
     mu = list(mu)
     return Created(agg.number, end, tuple((name, aggregate(what, mu, value)) for name, what in agg.attributes))

@@ -21,8 +21,9 @@ import strategies
 from pyspark.sql import DataFrame, SparkSession
 
 import planner.physical
-import spark_ext.batch
+import spark_ext.source_rows
 from planner import cel
+from planner.formula import Formula
 
 ROUNDS = int(os.environ.get("CERSQL_DIFFERENTIAL", "6"))
 USUAL = ROUNDS if "CERSQL_DIFFERENTIAL" in os.environ else 2  # the rounds after these are run where it may take long
@@ -46,7 +47,7 @@ Expected = Counter[tuple[Hashable, ...]]
 class Trial:
     """A query, what it is about, and how it is run."""
 
-    formula: cel.Formula
+    formula: Formula
     window: oracle.Window | None
     streams: tuple[int, ...]
     key: str | None
@@ -76,7 +77,7 @@ class Trial:
 # ---------------------------------------------------------------- drawing
 
 
-def draw_formula(chance: random.Random, leaves: int, marks: dict[str | None, list[str]]) -> cel.Formula:
+def draw_formula(chance: random.Random, leaves: int, marks: dict[str | None, list[str]]) -> Formula:
     """A formula with so many atoms. An atom of a type is always bare, or always has an alias: a filter on the bare
     name covers all of them."""
     if leaves == 1:
@@ -95,7 +96,7 @@ def draw_formula(chance: random.Random, leaves: int, marks: dict[str | None, lis
             return cel.ContiguousIteration(inner)
         case "as":
             return cel.As(inner, chance.choice(strategies.VARIABLES))
-    variable = chance.choice([None, *sorted(cel.variables(inner))])
+    variable = chance.choice([None, *sorted(inner.binds())])
     return cel.Filter(inner, variable, chance.choice(strategies.PREDICATES))
 
 
@@ -203,7 +204,7 @@ def laid_out(session: SparkSession, trial: Trial) -> Iterator[None]:
         stack.enter_context(sparks.patched(planner.physical, "SLICE_WINDOWS", trial.slice_windows))
         stack.enter_context(sparks.settings(session, cersql__sort=trial.sort, spark__sql__shuffle__partitions=3))
         if not trial.drop:
-            stack.enter_context(sparks.patched(spark_ext.batch, "drop_sql", lambda plan: None))
+            stack.enter_context(sparks.patched(spark_ext.source_rows, "drop_sql", lambda plan: None))
         yield
 
 

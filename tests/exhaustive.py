@@ -30,8 +30,10 @@ import numpy.typing as npt
 import oracle
 
 from planner import cel
+from planner.formula import Formula
+from planner.terms import Predicate, Window
 
-P = cel.Predicate("p")
+P = Predicate("p")
 A = cel.Event("A", frozenset({"A"}))
 B = cel.Event("B", frozenset({"B"}))
 VARIABLES = ("A", "B", "x")
@@ -47,18 +49,18 @@ LANE = 8  # bits for each variable; words are shorter than this
 MU = (1 << WORD) - 1
 
 
-def unary(inner: cel.Formula) -> Iterator[cel.Formula]:
+def unary(inner: Formula) -> Iterator[Formula]:
     yield cel.As(inner, "x")
     yield cel.Iteration(inner)
     yield cel.ContiguousIteration(inner)
-    scope = sorted(cel.variables(inner))
+    scope = sorted(inner.binds())
     for variable in scope:
         yield cel.Filter(inner, variable, P)
     if len(scope) > 1:  # with one variable in scope, all events are that variable's
         yield cel.Filter(inner, None, P)
 
 
-def binary(left: cel.Formula, right: cel.Formula) -> Iterator[cel.Formula]:
+def binary(left: Formula, right: Formula) -> Iterator[Formula]:
     yield cel.Sequence(left, right)
     yield cel.Contiguous(left, right)
     if repr(left) <= repr(right):
@@ -66,7 +68,7 @@ def binary(left: cel.Formula, right: cel.Formula) -> Iterator[cel.Formula]:
 
 
 @cache
-def with_operators(count: int) -> tuple[cel.Formula, ...]:
+def with_operators(count: int) -> tuple[Formula, ...]:
     """All formulas with exactly `count` operators, in a stable order."""
     if count == 0:
         return A, B
@@ -77,21 +79,21 @@ def with_operators(count: int) -> tuple[cel.Formula, ...]:
     return tuple(found)
 
 
-def atoms(formula: cel.Formula) -> Iterator[cel.Event]:
+def atoms(formula: Formula) -> Iterator[cel.Event]:
     """The atoms, left to right."""
     if isinstance(formula, cel.Event):
         yield formula
-    for child in cel.children(formula):
+    for child in formula.children():
         yield from atoms(child)
 
 
-def representatives(count: int) -> list[cel.Formula]:
+def representatives(count: int) -> list[Formula]:
     """The formulas with `count` operators whose first atom is A; every other is one of these with A and B exchanged."""
     return [f for f in with_operators(count) if next(atoms(f)) == A]
 
 
-def uses_p(formula: cel.Formula) -> bool:
-    return isinstance(formula, cel.Filter | cel.FilterAny) or any(uses_p(child) for child in cel.children(formula))
+def uses_p(formula: Formula) -> bool:
+    return isinstance(formula, cel.Filter | cel.FilterAny) or any(uses_p(child) for child in formula.children())
 
 
 class Words:
@@ -109,7 +111,7 @@ class Words:
         rows = product([oracle.Event(frozenset(letter)) for letter in self.letters], repeat=self.length)
         return [list(row) for row in rows]
 
-    def expected(self, formula: cel.Formula) -> Codes:
+    def expected(self, formula: Formula) -> Codes:
         """The matches in all `streams()`: stream number and μ of each, as codes, sorted, each once."""
         parts = []
         for n, codes in enumerate(self.of(formula)):
@@ -118,7 +120,7 @@ class Words:
             parts.append(((stream << WORD) | (codes & MU)[:, None]).ravel())
         return np.sort(np.concatenate(parts))
 
-    def _of(self, formula: cel.Formula) -> Relation:
+    def _of(self, formula: Formula) -> Relation:
         match formula:
             case cel.Event(type, marks):
                 return self._atom(type, marks)
@@ -216,11 +218,11 @@ def code_of(stream: int, match: oracle.Match) -> int:
 
 # ---------------------------------------------------------------- all operators
 
-SHORT = cel.Window("time", 2), cel.Window("time", 2, strict=True), cel.Window("events", 2)
+SHORT = Window("time", 2), Window("time", 2, strict=True), Window("events", 2)
 RULES = ("STRICT", "NXT", "LAST", "MAX")
 
 
-def around_one(inner: cel.Formula) -> Iterator[cel.Formula]:
+def around_one(inner: Formula) -> Iterator[Formula]:
     """Every operator with one operand around the formula."""
     yield from unary(inner)
     for low, high in ((0, 1), (0, None), (2, 2), (1, 2), (2, 3), (2, None)):
@@ -228,7 +230,7 @@ def around_one(inner: cel.Formula) -> Iterator[cel.Formula]:
     yield cel.Repeat(inner, 2, 3, contiguous=True)
     yield cel.Repeat(inner, 0, 1, contiguous=True)
     yield cel.Start(inner)
-    scope = sorted(cel.variables(inner))
+    scope = sorted(inner.binds())
     for variable in scope:
         yield cel.Project(inner, frozenset({variable}))
     if len(scope) > 1:
@@ -239,7 +241,7 @@ def around_one(inner: cel.Formula) -> Iterator[cel.Formula]:
     yield cel.Within(inner, SHORT[2])
 
 
-def around_two(left: cel.Formula, right: cel.Formula) -> Iterator[cel.Formula]:
+def around_two(left: Formula, right: Formula) -> Iterator[Formula]:
     """Every operator with two operands around the formulas; a negated part is A, B or one of the two."""
     for operator in (cel.Sequence, cel.Contiguous, cel.Or, cel.And, cel.All, cel.Unless):
         yield operator(left, right)
@@ -248,7 +250,7 @@ def around_two(left: cel.Formula, right: cel.Formula) -> Iterator[cel.Formula]:
 
 
 @cache
-def alone() -> tuple[cel.Formula, ...]:
+def alone() -> tuple[Formula, ...]:
     """Every operator over A and B, the first atom A."""
     found = list(around_one(A))
     for right in (A, B):
@@ -257,23 +259,23 @@ def alone() -> tuple[cel.Formula, ...]:
 
 
 @cache
-def pairs() -> tuple[cel.Formula, ...]:
+def pairs() -> tuple[Formula, ...]:
     """Every operator around every other, in every place, the other places filled with A or B."""
-    found: list[cel.Formula] = []
+    found: list[Formula] = []
     for inner in alone():
         found += around_one(inner)
         for atom in (A, B):
             found += [*around_two(inner, atom), *around_two(atom, inner)]
             found.append(cel.Absent(A, (inner,), atom))
-    one_variable = [f for f in alone() if cel.variables(f) == {"A"}]
+    one_variable = [f for f in alone() if f.binds() == {"A"}]
     found += [cel.And(left, right) for left, right in product(one_variable, repeat=2) if repr(left) < repr(right)]
     return tuple(dict.fromkeys(f for f in found if valid(f)))
 
 
 @cache
-def absences() -> tuple[cel.Formula, ...]:
+def absences() -> tuple[Formula, ...]:
     """Absences before and after every operator, and every operator absent, in all kinds of windows."""
-    found: list[cel.Formula] = []
+    found: list[Formula] = []
     for inner in alone():
         for window in SHORT:
             for a, b in ((A, inner), (B, inner), (inner, A), (cel.Sequence(A, B), inner)):
@@ -284,7 +286,7 @@ def absences() -> tuple[cel.Formula, ...]:
     return tuple(f for f in found if valid(f))
 
 
-def neighbour(formula: cel.Formula, last: bool) -> cel.Formula:
+def neighbour(formula: Formula, last: bool) -> Formula:
     """The part of a chain of ; and ! that stands at its end or beginning."""
     match formula:
         case cel.Sequence(left, right) | cel.Absent(left, _, right):
@@ -292,7 +294,7 @@ def neighbour(formula: cel.Formula, last: bool) -> cel.Formula:
     return formula
 
 
-def _valid(formula: cel.Formula) -> bool:
+def _valid(formula: Formula) -> bool:
     match formula:
         case cel.Absent(left, _, right):
             sides = [neighbour(left, last=True), neighbour(right, last=False)]
@@ -304,16 +306,16 @@ def _valid(formula: cel.Formula) -> bool:
             sides = []
     holds_none = cel.And | cel.All | cel.Unless | cel.Start | cel.Project | cel.Strategy | cel.Within
     if isinstance(formula, holds_none | cel.Absent | cel.NotBefore | cel.NotAfter):
-        sides += cel.children(formula)
-    return not any(map(cel.may_be_empty, sides)) and all(map(_valid, cel.children(formula)))
+        sides += formula.children()
+    return not any(side.may_be_empty() for side in sides) and all(map(_valid, formula.children()))
 
 
-def valid(formula: cel.Formula) -> bool:
+def valid(formula: Formula) -> bool:
     """Whether the language would allow it: zero copies only where they may pass through."""
-    return not cel.may_be_empty(formula) and _valid(formula)
+    return not formula.may_be_empty() and _valid(formula)
 
 
-def looks_around(formula: cel.Formula) -> bool:
+def looks_around(formula: Formula) -> bool:
     """Whether more than the events i … j decides about ⟦formula⟧(i, j)."""
     match formula:
         case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Project(inner):
@@ -324,9 +326,9 @@ def looks_around(formula: cel.Formula) -> bool:
 class Shared(oracle.Meaning):
     """The plain oracle, for streams whose times are their positions: what a word means is found out once for all."""
 
-    words: dict[tuple[cel.Formula, tuple[frozenset[str], ...]], frozenset[oracle.Complex]] = {}
+    words: dict[tuple[Formula, tuple[frozenset[str], ...]], frozenset[oracle.Complex]] = {}
 
-    def of(self, formula: cel.Formula, i: int, j: int) -> frozenset[oracle.Complex]:
+    def of(self, formula: Formula, i: int, j: int) -> frozenset[oracle.Complex]:
         if looks_around(formula):
             return super().of(formula, i, j)
         key = formula, tuple(event.true for event in self.stream[i : j + 1])

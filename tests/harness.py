@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import oracle
 
-from planner import cel
 from planner.compile import compile_formula
+from planner.formula import Formula
 from planner.query import Skip
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, WORD_BITS, Program
@@ -38,7 +38,7 @@ class Options:
 PLAIN = Options()
 
 
-def compiled(formula: cel.Formula, window: oracle.Window | None = None, options: Options = PLAIN) -> Program:
+def compiled(formula: Formula, window: oracle.Window | None = None, options: Options = PLAIN) -> Program:
     """The formula's Program."""
     return compile_formula(formula, window=window, **options.given())
 
@@ -155,7 +155,7 @@ def count(program: Program, rows: Rows) -> int:
 
 
 def matches_of(
-    formula: cel.Formula,
+    formula: Formula,
     stream: Sequence[oracle.Event],
     window: oracle.Window | None = None,
     options: Options = PLAIN,
@@ -186,7 +186,7 @@ def every_way(program: Program, stream: Sequence[oracle.Event], keyed: bool, see
 
 
 def expected_matches(
-    formula: cel.Formula,
+    formula: Formula,
     stream: Sequence[oracle.Event],
     window: oracle.Window | None = None,
     keyed: bool = False,
@@ -202,7 +202,7 @@ def expected_matches(
 
 
 def check(
-    formula: cel.Formula,
+    formula: Formula,
     stream: Sequence[oracle.Event],
     window: oracle.Window | None = None,
     keyed: bool = False,

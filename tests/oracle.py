@@ -20,9 +20,13 @@ from itertools import pairwise, product
 import created
 from created import Created
 
-from planner import cel
-from planner.cel import Window as Window
+from planner import cel, terms
+from planner.acel import Aggregate, Judged, Measured
+from planner.across import Across, Candidate
+from planner.formula import Formula
 from planner.query import Skip
+from planner.terms import Comparison, Predicate, Side, parts_of
+from planner.terms import Window as Window
 
 Mu = frozenset[tuple[str, int]]
 Complex = tuple[int, int, Mu]
@@ -92,7 +96,7 @@ def sup(complex_event: Complex) -> frozenset[int]:
     return frozenset(created.time(occurrence) for _, occurrence in bound_in(complex_event[2]))
 
 
-def holds(predicate: cel.Predicate, variable: str | None, mu: Mu, stream: Sequence[Event]) -> bool:
+def holds(predicate: Predicate, variable: str | None, mu: Mu, stream: Sequence[Event]) -> bool:
     """Whether every event of the variable (None: every event) satisfies the predicate."""
     return all(predicate.sql in stream[p].true for name, p in of_stream(mu) if variable is None or name == variable)
 
@@ -109,9 +113,9 @@ def true_of(op: str, left: int | None, right: int | None) -> bool:
             ">=": left >= right}[op]  # fmt: skip
 
 
-def all_choices_hold(sides: Sequence[cel.Side], mu: Mu, stream: Sequence[Event]) -> bool:
+def all_choices_hold(sides: Sequence[Side], mu: Mu, stream: Sequence[Event]) -> bool:
     """Whether some side is TRUE for every choice of one event for each variable (or of two or three in a row)."""
-    parts = [part for side in sides for part in cel.parts_of(side)]
+    parts = [part for side in sides for part in parts_of(side)]
     choices = []
     for variable in {part.variable for part in parts}:
         held = sorted(position for name, position in mu if name == variable)
@@ -127,11 +131,11 @@ def all_choices_hold(sides: Sequence[cel.Side], mu: Mu, stream: Sequence[Event])
     return all(any(side_holds(side, dict(picked), stream) for side in sides) for picked in product(*choices))
 
 
-def side_holds(side: cel.Side, picked: dict[str, dict[str, int]], stream: Sequence[Event]) -> bool:
-    if isinstance(side, cel.Test):
+def side_holds(side: Side, picked: dict[str, dict[str, int]], stream: Sequence[Event]) -> bool:
+    if isinstance(side, terms.Test):
         return side.predicate.sql in stream[picked[side.variable][side.of]].true
-    values = [stream[picked[term.variable][term.of]].value(term.sql) for term in cel.parts_of(side)]
-    return true_of(side.op, *values) if isinstance(side, cel.Comparison) else COMPUTED[str(side)](*values)
+    values = [stream[picked[term.variable][term.of]].value(term.sql) for term in parts_of(side)]
+    return true_of(side.op, *values) if isinstance(side, Comparison) else COMPUTED[str(side)](*values)
 
 
 # What is computed with the values of two events, by the name of the relation: tests/strategies.py has its program, or
@@ -179,16 +183,16 @@ def select(rule: str, found: Iterable[Complex]) -> list[Complex]:
 class Meaning:
     """⟦·⟧ over one stream. `limit` bounds the size of any set that is built.
 
-    The sets hold the complex events with an event: that zero copies may satisfy a part is cel.may_be_empty's word, and
-    is used where parts are joined.
+    The sets hold the complex events with an event: that zero copies may satisfy a part is Formula.may_be_empty's word,
+    and is used where parts are joined.
     """
 
     def __init__(self, stream: Sequence[Event], limit: int | None = None) -> None:
         self.stream = stream
         self.limit = limit
-        self.known: dict[tuple[cel.Formula, int, int], frozenset[Complex]] = {}
+        self.known: dict[tuple[Formula, int, int], frozenset[Complex]] = {}
 
-    def of(self, formula: cel.Formula, i: int, j: int) -> frozenset[Complex]:
+    def of(self, formula: Formula, i: int, j: int) -> frozenset[Complex]:
         """⟦formula⟧(i, j)."""
         key = formula, i, j
         if key not in self.known:
@@ -203,11 +207,11 @@ class Meaning:
     def value(self, position: int, column: str) -> int | None:
         return self.stream[position].value(column)
 
-    def occurs(self, vetoes: Iterable[cel.Formula], first: int, last: int) -> bool:
+    def occurs(self, vetoes: Iterable[Formula], first: int, last: int) -> bool:
         """Whether some veto has a match inside [first, last]."""
         return any(self.of(veto, first, end) for veto in vetoes for end in range(first, last + 1))
 
-    def definition(self, formula: cel.Formula, i: int, j: int) -> Iterator[Complex]:
+    def definition(self, formula: Formula, i: int, j: int) -> Iterator[Complex]:
         """The line of the table for this operator; a complex event may be listed more than once."""
         stream = self.stream
         match formula:
@@ -221,16 +225,16 @@ class Meaning:
                 for k in range(i, j):
                     after = self.of(right, k + 1, j)
                     yield from join(self.of(left, i, k), self.next_to(formula, k + 1, after))
-                if cel.may_be_empty(left):
+                if left.may_be_empty():
                     yield from self.of(right, i, j)
-                if cel.may_be_empty(right):
+                if right.may_be_empty():
                     yield from self.of(left, i, j)
             case cel.Iteration(inner) | cel.ContiguousIteration(inner):
                 yield from self.of(inner, i, j)
                 for k in range(i, j):
                     yield from join(self.of(inner, i, k), self.next_to(formula, k + 1, self.of(formula, k + 1, j)))
             case cel.Repeat(inner, low, high, _):
-                if cel.may_be_empty(inner):  # n copies of which some are empty are fewer that are not
+                if inner.may_be_empty():  # n copies of which some are empty are fewer that are not
                     low = 0
                 if low <= 1 and high != 0:
                     yield from self.of(inner, i, j)
@@ -258,9 +262,9 @@ class Meaning:
             case cel.NotBefore(_, inner, _) | cel.NotAfter(inner, _, _):
                 for c in self.of(inner, i, j):
                     yield from self.surviving(formula, c)
-            case cel.Candidate(inner):
+            case Candidate(inner):
                 yield from self.of(inner, i, j)
-            case cel.Across(inner, number, clauses):
+            case Across(inner, number, clauses):
                 yield from self.of(Known(inner, number, clauses, frozenset()), i, j)
             case Known():
                 yield from self.known_around(formula, i, j)
@@ -282,11 +286,11 @@ class Meaning:
                         yield c
             case cel.Compare(inner, clause):
                 yield from (c for c in self.of(inner, i, j) if all_choices_hold(clause, c[2], stream))
-            case cel.Aggregate(inner):
+            case Aggregate(inner):
                 for s, e, mu in self.of(inner, i, j):
                     made = created.created(formula, bound_in(mu), e, self.value)
                     yield s, e, mu | {(variable, made) for variable in formula.marks}
-            case cel.Judged(inner) | cel.Measured(inner):
+            case Judged(inner) | Measured(inner):
                 for c in self.of(inner, i, j):
                     if created.holds(formula.condition, bound_in(c[2]), self.value):
                         yield c
@@ -302,10 +306,10 @@ class Meaning:
         be bound around it; C is kept where they are bound in it as was assumed.
         """
         inner, number = known.inner, known.number
-        around = frozenset(pair for pair in known.around if pair[0] not in cel.variables(inner))
+        around = frozenset(pair for pair in known.around if pair[0] not in inner.binds())
         choice = first_choice(inner, number)
         if choice is not None:
-            names = (named(known.clauses) & cel.variables(inner)) - cel.variables(choice)
+            names = (named(known.clauses) & inner.binds()) - choice.binds()
 
             def of_names(mu: Mu) -> Mu:
                 return frozenset(pair for pair in mu if pair[0] in names)
@@ -321,23 +325,23 @@ class Meaning:
             if not any(all(all_choices_hold(c, own | around | d, self.stream) for c in known.clauses) for d in others):
                 yield s, e, own
 
-    def next_to(self, operator: cel.Formula, start: int, found: Iterable[Complex]) -> Iterable[Complex]:
+    def next_to(self, operator: Formula, start: int, found: Iterable[Complex]) -> Iterable[Complex]:
         """What may follow the event before `start`: all that was found, or behind `:` what begins at once."""
         contiguous = isinstance(operator, cel.Contiguous | cel.ContiguousIteration)
         if contiguous or (isinstance(operator, cel.Repeat) and operator.contiguous):
             return starting_at(start, found)
         return found
 
-    def unless(self, vetoes: Iterable[cel.Formula], first: int, last: int, c: Complex) -> Iterator[Complex]:
+    def unless(self, vetoes: Iterable[Formula], first: int, last: int, c: Complex) -> Iterator[Complex]:
         """The complex event, unless a veto has a match inside [first, last]; with the matches there about which some
         Across around it decides."""
-        if self.occurs([veto for veto in vetoes if not isinstance(veto, cel.Candidate)], first, last):
+        if self.occurs([veto for veto in vetoes if not isinstance(veto, Candidate)], first, last):
             return
         s, e, mu = c
         sighted = {
             (f"{SIGHTING}{veto.number}", frozenset(bound_in(d)))
             for veto in vetoes
-            if isinstance(veto, cel.Candidate)
+            if isinstance(veto, Candidate)
             for end in range(first, last + 1)
             for _, _, d in self.of(veto, first, end)
         }
@@ -359,17 +363,17 @@ class Known(cel.Start):  # an operator of one part
     """A part of what stands inside an Across, and the events that its variables are bound to around the part."""
 
     number: int
-    clauses: tuple[tuple[cel.Side, ...], ...]
+    clauses: tuple[tuple[Side, ...], ...]
     around: Mu
 
 
-def named(clauses: Iterable[Sequence[cel.Side]]) -> frozenset[str]:
+def named(clauses: Iterable[Sequence[Side]]) -> frozenset[str]:
     """The variables of conditions."""
     sides = [side for clause in clauses for side in clause]
-    return frozenset(part.variable for side in sides for part in cel.parts_of(side))
+    return frozenset(part.variable for side in sides for part in parts_of(side))
 
 
-def negated(formula: cel.Formula) -> tuple[cel.Formula, ...]:
+def negated(formula: Formula) -> tuple[Formula, ...]:
     """What an operator says must not happen."""
     match formula:
         case cel.Absent(_, vetoes) | cel.NotBefore(vetoes) | cel.NotAfter(_, vetoes):
@@ -379,52 +383,52 @@ def negated(formula: cel.Formula) -> tuple[cel.Formula, ...]:
     return ()
 
 
-def holds_part(formula: cel.Formula, number: int) -> bool:
+def holds_part(formula: Formula, number: int) -> bool:
     """Is the negated part of this number in it?"""
-    own = isinstance(formula, cel.Candidate) and formula.number == number
-    return own or any(holds_part(part, number) for part in cel.children(formula))
+    own = isinstance(formula, Candidate) and formula.number == number
+    return own or any(holds_part(part, number) for part in formula.children())
 
 
-def first_choice(formula: cel.Formula, number: int) -> cel.Formula | None:
+def first_choice(formula: Formula, number: int) -> Formula | None:
     """On the way down to a negated part, what first makes complex events of its own: the part of a strategy that
     compares, or what must not happen and holds the negated part in it."""
-    for part in cel.children(formula):
+    for part in formula.children():
         if not holds_part(part, number):
             continue
-        if isinstance(part, cel.Candidate):
+        if isinstance(part, Candidate):
             return None if part.number == number else part.inner
         chosen = isinstance(formula, cel.Strategy) and formula.name != "STRICT"
         return part if chosen or part in negated(formula) else first_choice(part, number)
     return None
 
 
-def without_choices(formula: cel.Formula) -> cel.Formula:
+def without_choices(formula: Formula) -> Formula:
     """A formula that finds all that this one does, whatever strategies choose and negated parts prevent."""
     match formula:
         case cel.Event():
             return formula
         case cel.Strategy(_, inner) | cel.Unless(inner) | cel.NotBefore(_, inner) | cel.NotAfter(inner):
             return without_choices(inner)
-        case cel.Across(inner) | Known(inner):
+        case Across(inner) | Known(inner):
             return without_choices(inner)
         case cel.Absent(left, _, right):
             return cel.Sequence(without_choices(left), without_choices(right))
-    for part in cel.children(formula):
+    for part in formula.children():
         formula = put(formula, part, without_choices(part))
     return formula
 
 
-def put(formula: cel.Formula, old: cel.Formula, new: cel.Formula) -> cel.Formula:
+def put(formula: Formula, old: Formula, new: Formula) -> Formula:
     """The formula with `new` for `old`, wherever that very object is in it."""
     if formula is old:
         return new
     changes: dict[str, object] = {}
     for entry in fields(formula):
         value = getattr(formula, entry.name)
-        if isinstance(value, cel.Formula):
+        if isinstance(value, Formula):
             changes[entry.name] = put(value, old, new)
         elif isinstance(value, tuple):
-            changes[entry.name] = tuple(put(v, old, new) if isinstance(v, cel.Formula) else v for v in value)
+            changes[entry.name] = tuple(put(v, old, new) if isinstance(v, Formula) else v for v in value)
     changed = replace(formula, **changes)
     return formula if changed == formula else changed
 
@@ -439,7 +443,7 @@ class Atom:
     marks: frozenset[str]
     asks: dict[int, list[str | None]] = field(default_factory=dict)
     compares: dict[int, tuple[cel.Compare | cel.Agree, frozenset[str]]] = field(default_factory=dict)
-    decides: dict[int, tuple[cel.Across, frozenset[str]]] = field(default_factory=dict)  # likewise
+    decides: dict[int, tuple[Across, frozenset[str]]] = field(default_factory=dict)  # likewise
 
 
 @dataclass(frozen=True)
@@ -450,7 +454,7 @@ class Follow:
     left: int
     right: int
     contiguous: bool
-    vetoes: tuple[cel.Formula, ...] = ()
+    vetoes: tuple[Formula, ...] = ()
     inside: frozenset[int] = frozenset()
 
 
@@ -482,7 +486,7 @@ class Gap:
     """Between events `first` and `last` something must not happen, as Acrosses around it (their numbers as filters)
     decide. `left`: what was bound in those that the run has left."""
 
-    veto: cel.Formula
+    veto: Formula
     first: int
     last: int
     across: frozenset[int]
@@ -492,16 +496,16 @@ class Gap:
 class Runs:
     """SKIP TILL NEXT MATCH: a run that can take an event must take it (`must`), once for each follower that accepts."""
 
-    def __init__(self, formula: cel.Formula, meaning: Meaning, must: bool = True) -> None:
+    def __init__(self, formula: Formula, meaning: Meaning, must: bool = True) -> None:
         self.meaning, self.must = meaning, must  # the former for what does not happen
         self.atoms: list[Atom] = []
         self.filters = 0
         self.absences: list[cel.NotBefore | cel.NotAfter] = []
-        self.around: list[cel.Across] = []  # those that decide about these absences
-        self.across: dict[int, cel.Across] = {}  # the others, by their numbers as filters
+        self.around: list[Across] = []  # those that decide about these absences
+        self.across: dict[int, Across] = {}  # the others, by their numbers as filters
         self.whole = self.part(formula)
 
-    def part(self, formula: cel.Formula) -> Part:
+    def part(self, formula: Formula) -> Part:
         """The formula's part of the automaton; every call makes atoms of its own."""
         match formula:
             case cel.Event(type, marks):
@@ -550,7 +554,7 @@ class Runs:
             case cel.NotBefore(_, inner, _) | cel.NotAfter(inner, _, _):
                 self.absences.append(formula)
                 return self.part(inner)
-            case cel.Across(inner, own, _):
+            case Across(inner, own, _):
                 before, number, absences = len(self.atoms), self.filters, len(self.absences)
                 self.filters += 1
                 made = self.part(inner)
@@ -563,7 +567,7 @@ class Runs:
                 return replace(made, follows=frozenset(replace(f, inside=f.inside | {number}) for f in made.follows))
         raise TypeError(f"not a formula for skip till next match: {formula!r}")
 
-    def joined(self, a: Part, b: Part, contiguous: bool, vetoes: tuple[cel.Formula, ...] = ()) -> Part:
+    def joined(self, a: Part, b: Part, contiguous: bool, vetoes: tuple[Formula, ...] = ()) -> Part:
         between = frozenset(Follow(p, q, contiguous, vetoes) for p in a.last for q in b.first)
         first = a.first | b.first if a.empty else a.first
         last = a.last | b.last if b.empty else b.last
@@ -573,11 +577,11 @@ class Runs:
         again = frozenset(Follow(p, q, contiguous) for p in a.last for q in a.first)
         return replace(a, follows=a.follows | again)
 
-    def can_change(self, atom: int, filter: int, formula: cel.Across) -> bool:
+    def can_change(self, atom: int, filter: int, formula: Across) -> bool:
         """Can a later event of the same round be one of those that the conditions compare?"""
         names, part = named(formula.clauses), first_choice(formula.inner, formula.number)
         while part is not None:
-            names, part = names - cel.variables(part), first_choice(part, formula.number)
+            names, part = names - part.binds(), first_choice(part, formula.number)
         reached, todo = set[int](), {atom}
         while todo:
             todo = {f.right for f in self.whole.follows if f.left in todo and filter in f.inside} - reached
@@ -624,11 +628,11 @@ class Runs:
         around = [(replace(self.across[f], clauses=never) if f in fail else self.across[f], own[f]) for f in gap.across]
         return any(self.happens(gap.veto, around, gap.first, end) for end in range(gap.first, gap.last + 1))
 
-    def happens(self, veto: cel.Formula, around: list[tuple[cel.Across, Mu]], first: int, end: int) -> bool:
+    def happens(self, veto: Formula, around: list[tuple[Across, Mu]], first: int, end: int) -> bool:
         """Is there a match of a negated part, given what is bound in the Acrosses that decide about it or in it?"""
         for across, mu in around:
             veto = known_in(veto, across, mu)
-        asked = veto.number if isinstance(veto, cel.Candidate) else None
+        asked = veto.number if isinstance(veto, Candidate) else None
         stream, own = self.meaning.stream, [(across, mu) for across, mu in around if across.number == asked]
         return any(
             all(all_choices_hold(clause, mu | frozenset(bound_in(d)), stream) for across, mu in own
@@ -723,17 +727,17 @@ class Runs:
         )
 
 
-def n_choices(veto: cel.Formula, number: int) -> int:
+def n_choices(veto: Formula, number: int) -> int:
     """How many parts that make complex events of their own are there from a negated part to another inside it?"""
-    if isinstance(veto, cel.Candidate):
+    if isinstance(veto, Candidate):
         return 0 if veto.number == number else n_choices(veto.inner, number)
     inside = first_choice(veto, number)
     return 1 + (0 if inside is None else n_choices(inside, number))
 
 
-def known_in(veto: cel.Formula, across: cel.Across, around: Mu) -> cel.Formula:
+def known_in(veto: Formula, across: Across, around: Mu) -> Formula:
     """A negated part in which what is bound around another one inside it is known."""
-    if isinstance(veto, cel.Candidate):
+    if isinstance(veto, Candidate):
         return veto if veto.number == across.number else replace(veto, inner=known_in(veto.inner, across, around))
     return Known(veto, across.number, across.clauses, around) if holds_part(veto, across.number) else veto
 
@@ -753,7 +757,7 @@ def as_match(complex_event: Complex) -> Match:
 
 
 def answers(
-    formula: cel.Formula, meaning: Meaning, window: Window | None = None, strategy: str = "ALL"
+    formula: Formula, meaning: Meaning, window: Window | None = None, strategy: str = "ALL"
 ) -> Iterator[list[Complex]]:
     """At every position in turn, what of the formula's matches ending there fits the window.
 
@@ -807,7 +811,7 @@ def after_match(found: Iterable[Complex], skip: Skip, strategy: str = "ALL") -> 
 
 
 def evaluate(
-    formula: cel.Formula,
+    formula: Formula,
     stream: Sequence[Event],
     window: Window | None = None,
     limit: int | None = None,
@@ -836,7 +840,7 @@ def split(stream: Iterable[Event]) -> dict[Hashable, list[Event]]:
 
 
 def evaluate_partitioned(
-    formula: cel.Formula,
+    formula: Formula,
     stream: Iterable[Event],
     window: Window | None = None,
     limit: int | None = None,
@@ -885,15 +889,15 @@ class Begun:
 
     def __init__(self, meaning: Meaning) -> None:
         self.meaning = meaning
-        self.known: dict[tuple[cel.Formula, int, int], frozenset[Complex]] = {}
+        self.known: dict[tuple[Formula, int, int], frozenset[Complex]] = {}
 
-    def of(self, formula: cel.Formula, i: int, j: int) -> frozenset[Complex]:
+    def of(self, formula: Formula, i: int, j: int) -> frozenset[Complex]:
         key = formula, i, j
         if key not in self.known:
             self.known[key] = frozenset(self.definition(formula, i, j))
         return self.known[key]
 
-    def definition(self, formula: cel.Formula, i: int, j: int) -> Iterator[Complex]:
+    def definition(self, formula: Formula, i: int, j: int) -> Iterator[Complex]:
         """For each operator, where in it the run may be."""
         stream, meaning = self.meaning.stream, self.meaning
         match formula:
@@ -905,7 +909,7 @@ class Begun:
             case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
                 yield from self.of(left, i, j)
                 yield from self.behind(formula, left, right, i, j)
-                if cel.may_be_empty(left):
+                if left.may_be_empty():
                     yield from self.of(right, i, j)
             case cel.Iteration(inner) | cel.ContiguousIteration(inner):
                 yield from self.of(inner, i, j)
@@ -946,7 +950,7 @@ class Begun:
             case _:
                 raise TypeError(f"partial runs are not defined here for {formula!r}")
 
-    def behind(self, operator: cel.Formula, left: cel.Formula, right: cel.Formula, i: int, j: int) -> Iterator[Complex]:
+    def behind(self, operator: Formula, left: Formula, right: Formula, i: int, j: int) -> Iterator[Complex]:
         """The left side has ended: the right side has not begun yet, or has."""
         vetoes = operator.vetoes if isinstance(operator, cel.Absent) else ()
         contiguous = isinstance(operator, cel.Contiguous | cel.ContiguousIteration)
@@ -960,7 +964,7 @@ class Begun:
                 yield from join(before, [c for c in after if not self.meaning.occurs(vetoes, k + 1, c[0] - 1)])
 
 
-def without_absences(formula: cel.Formula) -> cel.Formula:
+def without_absences(formula: Formula) -> Formula:
     """The formula without the absences before and after the whole."""
     match formula:
         case cel.NotBefore(_, inner, _) | cel.NotAfter(inner, _, _):
@@ -977,25 +981,25 @@ def reached(complex_event: Complex, order: Sequence[str]) -> int:
     return min((index for position, index in shown if position == last), default=-1)
 
 
-def all_runs(formula: cel.Formula, meaning: Meaning) -> Iterator[Complex]:
+def all_runs(formula: Formula, meaning: Meaning) -> Iterator[Complex]:
     """The partial runs and what they end in, before absences around the whole are asked."""
     begun, whole = Begun(meaning), without_absences(formula)
     for j in range(len(meaning.stream)):
         yield from begun.of(whole, 0, j) | meaning.of(whole, 0, j)
 
 
-def greedy_runs(formula: cel.Formula, meaning: Meaning, must: bool = True) -> Iterator[Complex]:
+def greedy_runs(formula: Formula, meaning: Meaning, must: bool = True) -> Iterator[Complex]:
     """The same of skip till next match; of any match, if a run need not take what it can."""
     for n, taken in enumerate(Runs(formula, meaning, must).taking()):
         yield from ((run.start, n, run.mu) for run in taken)
 
 
-def compares_absences(formula: cel.Formula) -> bool:
-    return isinstance(formula, cel.Across) or any(map(compares_absences, cel.children(formula)))
+def compares_absences(formula: Formula) -> bool:
+    return isinstance(formula, Across) or any(map(compares_absences, formula.children()))
 
 
 def timeouts(
-    formula: cel.Formula,
+    formula: Formula,
     stream: Sequence[Event],
     order: Sequence[str],
     window: Window | None = None,

@@ -10,6 +10,7 @@ from cersql.api import SchemaCatalog
 from cersql.binding.bind import bind
 from cersql.language.parse import parse
 from planner import cel
+from planner.formula import Formula
 from planner.query import Query
 from runtime.errors import MOST_QUOTED, CersqlError, line_and_column
 
@@ -38,7 +39,7 @@ def where(condition: str, pattern: str = "A a ; B b", before: str = "FROM t") ->
     return f"{before} PATTERN {pattern} WHERE {condition} ORDER BY ts RETURN *"
 
 
-def filters(formula: cel.Formula) -> str:
+def filters(formula: Formula) -> str:
     """A formula in one line, types by the variables they mark: `(a ; b) | a: v > 1`, OR between brackets."""
     match formula:
         case cel.Event(type, marks):

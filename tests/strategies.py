@@ -13,14 +13,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from oracle import holds_part, without_choices
 
-from planner import cel
+from planner import cel, terms
+from planner.across import Across, Candidate
+from planner.formula import Formula
 from planner.query import Skip
+from planner.terms import Comparison, Predicate, Related, Side, Term, Window, parts_of
 from runtime import relations
 
 TYPES = ("A", "B", "C")
 VARIABLES = ("x", "y", "z")
 # Overlapping conditions: each says something about the next.
-PREDICATES = tuple(cel.Predicate(sql) for sql in ("v > 3", "v > 6", "v <= 6", "v IS NULL"))
+PREDICATES = tuple(Predicate(sql) for sql in ("v > 3", "v > 6", "v <= 6", "v IS NULL"))
 KINDS = ("A", "B", "C", "AB", "BC", "ABC", "-")  # values of the column `type`; each letter is a type that accepts it
 
 
@@ -53,7 +56,7 @@ def examples(count: int) -> settings:
     return settings(max_examples=count * 20 if thorough else -(-3 * count // 5))
 
 
-def atoms() -> st.SearchStrategy[cel.Formula]:
+def atoms() -> st.SearchStrategy[Formula]:
     """R, R AS x, ANY, and several marks at once."""
     types = st.sampled_from((*TYPES, None))
     bare = types.map(lambda type: cel.Event(type, frozenset({type or "ANY"})))
@@ -63,13 +66,13 @@ def atoms() -> st.SearchStrategy[cel.Formula]:
 
 
 @st.composite
-def filters(draw: st.DrawFn, inner: st.SearchStrategy[cel.Formula]) -> cel.Formula:
+def filters(draw: st.DrawFn, inner: st.SearchStrategy[Formula]) -> Formula:
     formula = draw(inner)
-    variable = draw(st.one_of(st.none(), st.sampled_from(sorted(cel.variables(formula)))))
+    variable = draw(st.one_of(st.none(), st.sampled_from(sorted(formula.binds()))))
     return cel.Filter(formula, variable, draw(st.sampled_from(PREDICATES)))
 
 
-def larger(inner: st.SearchStrategy[cel.Formula]) -> st.SearchStrategy[cel.Formula]:
+def larger(inner: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
     return st.one_of(
         st.builds(cel.Sequence, inner, inner),
         st.builds(cel.Contiguous, inner, inner),
@@ -81,7 +84,7 @@ def larger(inner: st.SearchStrategy[cel.Formula]) -> st.SearchStrategy[cel.Formu
     )
 
 
-def formulas(max_leaves: int = 8) -> st.SearchStrategy[cel.Formula]:
+def formulas(max_leaves: int = 8) -> st.SearchStrategy[Formula]:
     return st.recursive(atoms(), larger, max_leaves=max_leaves)
 
 
@@ -95,14 +98,14 @@ OPERATORS = ("=", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS DISTINCT FROM")
 EVERY = (*SIMPLE, "and", "all", "unless", "start", "project", "strategy", "within")
 
 
-def small_windows() -> st.SearchStrategy[cel.Window]:
+def small_windows() -> st.SearchStrategy[Window]:
     return st.one_of(
-        st.builds(cel.Window, st.just("time"), st.integers(1, 4), st.booleans()),
-        st.builds(cel.Window, st.just("events"), st.integers(1, 5)),
+        st.builds(Window, st.just("time"), st.integers(1, 4), st.booleans()),
+        st.builds(Window, st.just("events"), st.integers(1, 5)),
     )
 
 
-def same_mark(formula: cel.Formula) -> cel.Formula:
+def same_mark(formula: Formula) -> Formula:
     """The formula with x in place of every variable, so that AND has something to agree on."""
     match formula:
         case cel.Event(type):
@@ -115,13 +118,13 @@ def same_mark(formula: cel.Formula) -> cel.Formula:
             return cel.Filter(same_mark(inner), variable and "x", predicate)
         case cel.FilterAny(inner, sides):
             return cel.FilterAny(same_mark(inner), sides[:1] and (("x", sides[0][1]),))
-        case cel.Compare(inner) | cel.Agree(inner) | cel.Across(inner) | cel.Candidate(inner):
+        case cel.Compare(inner) | cel.Agree(inner) | Across(inner) | Candidate(inner):
             return same_mark(inner)
-    return with_children(formula, tuple(map(same_mark, cel.children(formula))))
+    return with_children(formula, tuple(map(same_mark, formula.children())))
 
 
-def with_children(formula: cel.Formula, inner: tuple[cel.Formula, ...]) -> cel.Formula:
-    """The formula with other direct subformulas, in the order of cel.children."""
+def with_children(formula: Formula, inner: tuple[Formula, ...]) -> Formula:
+    """The formula with other direct subformulas, in the order of Formula.children."""
     match formula:
         case cel.Event():
             return formula
@@ -138,13 +141,13 @@ def with_children(formula: cel.Formula, inner: tuple[cel.Formula, ...]) -> cel.F
     return replace(formula, inner=inner[0])
 
 
-def subformulas(formula: cel.Formula) -> Iterator[cel.Formula]:
+def subformulas(formula: Formula) -> Iterator[Formula]:
     yield formula
-    for child in cel.children(formula):
+    for child in formula.children():
         yield from subformulas(child)
 
 
-def neighbour(formula: cel.Formula, last: bool) -> cel.Formula:
+def neighbour(formula: Formula, last: bool) -> Formula:
     """The part of a chain of `;` and `!` that stands at its end (`last`) or beginning."""
     match formula:
         case cel.Sequence(left, right) | cel.Absent(left, _, right):
@@ -169,46 +172,44 @@ RELATIONS = tuple(
 )  # fmt: skip
 
 
-def compares(draw: st.DrawFn, left: cel.Term, right: cel.Term) -> cel.Comparison | cel.Related:
+def compares(draw: st.DrawFn, left: Term, right: Term) -> Comparison | Related:
     """A comparison of two values, or a condition that computes with them (tests/oracle.py says what)."""
     if draw(st.integers(0, 3)) == 0:
-        return cel.Related((left, right), ("", ""), draw(st.sampled_from(RELATIONS)))
-    return cel.Comparison(left, draw(st.sampled_from(OPERATORS)), right)
+        return Related((left, right), ("", ""), draw(st.sampled_from(RELATIONS)))
+    return Comparison(left, draw(st.sampled_from(OPERATORS)), right)
 
 
 @st.composite
-def clauses(draw: st.DrawFn, names: Sequence[str], neighbours: bool) -> tuple[cel.Side, ...]:
+def clauses(draw: st.DrawFn, names: Sequence[str], neighbours: bool) -> tuple[Side, ...]:
     """An OR of one or two comparisons of events of one or two variables, perhaps with a predicate beside them."""
     chosen = draw(st.lists(st.sampled_from(names), min_size=2, max_size=2))
     both = draw(st.booleans())
     in_a_row = draw(st.sampled_from((("earlier", "later"), ("earlier", "later"), ("first", "middle", "last"))))
 
-    def term(k: int) -> cel.Term:
+    def term(k: int) -> Term:
         of = draw(st.sampled_from(in_a_row)) if neighbours and (both or chosen[k] == chosen[0]) else "each"
-        return cel.Term(chosen[k], draw(st.sampled_from(("v", "v", "ts"))), of)
+        return Term(chosen[k], draw(st.sampled_from(("v", "v", "ts"))), of)
 
-    sides: list[cel.Side] = [compares(draw, term(0), term(1)) for _ in range(draw(st.sampled_from((1, 1, 1, 2))))]
+    sides: list[Side] = [compares(draw, term(0), term(1)) for _ in range(draw(st.sampled_from((1, 1, 1, 2))))]
     if draw(st.integers(0, 5)) == 0:
         of = in_a_row[-1] if neighbours else "each"
-        sides.append(cel.Test(chosen[0], draw(st.sampled_from(PREDICATES)), of))
+        sides.append(terms.Test(chosen[0], draw(st.sampled_from(PREDICATES)), of))
     return tuple(sides)
 
 
 @st.composite
-def acrosses(
-    draw: st.DrawFn, left: Callable[[], cel.Formula], right: Callable[[], cel.Formula], veto: cel.Formula
-) -> cel.Formula:
+def acrosses(draw: st.DrawFn, left: Callable[[], Formula], right: Callable[[], Formula], veto: Formula) -> Formula:
     """What must not happen between two parts, or while one happens, with conditions on it and them."""
-    candidate = cel.Candidate(renamed(veto), draw(st.integers(0, 10**6)))  # its own number, wherever else there is one
+    candidate = Candidate(renamed(veto), draw(st.integers(0, 10**6)))  # its own number, wherever else there is one
     if draw(st.integers(0, 3)):
         return across(draw, cel.Absent(left(), (candidate,), right()), candidate)
     return across(draw, cel.Unless(left(), candidate), candidate)
 
 
 @st.composite
-def in_choices(draw: st.DrawFn) -> cel.Formula:
+def in_choices(draw: st.DrawFn) -> Formula:
     """What must not happen, inside strategies and other negated parts, compared with what is around them all."""
-    candidate = cel.Candidate(renamed(draw(atoms())), draw(st.integers(0, 10**6)))
+    candidate = Candidate(renamed(draw(atoms())), draw(st.integers(0, 10**6)))
     absent = cel.Absent(draw(atoms()), (candidate,), draw(atoms()))
     unless = cel.Unless(cel.Sequence(absent.left, absent.right), candidate)
     made = draw(st.sampled_from((absent, absent, absent, unless)))
@@ -219,17 +220,17 @@ def in_choices(draw: st.DrawFn) -> cel.Formula:
         for kind in draw(st.lists(st.sampled_from((*BESIDE, *AROUND)), max_size=1)):
             made = around(draw, kind, made)
     within = [part for part in subformulas(made) if holds_part(part, candidate.number)]
-    inside = sorted(cel.variables(within[-1]))
-    outermost = sorted(cel.variables(made))
-    anywhere = sorted({name for part in within for name in cel.variables(part)} - set(inside))
+    inside = sorted(within[-1].binds())
+    outermost = sorted(made.binds())
+    anywhere = sorted({name for part in within for name in part.binds()} - set(inside))
 
-    def clause(names: Sequence[str]) -> tuple[cel.Side]:
+    def clause(names: Sequence[str]) -> tuple[Side]:
         column = st.sampled_from(("v", "v", "ts"))
-        left, right = (cel.Term(draw(st.sampled_from(of)), draw(column)) for of in (inside, names))
+        left, right = (Term(draw(st.sampled_from(of)), draw(column)) for of in (inside, names))
         return (compares(draw, left, right),)
 
     clauses = (clause(outermost), *(clause(anywhere) for _ in range(draw(st.sampled_from((0, 0, 1))))))
-    return cel.Across(made, candidate.number, clauses)
+    return Across(made, candidate.number, clauses)
 
 
 SMALL = ("seq", "loop", "or", "repeat", "as")
@@ -238,10 +239,10 @@ BESIDE = ("before", "before", "after", "after", "all")
 AROUND = ("or", "loop", "and", "within", "as", "filter", "project", "unless it", "start", "before", "after")
 
 
-def around(draw: st.DrawFn, kind: str, made: cel.Formula) -> cel.Formula:
+def around(draw: st.DrawFn, kind: str, made: Formula) -> Formula:
     """An operator around a formula, with others beside it."""
 
-    def one(next_to_not: str = "") -> cel.Formula:
+    def one(next_to_not: str = "") -> Formula:
         return draw(parts(1, SMALL, solid=True, next_to_not=next_to_not))
 
     match kind:
@@ -252,11 +253,11 @@ def around(draw: st.DrawFn, kind: str, made: cel.Formula) -> cel.Formula:
         case "unless":
             return cel.Unless(one(), made)
         case "compared":
-            candidate = cel.Candidate(renamed(made), draw(st.integers(0, 10**6)))
-            inside, before = sorted(cel.variables(candidate)), one("right")
-            side = compares(draw, cel.Term(draw(st.sampled_from(inside)), "v"),
-                            cel.Term(draw(st.sampled_from(sorted(cel.variables(before)))), "v"))  # fmt: skip
-            return cel.Across(cel.Absent(before, (candidate,), one("left")), candidate.number, ((side,),))
+            candidate = Candidate(renamed(made), draw(st.integers(0, 10**6)))
+            inside, before = sorted(candidate.binds()), one("right")
+            side = compares(draw, Term(draw(st.sampled_from(inside)), "v"),
+                            Term(draw(st.sampled_from(sorted(before.binds()))), "v"))  # fmt: skip
+            return Across(cel.Absent(before, (candidate,), one("left")), candidate.number, ((side,),))
         case "before":
             return cel.Sequence(one(), made)
         case "after":
@@ -276,7 +277,7 @@ def around(draw: st.DrawFn, kind: str, made: cel.Formula) -> cel.Formula:
         case "filter":
             return draw(filters(st.just(made)))
         case "project":
-            return cel.Project(made, frozenset(draw(st.sets(st.sampled_from(sorted(cel.variables(made))), min_size=1))))
+            return cel.Project(made, frozenset(draw(st.sets(st.sampled_from(sorted(made.binds())), min_size=1))))
         case "unless it":
             return cel.Unless(made, one())
         case "start":
@@ -284,18 +285,18 @@ def around(draw: st.DrawFn, kind: str, made: cel.Formula) -> cel.Formula:
     raise ValueError(kind)
 
 
-def across(draw: st.DrawFn, made: cel.Formula, candidate: cel.Candidate) -> cel.Formula:
+def across(draw: st.DrawFn, made: Formula, candidate: Candidate) -> Formula:
     """The formula with conditions on its candidate and what is around that."""
-    inside, outside = sorted(cel.variables(candidate)), sorted(cel.variables(made))
+    inside, outside = sorted(candidate.binds()), sorted(made.binds())
 
-    def term(names: Sequence[str]) -> cel.Term:
-        return cel.Term(draw(st.sampled_from(names)), draw(st.sampled_from(("v", "v", "ts"))))
+    def term(names: Sequence[str]) -> Term:
+        return Term(draw(st.sampled_from(names)), draw(st.sampled_from(("v", "v", "ts"))))
 
     clauses = tuple((compares(draw, term(inside), term(outside)),) for _ in range(draw(st.integers(1, 2))))
-    return cel.Across(made, candidate.number, clauses)
+    return Across(made, candidate.number, clauses)
 
 
-def renamed(formula: cel.Formula) -> cel.Formula:
+def renamed(formula: Formula) -> Formula:
     """The formula with variables that are named nowhere else."""
     match formula:
         case cel.Event(type, marks):
@@ -312,30 +313,28 @@ def renamed(formula: cel.Formula) -> cel.Formula:
             return cel.Compare(renamed(inner), tuple(map(renamed_side, sides)))
         case cel.Agree(inner, terms):
             return cel.Agree(renamed(inner), tuple((v and f"{v}0", sql) for v, sql in terms))
-        case cel.Across(inner, number, clauses):
-            return cel.Across(renamed(inner), number, tuple(tuple(map(renamed_side, sides)) for sides in clauses))
-    return with_children(formula, tuple(map(renamed, cel.children(formula))))
+        case Across(inner, number, clauses):
+            return Across(renamed(inner), number, tuple(tuple(map(renamed_side, sides)) for sides in clauses))
+    return with_children(formula, tuple(map(renamed, formula.children())))
 
 
-def renamed_side(side: cel.Side) -> cel.Side:
-    if isinstance(side, cel.Test):
+def renamed_side(side: Side) -> Side:
+    if isinstance(side, terms.Test):
         return replace(side, variable=f"{side.variable}0")
-    terms = tuple(
-        replace(term, variable=f"{term.variable}0") for term in cel.parts_of(side) if isinstance(term, cel.Term)
-    )
-    if isinstance(side, cel.Related):
-        return replace(side, terms=terms)
-    return replace(side, left=terms[0], right=terms[1])
+    own = tuple(replace(term, variable=f"{term.variable}0") for term in parts_of(side) if isinstance(term, Term))
+    if isinstance(side, Related):
+        return replace(side, terms=own)
+    return replace(side, left=own[0], right=own[1])
 
 
 @st.composite
 def parts(
     draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY, solid: bool = False, next_to_not: str = ""
-) -> cel.Formula:
+) -> Formula:
     """A formula nested up to `depth`, valid in a query. `solid`: zero copies do not satisfy it, nor what stands at the
     side `next_to_not` ('left' or 'right') of its chain."""
 
-    def inner(solid: bool = False, next_to_not: str = "", smaller: int = 1) -> cel.Formula:
+    def inner(solid: bool = False, next_to_not: str = "", smaller: int = 1) -> Formula:
         return draw(parts(max(depth - smaller, 0), allowed, solid, next_to_not))
 
     operator = draw(st.sampled_from(("atom", *allowed))) if depth else "atom"
@@ -343,7 +342,7 @@ def parts(
         case "atom":
             return draw(atoms())
         case "seq":
-            made: cel.Formula = cel.Sequence(inner(), inner())
+            made: Formula = cel.Sequence(inner(), inner())
         case "contiguous":
             made = cel.Contiguous(inner(), inner())
         case "or":
@@ -359,14 +358,14 @@ def parts(
             made = draw(filters(st.just(inner())))
         case "filter any":
             made = inner()
-            names = draw(st.permutations(sorted(cel.variables(made))))[:2]
+            names = draw(st.permutations(sorted(made.binds())))[:2]
             made = cel.FilterAny(made, tuple((name, draw(st.sampled_from(PREDICATES))) for name in names))
         case "compare" | "neighbours":
             made = inner()
-            made = cel.Compare(made, draw(clauses(sorted(cel.variables(made)), operator == "neighbours")))
+            made = cel.Compare(made, draw(clauses(sorted(made.binds()), operator == "neighbours")))
         case "agree":
             made = inner()
-            names = sorted(cel.variables(made))
+            names = sorted(made.binds())
             every = draw(st.booleans())
             made = cel.Agree(made, ((None, "v"),) if every else tuple((name, "v") for name in names[:2]))
         case "across":
@@ -387,7 +386,7 @@ def parts(
             made = cel.Start(inner(solid=True))
         case "project":
             made = inner(solid=True)
-            kept = draw(st.sets(st.sampled_from(sorted(cel.variables(made))), min_size=1))
+            kept = draw(st.sets(st.sampled_from(sorted(made.binds())), min_size=1))
             made = cel.Project(made, frozenset(kept))
         case "strategy":
             made = cel.Strategy(draw(st.sampled_from(RULES)), inner(solid=True))
@@ -395,27 +394,27 @@ def parts(
             made = cel.Within(inner(solid=True), draw(small_windows()))
         case _:
             raise ValueError(operator)
-    if next_to_not and cel.may_be_empty(neighbour(made, next_to_not == "right")):
+    if next_to_not and neighbour(made, next_to_not == "right").may_be_empty():
         atom = draw(atoms())
         made = cel.Sequence(made, atom) if next_to_not == "right" else cel.Sequence(atom, made)
-    if solid and cel.may_be_empty(made):
+    if solid and made.may_be_empty():
         made = cel.Sequence(made, draw(atoms()))
     return made
 
 
 @st.composite
-def all_formulas(draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY) -> cel.Formula:
+def all_formulas(draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY) -> Formula:
     """Formulas of all operators; now and then with an absence before or after the whole, or both."""
     before, after = draw(st.sampled_from((*[(False, False)] * 5, (True, False), (False, True), (True, True))))
     if not before and not after:
         return draw(parts(depth, allowed, solid=True))
     side = "both" if before and after else "left" if before else "right"
     made = draw(parts(depth - 1, allowed, True, "right" if side == "both" else side))
-    if side == "both" and cel.may_be_empty(neighbour(made, last=False)):
+    if side == "both" and neighbour(made, last=False).may_be_empty():
         made = cel.Sequence(draw(atoms()), made)
     window = draw(small_windows())
     vetoes = st.lists(parts(1, allowed, solid=True), min_size=1, max_size=2).map(tuple)
-    around: list[Callable[[cel.Formula], cel.Formula]] = []
+    around: list[Callable[[Formula], Formula]] = []
     if after:
         around.append(
             lambda inner: absent_around(draw, lambda own: cel.NotAfter(inner, own, window), draw(vetoes), allowed)
@@ -438,24 +437,24 @@ def all_formulas(draw: st.DrawFn, depth: int = 3, allowed: Sequence[str] = EVERY
     elif outside == "filter":
         made = draw(filters(st.just(made)))
     elif outside == "project" and "project" in allowed:
-        made = cel.Project(made, frozenset(draw(st.sets(st.sampled_from(sorted(cel.variables(made))), min_size=1))))
+        made = cel.Project(made, frozenset(draw(st.sets(st.sampled_from(sorted(made.binds())), min_size=1))))
     return made
 
 
 def absent_around(
     draw: st.DrawFn,
-    make: Callable[[tuple[cel.Formula, ...]], cel.Formula],
-    vetoes: tuple[cel.Formula, ...],
+    make: Callable[[tuple[Formula, ...]], Formula],
+    vetoes: tuple[Formula, ...],
     allowed: Sequence[str],
-) -> cel.Formula:
+) -> Formula:
     """The absences around the whole, the first perhaps compared with it."""
     if "across" not in allowed or draw(st.booleans()):
         return make(vetoes)
-    candidate = cel.Candidate(renamed(vetoes[0]), draw(st.integers(0, 10**6)))
+    candidate = Candidate(renamed(vetoes[0]), draw(st.integers(0, 10**6)))
     return across(draw, make((candidate, *vetoes[1:])), candidate)
 
 
-def clause_of(formula: cel.Formula) -> cel.Window | None:
+def clause_of(formula: Formula) -> Window | None:
     """The window of the absences before and after the whole, which is always that of the WITHIN clause."""
     return next((f.window for f in subformulas(formula) if isinstance(f, cel.NotBefore | cel.NotAfter)), None)
 
@@ -464,8 +463,8 @@ def clause_of(formula: cel.Formula) -> cel.Window | None:
 class Asked:
     """A formula with all that a query says besides."""
 
-    formula: cel.Formula
-    window: cel.Window | None
+    formula: Formula
+    window: Window | None
     options: Options = PLAIN
 
 
@@ -477,7 +476,7 @@ def queries(draw: st.DrawFn, depth: int = 3) -> Asked:
     trailing = any(isinstance(f, cel.NotAfter) for f in subformulas(formula))
     consume = "NONE" if trailing else "PARTITION"
     to = draw(st.sampled_from(("PAST LAST ROW", "TO NEXT ROW", "TO FIRST", "TO LAST")))
-    mark = draw(st.sampled_from(sorted(cel.variables(formula)))) if to in ("TO FIRST", "TO LAST") else None
+    mark = draw(st.sampled_from(sorted(formula.binds()))) if to in ("TO FIRST", "TO LAST") else None
     window = clause_of(formula) or draw(st.one_of(st.none(), small_windows()))
     match kind:
         case "strategy":
@@ -538,13 +537,13 @@ def windows() -> st.SearchStrategy[oracle.Window | None]:
 # ---------------------------------------------------------------- a failure as a corpus entry
 
 
-def is_one_type(formula: cel.Formula) -> bool:
+def is_one_type(formula: Formula) -> bool:
     """A type, or a loop of one: what an alias takes the place of."""
     loops = cel.Iteration | cel.ContiguousIteration | cel.Repeat
     return isinstance(formula, cel.Event) or (isinstance(formula, loops) and is_one_type(formula.inner))
 
 
-def pattern_text(formula: cel.Formula) -> str:
+def pattern_text(formula: Formula) -> str:
     """The formula as cersql text. What has no text of its own is written as something that means the same."""
     match formula:
         case cel.Event(type, marks):
@@ -570,10 +569,10 @@ def pattern_text(formula: cel.Formula) -> str:
         case cel.Or(left, right):
             return f"(({pattern_text(left)}) OR ({pattern_text(right)}))"
         case cel.Filter(inner, variable, predicate):
-            names = [variable] if variable else sorted(cel.variables(inner))
+            names = [variable] if variable else sorted(inner.binds())
             return f"(({pattern_text(inner)}) FILTER {condition_text(names, predicate)})"
         case cel.FilterAny(inner, sides):
-            texts = [condition_text([v] if v else sorted(cel.variables(inner)), p) for v, p in sides]
+            texts = [condition_text([v] if v else sorted(inner.binds()), p) for v, p in sides]
             return f"(({pattern_text(inner)}) FILTER ({' OR '.join(f'({text})' for text in texts)}))"
         case cel.Repeat(inner, low, high, contiguous):
             bounds = f"{{{low},{'' if high is None else high}}}"
@@ -601,17 +600,17 @@ def pattern_text(formula: cel.Formula) -> str:
     raise TypeError(f"not a formula: {formula!r}")
 
 
-def condition_text(names: Sequence[str], predicate: cel.Predicate) -> str:
+def condition_text(names: Sequence[str], predicate: Predicate) -> str:
     """The predicate asked of each of the variables."""
     return " AND ".join(re.sub(r"\bv\b", f"{name}.v", predicate.sql) for name in names)
 
 
-def absent_text(vetoes: Sequence[cel.Formula]) -> str:
+def absent_text(vetoes: Sequence[Formula]) -> str:
     return ", ".join(f"!({pattern_text(veto)})" for veto in vetoes)
 
 
-def query_text(formula: cel.Formula, window: oracle.Window | None, keyed: bool, options: Options = PLAIN) -> str:
-    used = [type for type in TYPES if cel.show(formula).find(f"{type} / ") >= 0]
+def query_text(formula: Formula, window: oracle.Window | None, keyed: bool, options: Options = PLAIN) -> str:
+    used = [type for type in TYPES if formula.show().find(f"{type} / ") >= 0]
     defined = [f"{type} AS type IN ({', '.join(repr(k) for k in KINDS if type in k)})" for type in used]
     lines = ["FROM events", f"PATTERN {pattern_text(formula)}"]
     if defined:
@@ -631,7 +630,7 @@ def query_text(formula: cel.Formula, window: oracle.Window | None, keyed: bool, 
 
 
 def as_case(
-    formula: cel.Formula,
+    formula: Formula,
     rows: Sequence[Row],
     window: oracle.Window | None,
     keyed: bool = False,

@@ -14,6 +14,7 @@ from strategies import Row
 from test_differential import affordable, reported
 
 from planner import cel
+from planner.formula import Formula
 
 A, B = cel.Event("A", frozenset({"A"})), cel.Event("B", frozenset({"B"}))
 x = cel.Event("A", frozenset({"x"}))
@@ -37,7 +38,7 @@ ROWS = [Row(kind, 5, ts, key) for kind, ts, key in zip("AABAB-BAABB", TIMES, KEY
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("formula", FORMULAS.values(), ids=FORMULAS)
-def test_every_single_cut(formula: cel.Formula, window: oracle.Window | None) -> None:
+def test_every_single_cut(formula: Formula, window: oracle.Window | None) -> None:
     program = harness.compiled(formula, window)
     rows = harness.rows_of(program, [row.event() for row in ROWS])
     expected = Counter(oracle.evaluate(formula, [row.event() for row in ROWS], window))
@@ -48,7 +49,7 @@ def test_every_single_cut(formula: cel.Formula, window: oracle.Window | None) ->
 
 
 @pytest.mark.parametrize("formula", FORMULAS.values(), ids=FORMULAS)
-def test_a_cut_inside_a_key_continues_it(formula: cel.Formula) -> None:
+def test_a_cut_inside_a_key_continues_it(formula: Formula) -> None:
     program = harness.compiled(formula)
     stream = [row.event() for row in ROWS]
     rows = harness.rows_of(program, stream, keyed=True)
@@ -69,7 +70,7 @@ def test_a_cut_inside_a_key_continues_it(formula: cel.Formula) -> None:
 )
 @strategies.examples(75)
 def test_any_cuts(
-    formula: cel.Formula, rows: list[Row], window: oracle.Window | None, keyed: bool, cuts: list[int], drop: bool
+    formula: Formula, rows: list[Row], window: oracle.Window | None, keyed: bool, cuts: list[int], drop: bool
 ) -> None:
     rows = affordable(formula, rows, keyed)
     with reported(formula, rows, window, keyed):

@@ -22,7 +22,10 @@ from strategies import RULES, Asked, Row
 from test_comparisons import agree, windowed
 
 from planner import cel
+from planner.across import Across, Candidate
+from planner.formula import Formula
 from planner.query import Skip
+from planner.terms import Comparison, Term, Window
 
 pytestmark = pytest.mark.slow
 
@@ -45,14 +48,14 @@ def event(kind: str, name: str) -> cel.Event:
     return cel.Event(kind, frozenset({name}))
 
 
-GAP = cel.Absent(event("A", "a"), (cel.Candidate(event("B", "x"), 0),), event("A", "b"))
+GAP = cel.Absent(event("A", "a"), (Candidate(event("B", "x"), 0),), event("A", "b"))
 LOOP = cel.Absent(cel.Iteration(event("A", "a")), GAP.vetoes, event("A", "b"))
 PAIR = cel.Unless(cel.Sequence(event("A", "a"), event("A", "b")), GAP.vetoes[0])
 Z, Y = event("B", "z"), event("B", "y")
 BOTH = cel.Sequence(Y, cel.Strategy("MAX", LOOP))
-OTHER = cel.Absent(event("A", "y"), (cel.Candidate(GAP, 1),), Z)  # itself compared, with y
+OTHER = cel.Absent(event("A", "y"), (Candidate(GAP, 1),), Z)  # itself compared, with y
 
-SHAPES: dict[str, tuple[cel.Formula, str]] = {
+SHAPES: dict[str, tuple[Formula, str]] = {
     "what came before": (cel.Sequence(Z, cel.Strategy("NXT", GAP)), "x = z"),
     "what comes after": (cel.Sequence(cel.Strategy("LAST", GAP), Z), "x < z"),
     "of many": (cel.Sequence(cel.Strategy("MAX", LOOP), Z), "x <> z"),
@@ -61,15 +64,15 @@ SHAPES: dict[str, tuple[cel.Formula, str]] = {
     "two strategies": (cel.Sequence(cel.Strategy("NXT", BOTH), Z), "x = z, x = y"),
     "a negated part": (cel.Absent(event("A", "y"), (GAP,), Z), "x = y"),
     "UNLESS twice": (cel.Unless(cel.Sequence(event("A", "y"), Z), PAIR), "x <> z"),
-    "a compared negated part": (cel.Across(OTHER, 1, ((cel.Comparison(cel.Term("a", "v"), "=", cel.Term("y", "v")),),)),
+    "a compared negated part": (Across(OTHER, 1, ((Comparison(Term("a", "v"), "=", Term("y", "v")),),)),
                                 "x = z"),
     "side by side": (cel.All(Z, cel.Strategy("NXT", GAP)), "x < z"),
 }  # fmt: skip
 
 
-def clause(text: str) -> tuple[cel.Comparison]:
+def clause(text: str) -> tuple[Comparison]:
     left, op, right = text.split()
-    return (cel.Comparison(cel.Term(left, "v"), op, cel.Term(right, "v")),)
+    return (Comparison(Term(left, "v"), op, Term(right, "v")),)
 
 
 Rows = tuple[tuple[str, int], ...]
@@ -95,17 +98,17 @@ def longer() -> list[Rows]:
 
 END = event("C", "z")  # skip till next match would take a B that x could be
 ROUND = cel.Absent(event("A", "y"), (GAP,), END)
-NEXT_MATCH: dict[str, tuple[cel.Formula, str]] = {
+NEXT_MATCH: dict[str, tuple[Formula, str]] = {
     "what came before": (ROUND, "x = y"),
     "what ends it": (ROUND, "x < z"),
     "both": (ROUND, "x >= y, x <> z"),
     "what is to come": (cel.Sequence(ROUND, event("A", "w")), "x <> w"),
     "all rounds": (cel.Iteration(ROUND), "x = z"),
     "itself compared": (
-        cel.Across(
-            cel.Absent(event("A", "y"), (cel.Candidate(GAP, 1),), END),
+        Across(
+            cel.Absent(event("A", "y"), (Candidate(GAP, 1),), END),
             1,
-            ((cel.Comparison(cel.Term("a", "v"), "=", cel.Term("y", "v")),),),
+            ((Comparison(Term("a", "v"), "=", Term("y", "v")),),),
         ),
         "x = z",
     ),
@@ -128,9 +131,9 @@ def test_skip_till_next_match(shape: str) -> None:
 def test_what_a_scope_decides_before_another_does() -> None:
     """Of two negated parts, one in the other, the inner one's comparison ends before the outer one's is made."""
     pick, options = random.Random(1), Options("NEXT_MATCH")
-    outer = cel.Candidate(cel.Absent(event("D", "v"), (GAP,), event("D", "w")), 1)
-    first = cel.Across(cel.Absent(event("A", "y"), (outer,), END), 0, (clause("x = y"),))
-    formula = cel.Across(cel.Sequence(first, event("E", "u")), 1, (clause("v = u"),))
+    outer = Candidate(cel.Absent(event("D", "v"), (GAP,), event("D", "w")), 1)
+    first = Across(cel.Absent(event("A", "y"), (outer,), END), 0, (clause("x = y"),))
+    formula = Across(cel.Sequence(first, event("E", "u")), 1, (clause("v = u"),))
     kinds = ["AD" + "".join(pick.choice("AAB") for _ in range(pick.randint(2, 5))) + "DCE" for _ in range(600)]
     events = events_of([tuple((kind, pick.randint(1, 2)) for kind in text) for text in kinds])
     program = harness.compiled(formula, None, options)
@@ -145,12 +148,12 @@ def test_what_a_scope_decides_before_another_does() -> None:
 @pytest.mark.parametrize("shape", NEXT_MATCH)
 def test_timeouts_beside_it(shape: str, strategy: str) -> None:
     formula, events = compared(*NEXT_MATCH[shape]), events_of(longer()[:60])
-    shown = test_timeouts.check(formula, events, cel.Window("events", 7), Options(strategy), keyed=True)
+    shown = test_timeouts.check(formula, events, Window("events", 7), Options(strategy), keyed=True)
     assert any(shown.values())
 
 
-def compared(inner: cel.Formula, conditions: str) -> cel.Formula:
-    return cel.Across(inner, 0, tuple(clause(text) for text in conditions.split(", ")))
+def compared(inner: Formula, conditions: str) -> Formula:
+    return Across(inner, 0, tuple(clause(text) for text in conditions.split(", ")))
 
 
 def events_of(streams: list[Rows]) -> list[oracle.Event]:
@@ -162,7 +165,7 @@ def events_of(streams: list[Rows]) -> list[oracle.Event]:
     ]
 
 
-def check(inner: cel.Formula, conditions: str, options: Options, streams: list[Rows]) -> None:
+def check(inner: Formula, conditions: str, options: Options, streams: list[Rows]) -> None:
     """The engine gives for each stream what the oracle gives, which is not what it would be without comparing."""
     formula, events = compared(inner, conditions), events_of(streams)
     program = harness.compiled(formula, None, options)

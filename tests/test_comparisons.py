@@ -24,29 +24,32 @@ from strategies import COMPARING, EVERY, OPERATORS, RULES, SIMPLE, Asked, Row
 
 import cersql
 from planner import cel
+from planner.across import Across, Candidate
 from planner.errors import PlanError
+from planner.formula import Formula
 from planner.physical import plan
 from planner.query import Query, Skip
+from planner.terms import Comparison, Term
 
 pytestmark = pytest.mark.slow
 
 LIMIT = 200  # complex events in one set of the oracle; larger examples are cut short
 ANYWHERE = (*EVERY, *COMPARING, "across", "across")
-COMPARED = cel.Compare | cel.Agree | cel.Across
+COMPARED = cel.Compare | cel.Agree | Across
 KEYS = (0, 1, None)
 
 
 @st.composite
-def comparing(draw: st.DrawFn, depth: int, allowed: Sequence[str]) -> cel.Formula:
+def comparing(draw: st.DrawFn, depth: int, allowed: Sequence[str]) -> Formula:
     """A formula in which events are compared; if none happen to be, around the whole."""
     formula = draw(strategies.all_formulas(depth, allowed))
     if not any(isinstance(part, COMPARED) for part in strategies.subformulas(formula)):
-        clause = draw(strategies.clauses(sorted(cel.variables(formula)), draw(st.booleans())))
+        clause = draw(strategies.clauses(sorted(formula.binds()), draw(st.booleans())))
         formula = cel.Compare(formula, clause)
     return formula
 
 
-def trails(formula: cel.Formula) -> bool:
+def trails(formula: Formula) -> bool:
     """Does an absence follow the whole?"""
     return any(isinstance(part, cel.NotAfter) for part in strategies.subformulas(formula))
 
@@ -83,11 +86,11 @@ def consuming(draw: st.DrawFn, depth: int = 3) -> Asked:
 def skipping(draw: st.DrawFn, depth: int = 3) -> Asked:
     formula = draw(comparing(depth, ANYWHERE))
     to = draw(st.sampled_from(("PAST LAST ROW", "TO NEXT ROW", "TO FIRST", "TO LAST")))
-    mark = draw(st.sampled_from(sorted(cel.variables(formula)))) if to in ("TO FIRST", "TO LAST") else None
+    mark = draw(st.sampled_from(sorted(formula.binds()))) if to in ("TO FIRST", "TO LAST") else None
     return windowed(draw, formula, Options(skip=Skip(to, mark)))
 
 
-def windowed(draw: st.DrawFn, formula: cel.Formula, options: Options) -> Asked:
+def windowed(draw: st.DrawFn, formula: Formula, options: Options) -> Asked:
     window = strategies.clause_of(formula) or draw(st.one_of(st.none(), strategies.small_windows()))
     return Asked(formula, window, options)
 
@@ -126,7 +129,7 @@ def numbered_anew(asked: Asked, events: Sequence[oracle.Event], seed: int) -> di
 
 
 def agree(asked: Asked, rows: Sequence[Row], seed: int, keyed: bool = False) -> None:
-    numbers = [part.number for part in strategies.subformulas(asked.formula) if isinstance(part, cel.Across)]
+    numbers = [part.number for part in strategies.subformulas(asked.formula) if isinstance(part, Across)]
     assume(len(set(numbers)) == len(numbers))
     rows = affordable(asked, rows, keyed)
     events = [row.event() for row in rows]
@@ -136,7 +139,7 @@ def agree(asked: Asked, rows: Sequence[Row], seed: int, keyed: bool = False) -> 
             expected = harness.expected_matches(asked.formula, events, asked.window, options=asked.options)
             assert numbered_anew(asked, events, seed) == expected, "the numbers of rows are not their positions"
     except Exception as error:
-        error.add_note(f"{cel.show(asked.formula)}\n{asked.window}, {asked.options}, keyed {keyed}\n{rows}")
+        error.add_note(f"{asked.formula.show()}\n{asked.window}, {asked.options}, keyed {keyed}\n{rows}")
         raise
 
 
@@ -171,11 +174,11 @@ def template() -> Query:
 
 
 @st.composite
-def agreeing(draw: st.DrawFn) -> cel.Formula:
+def agreeing(draw: st.DrawFn) -> Formula:
     """Filters of which some say that events have one value of v, around a formula with few repeated names."""
     formula = draw(strategies.parts(draw(st.integers(1, 2)), LOOSE, solid=True))
     for _ in range(draw(st.integers(1, 3))):
-        names = sorted(cel.variables(formula))
+        names = sorted(formula.binds())
         match draw(st.sampled_from(("agree", "equal", "equal", "equal", "across", "other"))):
             case "agree":
                 terms = ((None, "v"),) if draw(st.booleans()) else tuple((name, "v") for name in names)
@@ -184,28 +187,28 @@ def agreeing(draw: st.DrawFn) -> cel.Formula:
                 x, y = draw(st.permutations([*names, *names]))[:2]
                 formula = cel.Compare(formula, (equal(x, y),))
             case "across":
-                veto = cel.Candidate(cel.Event(draw(st.sampled_from("ABC")), frozenset({"w"})), draw(st.integers(0)))
+                veto = Candidate(cel.Event(draw(st.sampled_from("ABC")), frozenset({"w"})), draw(st.integers(0)))
                 inside = cel.Absent(formula, (veto,), cel.Event("C", frozenset({"z"})))
-                if not cel.may_be_empty(strategies.neighbour(formula, last=True)):
-                    outside = draw(st.sampled_from(sorted(cel.variables(inside))))
-                    formula = cel.Across(inside, veto.number, ((equal("w", outside),),))
+                if not strategies.neighbour(formula, last=True).may_be_empty():
+                    outside = draw(st.sampled_from(sorted(inside.binds())))
+                    formula = Across(inside, veto.number, ((equal("w", outside),),))
             case _:
                 formula = cel.Compare(formula, draw(strategies.clauses(names, neighbours=False)))
     return formula
 
 
-def equal(x: str, y: str) -> cel.Comparison:
-    return cel.Comparison(cel.Term(x, "v"), "=", cel.Term(y, "v"))
+def equal(x: str, y: str) -> Comparison:
+    return Comparison(Term(x, "v"), "=", Term(y, "v"))
 
 
 @given(agreeing(), strategies.busy_streams(10), st.sampled_from(("ALL", "ALL", *RULES, "NEXT_MATCH")))
 @strategies.examples(40)
-def test_keys_change_nothing(formula: cel.Formula, rows: list[Row], strategy: str) -> None:
+def test_keys_change_nothing(formula: Formula, rows: list[Row], strategy: str) -> None:
     options = Options(strategy)
     if strategy == "NEXT_MATCH":
-        undefined = cel.And | cel.All | cel.Unless | cel.Project | cel.Across  # the oracle has no rule for these
+        undefined = cel.And | cel.All | cel.Unless | cel.Project | Across  # the oracle has no rule for these
         assume(not any(isinstance(part, undefined) for part in strategies.subformulas(formula)))
-    marks = tuple(sorted(cel.variables(formula)))
+    marks = tuple(sorted(formula.binds()))
     try:
         planned = plan(replace(template(), formula=formula, marks=marks, strategy=strategy))
     except PlanError:
@@ -226,7 +229,7 @@ def test_keys_change_nothing(formula: cel.Formula, rows: list[Row], strategy: st
         at = own[key]
         for start, end, mu in matches:
             found.add((at[start], at[end], frozenset((v, frozenset(at[p] for p in held)) for v, held in mu)))
-    assert found == expected, f"{cel.show(formula)}\nkeys {keys}, {strategy}\n{rows}"
+    assert found == expected, f"{formula.show()}\nkeys {keys}, {strategy}\n{rows}"
 
 
 # ---------------------------------------------------------------- everything small
@@ -235,7 +238,7 @@ ATOMS = {name: cel.Event(name.upper(), frozenset({name})) for name in "ab"}
 ROWS = tuple(product("AB", (None, 1, 2)))
 
 
-def shapes() -> dict[str, cel.Formula]:
+def shapes() -> dict[str, Formula]:
     a, b = ATOMS["a"], ATOMS["b"]
     return {
         "a ; b": cel.Sequence(a, b),
@@ -249,13 +252,13 @@ def shapes() -> dict[str, cel.Formula]:
     }
 
 
-def comparisons(op: str) -> list[cel.Comparison]:
+def comparisons(op: str) -> list[Comparison]:
     """Between two variables, and between consecutive events of one."""
-    of_a = [cel.Term("a", "v", of) for of in ("earlier", "later")]
+    of_a = [Term("a", "v", of) for of in ("earlier", "later")]
     return [
-        cel.Comparison(cel.Term("a", "v"), op, cel.Term("b", "v")),
-        cel.Comparison(of_a[0], op, of_a[1]),
-        cel.Comparison(of_a[1], op, cel.Term("b", "v")),
+        Comparison(Term("a", "v"), op, Term("b", "v")),
+        Comparison(of_a[0], op, of_a[1]),
+        Comparison(of_a[1], op, Term("b", "v")),
     ]
 
 

@@ -18,7 +18,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cersql
-from planner import cel
+from planner import cel, terms
+from planner.across import Across
+from planner.formula import Formula
+from planner.terms import Side, Term, parts_of
 
 CASES = corpus.load_cases()
 
@@ -69,31 +72,31 @@ def event_of(query: Any, row: Row, conditions: set[str], terms: set[str]) -> ora
     return oracle.Event(frozenset(types | true), row[query.order_by[0].column], key, values)
 
 
-def conditions_of(formula: cel.Formula) -> set[str]:
+def conditions_of(formula: Formula) -> set[str]:
     """The conditions that the formula's filters ask of events."""
-    found = set[str]().union(*map(conditions_of, cel.children(formula)))
+    found = set[str]().union(*map(conditions_of, formula.children()))
     match formula:
         case cel.Filter(_, _, predicate):
             found.add(predicate.sql)
         case cel.FilterAny(_, sides):
             found |= {predicate.sql for _, predicate in sides}
-    return found | {side.predicate.sql for side in sides_of(formula) if isinstance(side, cel.Test)}
+    return found | {side.predicate.sql for side in sides_of(formula) if isinstance(side, terms.Test)}
 
 
-def sides_of(formula: cel.Formula) -> list[cel.Side]:
+def sides_of(formula: Formula) -> list[Side]:
     """The sides of the formula's own conditions that compare events."""
-    clauses = formula.clauses if isinstance(formula, cel.Across) else ()
+    clauses = formula.clauses if isinstance(formula, Across) else ()
     clauses = (formula.sides,) if isinstance(formula, cel.Compare) else clauses
     return [side for clause in clauses for side in clause]
 
 
-def terms_of(formula: cel.Formula) -> set[str]:
+def terms_of(formula: Formula) -> set[str]:
     """What the formula compares of events."""
-    found = set[str]().union(*map(terms_of, cel.children(formula)))
+    found = set[str]().union(*map(terms_of, formula.children()))
     if isinstance(formula, cel.Agree):
         found |= {sql for _, sql in formula.terms}
     for side in sides_of(formula):
-        found |= {part.sql for part in cel.parts_of(side) if isinstance(part, cel.Term)}
+        found |= {part.sql for part in parts_of(side) if isinstance(part, Term)}
     return found
 
 
@@ -166,21 +169,21 @@ def test_engine(case: Case) -> None:
     assert harness.count(compiled.program, fed) == len(case.matches)
 
 
-def says_the_same(formula: cel.Formula) -> bool:
+def says_the_same(formula: Formula) -> bool:
     """Whether the formula's text means it: a filter on a bare type's name would cover its aliased atoms too."""
     if isinstance(formula, cel.Filter):
         atoms = list(exhaustive.atoms(formula))
         aliased = {atom.type or "ANY" for atom in atoms if (atom.type or "ANY") not in atom.marks}
-        chosen = cel.variables(formula) if formula.variable is None else {formula.variable}
+        chosen = formula.binds() if formula.variable is None else {formula.variable}
         if aliased & chosen:
             return False
-    return all(map(says_the_same, cel.children(formula)))
+    return all(map(says_the_same, formula.children()))
 
 
 @given(strategies.formulas(4), strategies.streams(max_size=8, keys=(0, 1, None)), strategies.windows(), st.booleans())
 @strategies.examples(40)
 def test_a_failure_is_printed_as_a_case(
-    formula: cel.Formula, rows: list[strategies.Row], window: oracle.Window | None, keyed: bool
+    formula: Formula, rows: list[strategies.Row], window: oracle.Window | None, keyed: bool
 ) -> None:
     """The printed entry can be pasted: its text compiles to a formula with the same matches."""
     assume(says_the_same(formula))

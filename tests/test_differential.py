@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from strategies import Row
 
 from planner import cel
+from planner.formula import Formula
 
 LIMIT = 250  # complex events in one set of the oracle; larger examples are cut short
 
@@ -21,7 +22,7 @@ A, B = cel.Event("A", frozenset({"A"})), cel.Event("B", frozenset({"B"}))
 x, y = cel.Event("A", frozenset({"x"})), cel.Event("A", frozenset({"y"}))
 
 
-def affordable(formula: cel.Formula, rows: list[Row], keyed: bool = False) -> list[Row]:
+def affordable(formula: Formula, rows: list[Row], keyed: bool = False) -> list[Row]:
     """The longest beginning of the rows that the oracle can evaluate."""
     parts: dict[int | None, oracle.Meaning] = {}
     for n, row in enumerate(rows):
@@ -35,9 +36,7 @@ def affordable(formula: cel.Formula, rows: list[Row], keyed: bool = False) -> li
 
 
 @contextmanager
-def reported(
-    formula: cel.Formula, rows: list[Row], window: oracle.Window | None, keyed: bool = False
-) -> Iterator[None]:
+def reported(formula: Formula, rows: list[Row], window: oracle.Window | None, keyed: bool = False) -> Iterator[None]:
     """What goes wrong inside is reported with a ready-to-paste corpus entry."""
     try:
         yield
@@ -51,9 +50,7 @@ def reported(
 @example(cel.Iteration(cel.Or(cel.Sequence(A, A), A)), [Row("A", 1, n, 0) for n in range(6)], None, 1)
 @example(cel.Contiguous(A, cel.Sequence(B, A)), [Row(k, 1, 0, 0) for k in "A-BBA"], None, 2)
 @strategies.examples(150)
-def test_engine_and_oracle_agree(
-    formula: cel.Formula, rows: list[Row], window: oracle.Window | None, seed: int
-) -> None:
+def test_engine_and_oracle_agree(formula: Formula, rows: list[Row], window: oracle.Window | None, seed: int) -> None:
     rows = affordable(formula, rows)
     with reported(formula, rows, window):
         harness.check(formula, [row.event() for row in rows], window, seed=seed)
@@ -62,7 +59,7 @@ def test_engine_and_oracle_agree(
 @given(strategies.formulas(5), strategies.streams(keys=(0, 1, 2, None)), strategies.windows(), st.integers(0, 1 << 16))
 @strategies.examples(75)
 def test_engine_and_oracle_agree_on_each_key(
-    formula: cel.Formula, rows: list[Row], window: oracle.Window | None, seed: int
+    formula: Formula, rows: list[Row], window: oracle.Window | None, seed: int
 ) -> None:
     rows = affordable(formula, rows, keyed=True)
     with reported(formula, rows, window, keyed=True):
@@ -71,7 +68,7 @@ def test_engine_and_oracle_agree_on_each_key(
 
 @given(strategies.formulas(4), strategies.streams(max_size=16), st.integers(1, 6), st.booleans())
 @strategies.examples(40)
-def test_times_may_be_fractions(formula: cel.Formula, rows: list[Row], size: int, strict: bool) -> None:
+def test_times_may_be_fractions(formula: Formula, rows: list[Row], size: int, strict: bool) -> None:
     rows = affordable(formula, rows)
     window = oracle.Window("time", size / 4, strict)
     stream = [oracle.Event(row.event().true, row.ts / 4) for row in rows]
@@ -80,7 +77,7 @@ def test_times_may_be_fractions(formula: cel.Formula, rows: list[Row], size: int
 
 @given(strategies.formulas(4), strategies.streams(max_size=16))
 @strategies.examples(40)
-def test_each_match_is_known_when_its_last_event_arrives(formula: cel.Formula, rows: list[Row]) -> None:
+def test_each_match_is_known_when_its_last_event_arrives(formula: Formula, rows: list[Row]) -> None:
     rows = affordable(formula, rows)
     assume(rows)
     program = harness.compiled(formula)

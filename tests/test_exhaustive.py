@@ -20,6 +20,7 @@ import strategies
 from exhaustive import END, LANE, LETTERS, LETTERS_WITH_P, MU, START, VARIABLES, WORD, Codes, Shared, Words
 
 from planner import cel
+from planner.formula import Formula
 from planner.query import Skip
 from runtime.engine import engine_for
 
@@ -60,7 +61,7 @@ def codes_of(program: Any, batches: list[Any]) -> Codes:
     return np.sort(np.concatenate(parts))
 
 
-def engine_codes(formula: cel.Formula, counting: bool) -> tuple[Codes, int | None]:
+def engine_codes(formula: Formula, counting: bool) -> tuple[Codes, int | None]:
     """What the engine lists for all streams, and what it counts (if `counting`)."""
     with_p = exhaustive.uses_p(formula)
     words = words_for(with_p)
@@ -76,7 +77,7 @@ def engine_codes(formula: cel.Formula, counting: bool) -> tuple[Codes, int | Non
     return codes_of(program, batches), counted
 
 
-def explain(formula: cel.Formula, actual: Codes, expected: Codes) -> str:
+def explain(formula: Formula, actual: Codes, expected: Codes) -> str:
     """The smallest difference: formula, stream, match."""
     if len(np.unique(actual)) < len(actual):
         values, times = np.unique(actual, return_counts=True)
@@ -91,18 +92,16 @@ def explain(formula: cel.Formula, actual: Codes, expected: Codes) -> str:
         variable: [k for k in range(words.length) if mu >> (LANE * v + k) & 1] for v, variable in enumerate(VARIABLES)
     }
     shown = " ".join("".join(sorted(event.true)) or "." for event in stream)
-    return f"{cel.show(formula)}\non {shown}: {title}: {bound} ({len(wrong)} wrong matches over all streams)"
+    return f"{formula.show()}\non {shown}: {title}: {bound} ({len(wrong)} wrong matches over all streams)"
 
 
-def check(formulas: Sequence[cel.Formula]) -> None:
+def check(formulas: Sequence[Formula]) -> None:
     """The engine lists what the fast oracle lists; for some, it counts as many."""
     for n, formula in enumerate(formulas):
         expected = words_for(exhaustive.uses_p(formula)).expected(formula)
         actual, counted = engine_codes(formula, counting=n % 8 == 0)
         assert np.array_equal(actual, expected), explain(formula, actual, expected)
-        assert counted in (None, len(expected)), (
-            f"{cel.show(formula)}\ncount() says {counted}, there are {len(expected)}"
-        )
+        assert counted in (None, len(expected)), f"{formula.show()}\ncount() says {counted}, there are {len(expected)}"
 
 
 @pytest.mark.parametrize("operators", [0, 1, 2])
@@ -116,7 +115,7 @@ def test_three_operators(chunk: int) -> None:
 
 
 @cache
-def sample_of_four() -> list[cel.Formula]:
+def sample_of_four() -> list[Formula]:
     return random.Random(4).sample(exhaustive.representatives(4), SAMPLE)
 
 
@@ -130,7 +129,7 @@ def test_four_operators(chunk: int) -> None:
     check(exhaustive.representatives(4)[chunk::50])
 
 
-def judged() -> list[cel.Formula]:
+def judged() -> list[Formula]:
     """Formulas on which the plain oracle judges the fast one: all small ones, and some larger."""
     few = random.Random(3).sample(exhaustive.representatives(3), 60)
     return [*exhaustive.representatives(0), *exhaustive.representatives(1), *few, *sample_of_four()[:20]]
@@ -144,7 +143,7 @@ def test_the_fast_oracle_is_judged_by_the_plain_one() -> None:
         expected = words_for(with_p).expected(formula)
         for number in chance.sample(range(len(streams)), 40):
             plain = sorted(exhaustive.code_of(number, match) for match in oracle.evaluate(formula, streams[number]))
-            assert expected[(expected >> WORD) == number].tolist() == plain, cel.show(formula)
+            assert expected[(expected >> WORD) == number].tolist() == plain, formula.show()
 
 
 def test_there_are_thousands_of_formulas() -> None:
@@ -165,7 +164,7 @@ def short_streams(with_p: bool) -> tuple[list[list[oracle.Event]], list[Any]]:
 
 
 def full_codes(
-    formula: cel.Formula, window: oracle.Window | None = None, options: harness.Options = harness.PLAIN
+    formula: Formula, window: oracle.Window | None = None, options: harness.Options = harness.PLAIN
 ) -> tuple[Codes, int]:
     """What the engine lists for all streams, and how many it counts."""
     streams, events = short_streams(exhaustive.uses_p(formula))
@@ -188,9 +187,7 @@ def full_codes(
     return np.sort(np.concatenate(parts)), harness.count(program, rows)
 
 
-def compare(
-    formula: cel.Formula, window: oracle.Window | None = None, options: harness.Options = harness.PLAIN
-) -> None:
+def compare(formula: Formula, window: oracle.Window | None = None, options: harness.Options = harness.PLAIN) -> None:
     """Engine and oracle list the same matches, starts and ends included, on all streams."""
     streams, _ = short_streams(exhaustive.uses_p(formula))
     expected = np.array(
@@ -215,19 +212,19 @@ def compare(
         }
         shown = " ".join("".join(sorted(event.true)) or "." for event in streams[code >> WORD])
         pytest.fail(
-            f"{cel.show(formula)}\nwithin {window}, {options}\non {shown}: {title}: "
+            f"{formula.show()}\nwithin {window}, {options}\non {shown}: {title}: "
             f"{code >> START & 15}..{code >> END & 15} {bound} ({len(wrong)} wrong matches over all streams)"
         )
-    assert counted == len(expected), f"{cel.show(formula)}\ncount() says {counted}, there are {len(expected)}"
+    assert counted == len(expected), f"{formula.show()}\ncount() says {counted}, there are {len(expected)}"
 
 
-def compare_all(asked: Sequence[tuple[cel.Formula, oracle.Window | None, harness.Options]]) -> None:
+def compare_all(asked: Sequence[tuple[Formula, oracle.Window | None, harness.Options]]) -> None:
     for formula, window, options in asked:
         compare(formula, window, options)
 
 
 @cache
-def asked() -> list[tuple[cel.Formula, oracle.Window | None, harness.Options]]:
+def asked() -> list[tuple[Formula, oracle.Window | None, harness.Options]]:
     """Every operator alone under every strategy, consumption and skip, with and without a window."""
     choosing = [harness.Options(rule) for rule in (*exhaustive.RULES, "NEXT_MATCH")]
     consuming = [harness.Options(rule, "PARTITION") for rule in ("ALL", *exhaustive.RULES, "NEXT_MATCH")]
@@ -244,7 +241,7 @@ def asked() -> list[tuple[cel.Formula, oracle.Window | None, harness.Options]]:
                 continue
             if options.consume != "NONE" and exhaustive.looks_around(formula):
                 continue
-            if options.skip and options.skip.mark not in {None, *cel.variables(formula)}:
+            if options.skip and options.skip.mark not in {None, *formula.binds()}:
                 continue
             clause = strategies.clause_of(formula)
             windows = (clause,) if clause else (None, exhaustive.SHORT[0], oracle.Window("events", 3))
@@ -252,11 +249,11 @@ def asked() -> list[tuple[cel.Formula, oracle.Window | None, harness.Options]]:
     return found
 
 
-def next_match_is_defined(formula: cel.Formula) -> bool:
+def next_match_is_defined(formula: Formula) -> bool:
     undefined = cel.And | cel.All | cel.Unless | cel.Start | cel.Project | cel.Strategy | cel.Within
     if isinstance(formula, undefined):
         return False
-    return all(map(next_match_is_defined, cel.positive(formula)))
+    return all(map(next_match_is_defined, formula.positive()))
 
 
 def some(formulas: Sequence[Any], count: int) -> list[Any]:
@@ -314,4 +311,4 @@ def test_what_is_remembered_is_what_the_oracle_says() -> None:
         streams, _ = short_streams(exhaustive.uses_p(formula))
         for stream in chance.sample(streams, 6):
             remembered = oracle.evaluate(formula, stream, meanings=Shared)
-            assert remembered == oracle.evaluate(formula, stream), cel.show(formula)
+            assert remembered == oracle.evaluate(formula, stream), formula.show()

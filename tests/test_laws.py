@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from strategies import Asked, Row
 
 from planner import cel
+from planner.formula import Formula
+from planner.terms import Window
 
 pytestmark = pytest.mark.slow  # minutes together; `make test` runs them
 
@@ -41,13 +43,13 @@ def affordable(asked: Asked, rows: list[Row]) -> list[Row]:
 
 
 def of_the_oracle(
-    formula: cel.Formula, rows: list[Row], window: cel.Window | None = None, options: Options = harness.PLAIN
+    formula: Formula, rows: list[Row], window: Window | None = None, options: Options = harness.PLAIN
 ) -> set[oracle.Match]:
     return oracle.evaluate(formula, [row.event() for row in rows], window, LIMIT, **options.given())
 
 
 def of_the_engine(
-    formula: cel.Formula, rows: list[Row], window: cel.Window | None = None, options: Options = harness.PLAIN
+    formula: Formula, rows: list[Row], window: Window | None = None, options: Options = harness.PLAIN
 ) -> set[oracle.Match]:
     return harness.matches_of(formula, [row.event() for row in rows], window, options)
 
@@ -65,20 +67,20 @@ def reported(asked: Asked, rows: list[Row], keyed: bool = False) -> Iterator[Non
         raise
 
 
-def small(depth: int = 2) -> st.SearchStrategy[cel.Formula]:
+def small(depth: int = 2) -> st.SearchStrategy[Formula]:
     """Formulas of all operators that may stand in any place."""
     return strategies.parts(depth, solid=True)
 
 
-def affordable_to(*formulas: cel.Formula, rows: list[Row]) -> list[Row]:
+def affordable_to(*formulas: Formula, rows: list[Row]) -> list[Row]:
     for formula in formulas:
         rows = affordable(Asked(formula, None), rows)
     return rows
 
 
-def is_the_same(find: Find, left: cel.Formula, right: cel.Formula, rows: list[Row]) -> None:
+def is_the_same(find: Find, left: Formula, right: Formula, rows: list[Row]) -> None:
     rows = affordable_to(left, right, rows=rows)
-    assert find(left, rows) == find(right, rows), f"{cel.show(left)}\nand\n{cel.show(right)}"
+    assert find(left, rows) == find(right, rows), f"{left.show()}\nand\n{right.show()}"
 
 
 # ---------------------------------------------------------------- engine and oracle
@@ -121,7 +123,7 @@ def test_a_stream_may_be_cut_anywhere(asked: Asked, rows: list[Row], compact: bo
 def test_the_queries_that_are_drawn_are_valid(asked: Asked) -> None:
     assert exhaustive.valid(asked.formula)
     for part in strategies.subformulas(asked.formula):
-        assert strategies.with_children(part, cel.children(part)) == part
+        assert strategies.with_children(part, part.children()) == part
 
 
 # ---------------------------------------------------------------- laws of the operators
@@ -130,7 +132,7 @@ def test_the_queries_that_are_drawn_are_valid(asked: Asked) -> None:
 @find
 @given(formula=small(3), rows=strategies.busy_streams())
 @strategies.examples(20)
-def test_or_with_itself(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
+def test_or_with_itself(find: Find, formula: Formula, rows: list[Row]) -> None:
     is_the_same(find, cel.Or(formula, formula), formula, rows)
 
 
@@ -138,9 +140,7 @@ def test_or_with_itself(find: Find, formula: cel.Formula, rows: list[Row]) -> No
 @pytest.mark.parametrize("operator", [cel.Sequence, cel.Contiguous, cel.Or, cel.All, cel.And])
 @given(a=small(), b=small(), c=small(), rows=strategies.busy_streams(7))
 @strategies.examples(20)
-def test_associative(
-    find: Find, operator: type, a: cel.Formula, b: cel.Formula, c: cel.Formula, rows: list[Row]
-) -> None:
+def test_associative(find: Find, operator: type, a: Formula, b: Formula, c: Formula, rows: list[Row]) -> None:
     is_the_same(find, operator(operator(a, b), c), operator(a, operator(b, c)), rows)
 
 
@@ -148,23 +148,21 @@ def test_associative(
 @pytest.mark.parametrize("operator", [cel.Or, cel.And, cel.All])
 @given(a=small(), b=small(), rows=strategies.busy_streams(8))
 @strategies.examples(15)
-def test_commutes(find: Find, operator: type, a: cel.Formula, b: cel.Formula, rows: list[Row]) -> None:
+def test_commutes(find: Find, operator: type, a: Formula, b: Formula, rows: list[Row]) -> None:
     is_the_same(find, operator(a, b), operator(b, a), rows)
 
 
 @find
 @given(formula=small(3), rows=strategies.busy_streams())
 @strategies.examples(15)
-def test_and_with_itself(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
+def test_and_with_itself(find: Find, formula: Formula, rows: list[Row]) -> None:
     is_the_same(find, cel.And(formula, formula), formula, rows)
 
 
 @find
 @given(a=small(), b=small(), c=small(), rows=strategies.busy_streams(8))
 @strategies.examples(15)
-def test_absence_is_unless_between_two_events(
-    find: Find, a: cel.Formula, b: cel.Formula, c: cel.Formula, rows: list[Row]
-) -> None:
+def test_absence_is_unless_between_two_events(find: Find, a: Formula, b: Formula, c: Formula, rows: list[Row]) -> None:
     """Several vetoes are one that is any of them; and a veto that cannot happen says nothing."""
     never = cel.And(cel.Event(None, frozenset({"p"})), cel.Event(None, frozenset({"q"})))
     is_the_same(find, cel.Absent(a, (b, c), a), cel.Absent(a, (cel.Or(b, c),), a), rows)
@@ -175,11 +173,11 @@ def test_absence_is_unless_between_two_events(
 @find
 @given(formula=small(), rows=strategies.busy_streams(7), contiguous=st.booleans())
 @strategies.examples(20)
-def test_counted_loops_are_their_copies(find: Find, formula: cel.Formula, rows: list[Row], contiguous: bool) -> None:
+def test_counted_loops_are_their_copies(find: Find, formula: Formula, rows: list[Row], contiguous: bool) -> None:
     join = cel.Contiguous if contiguous else cel.Sequence
     loop = cel.ContiguousIteration if contiguous else cel.Iteration
 
-    def copies(n: int) -> cel.Formula:
+    def copies(n: int) -> Formula:
         return reduce(join, [formula] * n)
 
     is_the_same(find, cel.Repeat(formula, 2, 3, contiguous), cel.Or(copies(2), copies(3)), rows)
@@ -190,9 +188,7 @@ def test_counted_loops_are_their_copies(find: Find, formula: cel.Formula, rows: 
 @find
 @given(a=small(), b=small(1), c=small(), rows=strategies.busy_streams(7))
 @strategies.examples(20)
-def test_an_optional_part_is_there_or_not(
-    find: Find, a: cel.Formula, b: cel.Formula, c: cel.Formula, rows: list[Row]
-) -> None:
+def test_an_optional_part_is_there_or_not(find: Find, a: Formula, b: Formula, c: Formula, rows: list[Row]) -> None:
     for join in (cel.Sequence, cel.Contiguous):
         there, away = join(join(a, b), c), join(a, c)
         is_the_same(find, join(join(a, cel.Repeat(b, 0, 1)), c), cel.Or(there, away), rows)
@@ -207,7 +203,7 @@ def test_an_optional_part_is_there_or_not(
 @find
 @given(a=small(), b=small(), c=small(1), rows=strategies.busy_streams(8))
 @strategies.examples(15)
-def test_or_distributes(find: Find, a: cel.Formula, b: cel.Formula, c: cel.Formula, rows: list[Row]) -> None:
+def test_or_distributes(find: Find, a: Formula, b: Formula, c: Formula, rows: list[Row]) -> None:
     for operator in (cel.Sequence, cel.Contiguous, cel.All, cel.And):
         is_the_same(find, operator(cel.Or(a, b), c), cel.Or(operator(a, c), operator(b, c)), rows)
     is_the_same(find, cel.Unless(a, cel.Or(b, c)), cel.Unless(cel.Unless(a, b), c), rows)
@@ -216,9 +212,9 @@ def test_or_distributes(find: Find, a: cel.Formula, b: cel.Formula, c: cel.Formu
 @find
 @given(formula=small(3), rows=strategies.busy_streams())
 @strategies.examples(15)
-def test_what_changes_nothing_when_written_twice(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
-    keep = frozenset(sorted(cel.variables(formula))[:1])
-    window = cel.Window("events", 3)
+def test_what_changes_nothing_when_written_twice(find: Find, formula: Formula, rows: list[Row]) -> None:
+    keep = frozenset(sorted(formula.binds())[:1])
+    window = Window("events", 3)
     once = [cel.Start(formula), cel.Project(formula, keep), cel.Within(formula, window)]
     once += [cel.Strategy(rule, formula) for rule in strategies.RULES]
     for made in once:
@@ -231,9 +227,9 @@ def test_what_changes_nothing_when_written_twice(find: Find, formula: cel.Formul
 @find
 @given(formula=strategies.parts(3, ("seq", "or", "as", "filter"), solid=True), rows=strategies.busy_streams())
 @strategies.examples(20)
-def test_strict_is_sequences_without_gaps(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
-    def contiguous(formula: cel.Formula) -> cel.Formula:
-        made = strategies.with_children(formula, tuple(map(contiguous, cel.children(formula))))
+def test_strict_is_sequences_without_gaps(find: Find, formula: Formula, rows: list[Row]) -> None:
+    def contiguous(formula: Formula) -> Formula:
+        made = strategies.with_children(formula, tuple(map(contiguous, formula.children())))
         return cel.Contiguous(made.left, made.right) if isinstance(made, cel.Sequence) else made
 
     is_the_same(find, cel.Strategy("STRICT", formula), contiguous(formula), rows)
@@ -242,7 +238,7 @@ def test_strict_is_sequences_without_gaps(find: Find, formula: cel.Formula, rows
 @find
 @given(formula=strategies.all_formulas(3), rows=strategies.busy_streams())
 @strategies.examples(15)
-def test_strategies_choose_among_all_matches(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
+def test_strategies_choose_among_all_matches(find: Find, formula: Formula, rows: list[Row]) -> None:
     window = strategies.clause_of(formula)
     rows = affordable(Asked(formula, window), rows)
     everything = find(formula, rows, window)
@@ -260,7 +256,7 @@ def test_strategies_choose_among_all_matches(find: Find, formula: cel.Formula, r
 @find
 @given(formula=small(3), rows=strategies.busy_streams())
 @strategies.examples(15)
-def test_without_a_window_the_clause_is_the_operator(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
+def test_without_a_window_the_clause_is_the_operator(find: Find, formula: Formula, rows: list[Row]) -> None:
     rows = affordable_to(formula, rows=rows)
     for rule in strategies.RULES:
         assert find(formula, rows, None, Options(rule)) == find(cel.Strategy(rule, formula), rows), rule
@@ -273,7 +269,7 @@ def test_a_window_larger_than_the_stream_changes_nothing(find: Find, asked: Aske
     rows = affordable(replace(asked, window=None), rows)
     if strategies.clause_of(asked.formula) is None:
         plain = find(asked.formula, rows, None, asked.options)
-        for window in (cel.Window("events", 1000), cel.Window("time", 1000), cel.Window("time", 1000, True)):
+        for window in (Window("events", 1000), Window("time", 1000), Window("time", 1000, True)):
             assert find(asked.formula, rows, window, asked.options) == plain
             assert find(cel.Within(asked.formula, window), rows) == find(asked.formula, rows)
 
@@ -282,7 +278,7 @@ def test_a_window_larger_than_the_stream_changes_nothing(find: Find, asked: Aske
 @given(formula=small(3), rows=strategies.busy_streams(), window=strategies.small_windows())
 @strategies.examples(20)
 def test_the_clause_is_a_window_around_the_pattern(
-    find: Find, formula: cel.Formula, rows: list[Row], window: cel.Window
+    find: Find, formula: Formula, rows: list[Row], window: Window
 ) -> None:
     rows = affordable_to(formula, rows=rows)
     assert find(formula, rows, window) == find(cel.Within(formula, window), rows)
@@ -297,7 +293,7 @@ def test_the_clause_is_a_window_around_the_pattern(
 )
 @strategies.examples(20)
 def test_consumption_leaves_no_overlap(
-    find: Find, formula: cel.Formula, rows: list[Row], window: cel.Window | None, rule: str
+    find: Find, formula: Formula, rows: list[Row], window: Window | None, rule: str
 ) -> None:
     """Matches that end at different positions share none; and where anything matches, something is left."""
     rows = affordable_to(formula, rows=rows)
@@ -311,7 +307,7 @@ def test_consumption_leaves_no_overlap(
 @find
 @given(formula=strategies.all_formulas(2), rows=strategies.busy_streams())
 @strategies.examples(20)
-def test_skipping_takes_one_match_at_a_time(find: Find, formula: cel.Formula, rows: list[Row]) -> None:
+def test_skipping_takes_one_match_at_a_time(find: Find, formula: Formula, rows: list[Row]) -> None:
     window = strategies.clause_of(formula)
     rows = affordable(Asked(formula, window), rows)
     everything = find(formula, rows, window)

@@ -11,7 +11,8 @@ import harness
 import oracle
 import pytest
 
-from planner import cel
+from planner.acel import Aggregate, Measured
+from planner.formula import Formula
 from planner.query import Skip
 from runtime.errors import CersqlError
 
@@ -36,7 +37,7 @@ def test_random_patterns(seed: int) -> None:
             formula = aggregating.by_registers(aggregating.plain(aggregating.bound(text).formula))
         except CersqlError:
             continue
-        if not cel.contains(formula, (cel.Measured,)):
+        if not formula.contains((Measured,)):
             continue
         rows = aggregating.draw_rows(chance, chance.randint(3, 9))
         events = [replace(aggregating.event(row, formula), key=None) for row in rows]
@@ -50,7 +51,7 @@ def test_random_patterns(seed: int) -> None:
         try:
             harness.check(formula, events, window, seed=seed, options=options)
         except Exception as error:
-            error.add_note(f"{text} {options} {window}\n{cel.show(formula)}\n{rows}")
+            error.add_note(f"{text} {options} {window}\n{formula.show()}\n{rows}")
             raise
 
 
@@ -86,6 +87,6 @@ def test_what_is_computed_of_parts_changes_no_match(seed: int) -> None:
         assert {dict(mu)["r"] == frozenset({e}) for _, e, mu in found} <= {True}
 
 
-def without_rounds(formula: cel.Formula) -> cel.Formula:
-    formula = cel.rebuilt(formula, without_rounds)
-    return formula.inner if isinstance(formula, cel.Aggregate) else aggregating.plain(formula)
+def without_rounds(formula: Formula) -> Formula:
+    formula = formula.rebuilt(without_rounds)
+    return formula.inner if isinstance(formula, Aggregate) else aggregating.plain(formula)

@@ -18,6 +18,8 @@ from test_exhaustive import full_codes, short_streams
 
 from planner import cel
 from planner.errors import PlanError
+from planner.formula import Formula
+from planner.terms import Predicate, Window
 
 pytestmark = pytest.mark.slow  # minutes together; `make test` runs them
 
@@ -26,17 +28,17 @@ LIMIT = 300  # runs of the oracle; larger examples are cut short
 
 A, B, C = (cel.Event(name, frozenset({name})) for name in "ABC")
 ANY = cel.Event(None, frozenset({"ANY"}))
-P, Q = cel.Predicate("p"), cel.Predicate("q")
+P, Q = Predicate("p"), Predicate("q")
 
 
-def seq(*parts: cel.Formula) -> cel.Formula:
+def seq(*parts: Formula) -> Formula:
     first, *others = parts
     for part in others:
         first = cel.Sequence(first, part)
     return first
 
 
-def maybe(part: cel.Formula) -> cel.Formula:
+def maybe(part: Formula) -> Formula:
     return cel.Repeat(part, 0, 1)
 
 
@@ -45,9 +47,7 @@ def stream(text: str) -> list[oracle.Event]:
     return [oracle.Event(frozenset(word.strip(".")), time) for time, word in enumerate(text.split())]
 
 
-def found(
-    formula: cel.Formula, text: str, window: cel.Window | None = None, options: Options = GREEDY
-) -> list[list[int]]:
+def found(formula: Formula, text: str, window: Window | None = None, options: Options = GREEDY) -> list[list[int]]:
     """The positions of the matches; that the oracle finds the same is checked on the way."""
     events = stream(text)
     harness.check(formula, events, window, options=options)
@@ -117,13 +117,13 @@ def test_an_absence_of_several_events_is_watched() -> None:
 
 
 def test_an_absence_that_has_a_window_of_its_own() -> None:
-    formula = cel.Absent(A, (cel.Within(seq(B, B), cel.Window("events", 2)),), C)
+    formula = cel.Absent(A, (cel.Within(seq(B, B), Window("events", 2)),), C)
     assert found(formula, "A B B C") == []
     assert found(formula, "A B . B C") == [[0, 4]]
 
 
 def test_absences_before_and_after_the_whole_choose_among_the_runs() -> None:
-    window = cel.Window("events", 4)
+    window = Window("events", 4)
     before = cel.NotBefore((C,), seq(A, B), window)
     assert found(before, "C A B B") == []
     assert found(before, "C . A . B") == [[2, 4]]
@@ -154,8 +154,8 @@ def test_an_or_of_conditions_is_decided_by_what_was_taken() -> None:
 
 
 def test_the_window_is_asked_of_what_was_found() -> None:
-    assert found(seq(A, B), "A A B B", cel.Window("events", 2)) == [[1, 2]]
-    assert found(seq(A, cel.Iteration(B)), "A B B B", cel.Window("time", 2)) == [[0, 1], [0, 1, 2]]
+    assert found(seq(A, B), "A A B B", Window("events", 2)) == [[1, 2]]
+    assert found(seq(A, cel.Iteration(B)), "A B B B", Window("time", 2)) == [[0, 1], [0, 1, 2]]
 
 
 def test_a_match_consumes_the_runs_that_have_begun() -> None:
@@ -187,7 +187,7 @@ def test_what_it_is_not_defined_for_is_refused() -> None:
 # ---------------------------------------------------------------- against the oracle
 
 
-def affordable(formula: cel.Formula, rows: list[Row], window: cel.Window | None, options: Options) -> list[Row]:
+def affordable(formula: Formula, rows: list[Row], window: Window | None, options: Options) -> list[Row]:
     """The longest beginning of the rows that the oracle can evaluate, halving."""
     while rows:
         try:
@@ -239,12 +239,12 @@ def test_engine_and_oracle_agree_on_each_key(asked: strategies.Asked, rows: list
 # ---------------------------------------------------------------- everything small
 
 
-def around(one: cel.Formula, other: cel.Formula) -> Iterator[cel.Formula]:
+def around(one: Formula, other: Formula) -> Iterator[Formula]:
     """Every operator that is allowed, around the formulas."""
     yield from exhaustive.unary(one)
     for low, high, contiguous in ((0, 1, False), (0, None, False), (1, 2, False), (2, 3, True)):
         yield cel.Repeat(one, low, high, contiguous)
-    scope = sorted(cel.variables(one))
+    scope = sorted(one.binds())
     if len(scope) > 1:
         yield cel.FilterAny(one, tuple((variable, exhaustive.P) for variable in scope[:2]))
     for left, right in ((one, other), (other, one)):
@@ -253,7 +253,7 @@ def around(one: cel.Formula, other: cel.Formula) -> Iterator[cel.Formula]:
     yield cel.Absent(exhaustive.A, (one,), other)
 
 
-def small() -> list[cel.Formula]:
+def small() -> list[Formula]:
     """One or two operators, the first atom A."""
     a, b = exhaustive.A, exhaustive.B
     ones = dict.fromkeys(f for right in (a, b) for f in around(a, right))
@@ -261,7 +261,7 @@ def small() -> list[cel.Formula]:
     return [f for f in (*ones, *twos) if exhaustive.valid(f)]
 
 
-def expected(formula: cel.Formula) -> Iterator[int]:
+def expected(formula: Formula) -> Iterator[int]:
     """The oracle's matches on all short streams, as codes; the runs' automaton is made once for all of them."""
     streams, _ = short_streams(exhaustive.uses_p(formula))
     runs = oracle.Runs(formula, oracle.Meaning([]))
@@ -276,5 +276,5 @@ def expected(formula: cel.Formula) -> Iterator[int]:
 def test_all_small_formulas_on_all_short_streams(chunk: int) -> None:
     for formula in small()[chunk::4]:
         actual, counted = full_codes(formula, options=GREEDY)
-        assert actual.tolist() == sorted(expected(formula)), cel.show(formula)
-        assert counted == len(actual), cel.show(formula)
+        assert actual.tolist() == sorted(expected(formula)), formula.show()
+        assert counted == len(actual), formula.show()

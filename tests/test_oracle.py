@@ -7,14 +7,16 @@ import pytest
 from oracle import Event, Window, evaluate, evaluate_partitioned
 
 from planner import cel
+from planner.formula import Formula
 from planner.query import Skip
+from planner.terms import Predicate
 
 A = cel.Event("A", frozenset({"A"}))
 B = cel.Event("B", frozenset({"B"}))
 C = cel.Event("C", frozenset({"C"}))
 D = cel.Event("D", frozenset({"D"}))
 ANY = cel.Event(None, frozenset({"ANY"}))
-P = cel.Predicate("p")
+P = Predicate("p")
 
 
 def events(text: str, times: list[int] | None = None, keys: list[object] | None = None) -> list[Event]:
@@ -163,14 +165,14 @@ def test_a_limit_stops_the_evaluation() -> None:
 # ---------------------------------------------------------------- loops that count, and zero copies
 
 
-def seq(*parts: cel.Formula) -> cel.Formula:
+def seq(*parts: Formula) -> Formula:
     left = parts[0]
     for part in parts[1:]:
         left = cel.Sequence(left, part)
     return left
 
 
-def optional(inner: cel.Formula) -> cel.Formula:
+def optional(inner: Formula) -> Formula:
     return cel.Repeat(inner, 0, 1)
 
 
@@ -300,7 +302,7 @@ def test_an_inner_window_binds_its_part() -> None:
 
 
 def test_one_side_of_an_or_in_a_filter_must_hold_of_all_its_events() -> None:
-    q = cel.Predicate("q")
+    q = Predicate("q")
     formula = cel.FilterAny(seq(cel.Iteration(A), B), (("A", P), ("B", q)))
     assert positions(evaluate(formula, events("Ap A B"))) == [[0, 2]]
     assert positions(evaluate(formula, events("Ap A Bq"))) == [[0, 1, 2], [0, 2], [1, 2]]
@@ -395,7 +397,7 @@ def test_absence_on_both_sides_under_a_filter() -> None:
 # ---------------------------------------------------------------- strategies
 
 
-def clause(formula: cel.Formula, text: str, rule: str, window: Window | None = None) -> list[list[int]]:
+def clause(formula: Formula, text: str, rule: str, window: Window | None = None) -> list[list[int]]:
     return positions(evaluate(formula, events(text), window, strategy=rule))
 
 
@@ -453,7 +455,7 @@ def test_the_strategy_chooses_among_survivors_of_an_absence() -> None:
 # ---------------------------------------------------------------- skip till next match
 
 
-def next_match(formula: cel.Formula, text: str, window: Window | None = None) -> list[list[int]]:
+def next_match(formula: Formula, text: str, window: Window | None = None) -> list[list[int]]:
     return clause(formula, text, "NEXT_MATCH", window)
 
 
@@ -488,7 +490,7 @@ def test_an_event_that_fails_a_condition_is_skipped() -> None:
 
 
 def test_an_or_of_conditions_is_decided_by_what_was_taken() -> None:
-    formula = cel.FilterAny(seq(A, B), (("A", P), ("B", cel.Predicate("q"))))
+    formula = cel.FilterAny(seq(A, B), (("A", P), ("B", Predicate("q"))))
     assert next_match(formula, "A B Bq") == [[0, 2]]
     assert next_match(formula, "Ap B Bq") == [[0, 1]]
     rounds = cel.Iteration(formula)
@@ -561,7 +563,7 @@ def test_consumption_of_the_key_or_of_all_keys() -> None:
     assert found("ANY") == {1: [[0, 1]], 2: [[2, 3]]}
 
 
-def skipping(formula: cel.Formula, text: str, to: str, mark: str | None = None) -> list[list[int]]:
+def skipping(formula: Formula, text: str, to: str, mark: str | None = None) -> list[list[int]]:
     return positions(evaluate(formula, events(text), skip=Skip(to, mark)))
 
 
@@ -577,7 +579,7 @@ def test_skip_to_an_event_of_the_match() -> None:
     assert skipping(formula, "A A A A", "TO LAST", "b") == [[0, 1, 2, 3]]
     pairs = seq(event("A", "a"), event("A", "b"))
     assert skipping(pairs, "A A A", "TO LAST", "b") == [[0, 2]]
-    assert skipping(cel.Contiguous(*cel.children(pairs)), "A A A A", "TO LAST", "b") == [[0, 1], [1, 2], [2, 3]]
+    assert skipping(cel.Contiguous(*pairs.children()), "A A A A", "TO LAST", "b") == [[0, 1], [1, 2], [2, 3]]
 
 
 def test_skip_without_progress_goes_to_the_next_row() -> None:

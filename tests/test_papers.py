@@ -9,7 +9,9 @@ import harness
 import oracle
 
 from planner import cel
-from planner.cel import As, Contiguous, ContiguousIteration, Event, Filter, Formula, Iteration, Or, Predicate
+from planner.cel import As, Contiguous, ContiguousIteration, Event, Filter, Iteration, Or
+from planner.formula import Formula
+from planner.terms import Predicate
 
 
 @dataclass(frozen=True)

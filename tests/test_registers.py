@@ -20,8 +20,11 @@ from hypothesis import strategies as st
 from strategies import Asked, Row
 
 import cersql
-from planner import cel
+from planner import cel, terms
+from planner.across import Across, Candidate
+from planner.formula import Formula
 from planner.query import Skip
+from planner.terms import Comparison, Side, Term, Window
 
 BY_REGISTERS = ("registers", "skipping")
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
@@ -33,16 +36,16 @@ AROUND = (Options(), Options(), Options("NEXT_MATCH"), Options("NXT"))
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> cel.Formula:
+def chains(draw: st.DrawFn) -> Formula:
     """Two to four events or loops; between some of them an absence, of which conditions may speak."""
     n = draw(st.integers(2, 4))
     names = [f"v{k}" for k in range(n)]
-    made, acrosses = item(draw, names[0]), list[cel.Across]()
+    made, acrosses = item(draw, names[0]), list[Across]()
     for k in range(1, n):
         follower, between = item(draw, names[k]), draw(st.sampled_from((";", ";", ":", "!", "!", "!!", "across")))
         if between == "across":
-            veto = cel.Candidate(draw(events(f"w{k}")), k)
-            inside = sorted(cel.variables(veto))
+            veto = Candidate(draw(events(f"w{k}")), k)
+            inside = sorted(veto.binds())
             others = names[:k] if draw(st.booleans()) else [*names[:k], names[k]]
             n_sides = draw(st.integers(1, 2))
             sides = tuple(
@@ -50,7 +53,7 @@ def chains(draw: st.DrawFn) -> cel.Formula:
                 for _ in range(n_sides)
             )
             made = cel.Absent(made, (veto,), follower)
-            acrosses.append(cel.Across(made, k, sides))
+            acrosses.append(Across(made, k, sides))
         elif between[0] == "!":
             made = cel.Absent(made, tuple(draw(atoms("w")) for _ in between), follower)
         else:
@@ -58,7 +61,7 @@ def chains(draw: st.DrawFn) -> cel.Formula:
     if n > 2 and draw(st.integers(0, 2)) == 0:
         made = cel.Or(made, cel.Sequence(draw(atoms(names[0])), draw(atoms(names[1]))))
     for across in acrosses:
-        made = cel.Across(made, across.number, across.clauses)
+        made = Across(made, across.number, across.clauses)
     for _ in range(draw(st.integers(0 if acrosses else 1, 2))):
         made = cel.Compare(made, either(draw, names))
     if draw(st.integers(0, 3)) == 0:
@@ -66,37 +69,37 @@ def chains(draw: st.DrawFn) -> cel.Formula:
     return made
 
 
-def item(draw: st.DrawFn, name: str) -> cel.Formula:
+def item(draw: st.DrawFn, name: str) -> Formula:
     atom = draw(atoms(name))
     return cel.Iteration(atom) if draw(st.integers(0, 3)) == 0 else atom
 
 
 @st.composite
-def atoms(draw: st.DrawFn, name: str) -> cel.Formula:
+def atoms(draw: st.DrawFn, name: str) -> Formula:
     return cel.Event(draw(st.sampled_from(strategies.TYPES)), frozenset({name}))
 
 
 @st.composite
-def events(draw: st.DrawFn, name: str) -> cel.Formula:
+def events(draw: st.DrawFn, name: str) -> Formula:
     """One event, or one of two, of which conditions may speak apart."""
     if draw(st.integers(0, 2)):
         return draw(atoms(name))
     return cel.Or(draw(atoms(name)), draw(atoms(f"{name}x")))
 
 
-def comparison(draw: st.DrawFn, x: str, y: str) -> cel.Side:
-    terms = [cel.Term(v, draw(st.sampled_from(("v", "v", "ts")))) for v in draw(st.permutations((x, y)))]
+def comparison(draw: st.DrawFn, x: str, y: str) -> Side:
+    terms = [Term(v, draw(st.sampled_from(("v", "v", "ts")))) for v in draw(st.permutations((x, y)))]
     return strategies.compares(draw, terms[0], terms[1])
 
 
-def either(draw: st.DrawFn, names: Sequence[str]) -> tuple[cel.Side, ...]:
+def either(draw: st.DrawFn, names: Sequence[str]) -> tuple[Side, ...]:
     """An OR of comparisons and conditions on two or three of the variables."""
     of = draw(st.permutations(names))
-    sides: list[cel.Side] = [comparison(draw, of[0], of[1])]
+    sides: list[Side] = [comparison(draw, of[0], of[1])]
     if draw(st.integers(0, 2)):
         sides.append(comparison(draw, *draw(st.permutations(of[:3]))[:2]))
     if draw(st.integers(0, 2)) == 0:
-        sides.append(cel.Test(of[0], draw(st.sampled_from(strategies.PREDICATES))))
+        sides.append(terms.Test(of[0], draw(st.sampled_from(strategies.PREDICATES))))
     return tuple(sides)
 
 
@@ -107,7 +110,7 @@ def either(draw: st.DrawFn, names: Sequence[str]) -> tuple[cel.Side, ...]:
 )  # fmt: skip
 @strategies.examples(120)
 def test_kernel_and_oracle_agree(
-    formula: cel.Formula, options: Options, window: cel.Window | None, rows: list[Row], seed: int
+    formula: Formula, options: Options, window: Window | None, rows: list[Row], seed: int
 ) -> None:
     assume(harness.compiled(formula, window, options).family in BY_REGISTERS)
     test_comparisons.agree(Asked(formula, window, options), rows, seed)
@@ -116,42 +119,40 @@ def test_kernel_and_oracle_agree(
 @pytest.mark.slow
 @given(chains(), st.sampled_from(OPTIONS), strategies.busy_streams(14, test_comparisons.KEYS), st.integers(0, 1 << 16))
 @strategies.examples(50)
-def test_kernel_and_oracle_agree_on_each_key(
-    formula: cel.Formula, options: Options, rows: list[Row], seed: int
-) -> None:
+def test_kernel_and_oracle_agree_on_each_key(formula: Formula, options: Options, rows: list[Row], seed: int) -> None:
     assume(harness.compiled(formula, None, options).family in BY_REGISTERS)
     test_comparisons.agree(Asked(formula, None, options), rows, seed, keyed=True)
 
 
 @st.composite
-def surrounded(draw: st.DrawFn, window: cel.Window) -> cel.Formula:
+def surrounded(draw: st.DrawFn, window: Window) -> Formula:
     """A chain with what must not happen before it, or after it, where that may be compared with it."""
     made, number = draw(chains()), 99
-    names = sorted(v for v in cel.variables(made) if v[0] == "v")
+    names = sorted(v for v in made.binds() if v[0] == "v")
     if draw(st.integers(0, 2)) == 0:
         earlier = tuple(draw(st.lists(atoms("w"), min_size=1, max_size=2)))
         if draw(st.booleans()):
-            candidate = cel.Candidate(draw(events("w98")), 98)
+            candidate = Candidate(draw(events("w98")), 98)
             made = compared_with(draw, cel.NotBefore((*earlier, candidate), made, window), candidate, names)
         else:
             made = cel.NotBefore(earlier, made, window)
         if draw(st.booleans()):
             return made
-    vetoes: tuple[cel.Formula, ...] = tuple(draw(st.lists(atoms("w"), max_size=2)))
+    vetoes: tuple[Formula, ...] = tuple(draw(st.lists(atoms("w"), max_size=2)))
     if vetoes and draw(st.booleans()):
         return cel.NotAfter(made, vetoes, window)
-    candidate = cel.Candidate(draw(events(f"w{number}")), number)
+    candidate = Candidate(draw(events(f"w{number}")), number)
     return compared_with(draw, cel.NotAfter(made, (*vetoes, candidate), window), candidate, names)
 
 
-def compared_with(draw: st.DrawFn, formula: cel.Formula, candidate: cel.Candidate, names: Sequence[str]) -> cel.Formula:
+def compared_with(draw: st.DrawFn, formula: Formula, candidate: Candidate, names: Sequence[str]) -> Formula:
     """The formula with one or two comparisons of the negated part with what is around it."""
-    inside = sorted(cel.variables(candidate))
+    inside = sorted(candidate.binds())
     clauses = tuple(
         (comparison(draw, draw(st.sampled_from(inside)), draw(st.sampled_from(names))),)
         for _ in range(draw(st.integers(1, 2)))
     )
-    return cel.Across(formula, candidate.number, clauses)
+    return Across(formula, candidate.number, clauses)
 
 
 @pytest.mark.slow
@@ -170,9 +171,9 @@ def test_kernel_and_oracle_agree_on_what_must_not_happen_around(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("strict", [False, True])
 def test_clocks_that_are_no_whole_numbers(strict: bool) -> None:
-    window = cel.Window("time", 2, strict)
+    window = Window("time", 2, strict)
     chain = cel.Sequence(cel.Event("A", frozenset({"a"})), cel.Event("C", frozenset({"c"})))
-    rising = cel.Compare(chain, (cel.Comparison(cel.Term("a", "v"), "<", cel.Term("c", "v")),))
+    rising = cel.Compare(chain, (Comparison(Term("a", "v"), "<", Term("c", "v")),))
     veto = cel.Event("B", frozenset({"b"}))
     around = cel.NotAfter(cel.NotBefore((veto,), rising, window), (veto,), window)
     chance, found = random.Random(2), 0

@@ -17,9 +17,12 @@ from hypothesis import strategies as st
 from strategies import Row
 
 from planner import cel
+from planner.across import Across, Candidate
 from planner.compile import compile_formula
 from planner.errors import PlanError
+from planner.formula import Formula
 from planner.query import Skip
+from planner.terms import Comparison, Term, Window
 from runtime.engine import engine_for
 from runtime.program import Program
 
@@ -33,19 +36,19 @@ A, B, C, D = (cel.Event(name, frozenset({name})) for name in "ABCD")
 Shown = tuple[int, str | None, oracle.Match]  # (start, match_reached, the run: its start twice, and its variables)
 
 
-def seq(*parts: cel.Formula) -> cel.Formula:
+def seq(*parts: Formula) -> Formula:
     first, *others = parts
     for part in others:
         first = cel.Sequence(first, part)
     return first
 
 
-def order_of(formula: cel.Formula) -> tuple[str, ...]:
+def order_of(formula: Formula) -> tuple[str, ...]:
     """The variables; by name, which in these tests is some order like another."""
-    return tuple(sorted(v for v in cel.variables(formula) if not v.startswith("@")))
+    return tuple(sorted(v for v in formula.binds() if not v.startswith("@")))
 
 
-def compiled(formula: cel.Formula, window: cel.Window | None = None, options: Options = harness.PLAIN) -> Program:
+def compiled(formula: Formula, window: Window | None = None, options: Options = harness.PLAIN) -> Program:
     return compile_formula(formula, window, order_of(formula), timeouts=True, **options.given())
 
 
@@ -74,9 +77,9 @@ def run(
 
 
 def check(
-    formula: cel.Formula,
+    formula: Formula,
     events: list[oracle.Event],
-    window: cel.Window | None = None,
+    window: Window | None = None,
     options: Options = harness.PLAIN,
     keyed: bool = False,
     seed: int = 0,
@@ -117,15 +120,15 @@ def stream(text: str) -> list[oracle.Event]:
 
 
 def timeouts(
-    formula: cel.Formula, text: str, window: cel.Window | None = None, options: Options = harness.PLAIN
+    formula: Formula, text: str, window: Window | None = None, options: Options = harness.PLAIN
 ) -> list[tuple[str | None, list[int]]]:
     """(match_reached, positions) of each timeout, by start."""
     shown = check(formula, stream(text), window, options).get(None, [])
     return [(name, sorted({start, *(p for _, held in mu for p in held)})) for start, name, (_, _, mu) in shown]
 
 
-def time(size: int, strict: bool = False) -> cel.Window:
-    return cel.Window("time", size, strict)
+def time(size: int, strict: bool = False) -> Window:
+    return Window("time", size, strict)
 
 
 # ---------------------------------------------------------------- by hand
@@ -137,8 +140,8 @@ def test_a_sequence_in_a_window() -> None:
     assert timeouts(abc, "A B . C", time(3, strict=True)) == [("B", [0, 1])]
     assert timeouts(abc, "A B . . C", time(3)) == [("B", [0, 1])]
     assert timeouts(abc, "A . . . B", time(3)) == [("A", [0])]
-    assert timeouts(abc, "A B C", cel.Window("events", 3)) == []
-    assert timeouts(abc, "A B . C", cel.Window("events", 3)) == [("B", [0, 1])]
+    assert timeouts(abc, "A B C", Window("events", 3)) == []
+    assert timeouts(abc, "A B . C", Window("events", 3)) == [("B", [0, 1])]
     assert timeouts(abc, ". B C") == []
 
 
@@ -202,7 +205,7 @@ def test_consumption() -> None:
     assert timeouts(both, "A C B . D", options=consume) == []  # the C was consumed
     assert timeouts(both, "A C B . D", time(2), consume) == []
     assert timeouts(both, "C A . B", time(2), consume) == [("C", [0])]  # its window had closed before
-    assert timeouts(both, "C A B", cel.Window("events", 2), consume) == [("C", [0])]
+    assert timeouts(both, "C A B", Window("events", 2), consume) == [("C", [0])]
 
 
 def test_skipping() -> None:
@@ -270,8 +273,8 @@ def test_comparisons() -> None:
     def at(kind: str, n: int, v: int | None) -> oracle.Event:
         return oracle.Event(frozenset({kind}), n, 0, () if v is None else (("v", v),))
 
-    a, b = cel.Term("A", "v"), cel.Term("B", "v")
-    rising = cel.Compare(seq(A, B, C), (cel.Comparison(a, "<", b),))
+    a, b = Term("A", "v"), Term("B", "v")
+    rising = cel.Compare(seq(A, B, C), (Comparison(a, "<", b),))
     events = [at("A", 0, 5), at("B", 1, 4), at("B", 2, 7), at("A", 3, 9), at("B", 4, 8), at("A", 5, None)]
     shown = check(rising, events)[None]
     assert [(start, name) for start, name, _ in shown] == [(0, "B"), (3, "A"), (5, "A")]
@@ -279,14 +282,14 @@ def test_comparisons() -> None:
     assert [start for start, _, _ in shown] == [3, 5]
 
 
-EQUAL = (cel.Comparison(cel.Term("A", "v"), "=", cel.Term("C", "v")),)
-GAP = cel.Across(cel.Absent(A, (cel.Candidate(C, 0),), B), 0, (EQUAL,))
+EQUAL = (Comparison(Term("A", "v"), "=", Term("C", "v")),)
+GAP = Across(cel.Absent(A, (Candidate(C, 0),), B), 0, (EQUAL,))
 
 
 def test_what_must_not_happen_is_compared() -> None:
     """A run ends with a veto that nothing can lift; what comes after decides where it is compared with that."""
 
-    def found(formula: cel.Formula, text: str, window: cel.Window | None = None) -> list[tuple[int, str | None]]:
+    def found(formula: Formula, text: str, window: Window | None = None) -> list[tuple[int, str | None]]:
         words = [(word[0], int(word[1:])) for word in text.split()]
         events = [oracle.Event(frozenset({kind}), n, 0, (("v", v),)) for n, (kind, v) in enumerate(words)]
         return [(start, name) for start, name, _ in check(formula, events, window).get(None, [])]
@@ -294,13 +297,13 @@ def test_what_must_not_happen_is_compared() -> None:
     assert found(seq(GAP, D), "A1 C2 B0") == [(0, "B")]
     assert found(seq(GAP, D), "A1 C1 B0") == [(0, "A")]
     assert found(seq(GAP, D), "A1 C1 B0 D0 A2 C1 B0") == [(0, "A"), (4, "B")]
-    less = (cel.Comparison(cel.Term("C", "v"), "<", cel.Term("B", "v")),)
-    later = cel.Across(cel.Absent(A, (cel.Candidate(C, 0),), cel.Iteration(B)), 0, (less,))
+    less = (Comparison(Term("C", "v"), "<", Term("B", "v")),)
+    later = Across(cel.Absent(A, (Candidate(C, 0),), cel.Iteration(B)), 0, (less,))
     assert found(seq(later, D), "A0 C5 B9") == [(0, "B")]  # another B, of 5 or less, could lift it
-    after = cel.Across(cel.NotAfter(seq(A, B), (cel.Candidate(C, 0),), time(3)), 0, (EQUAL,))
+    after = Across(cel.NotAfter(seq(A, B), (Candidate(C, 0),), time(3)), 0, (EQUAL,))
     assert found(after, "A1 B0 C1", time(3)) == [(0, "B")]
     assert found(after, "A1 B0 C2", time(3)) == []
-    before = cel.Across(cel.NotBefore((cel.Candidate(C, 0),), seq(A, B), time(3)), 0, (EQUAL,))
+    before = Across(cel.NotBefore((Candidate(C, 0),), seq(A, B), time(3)), 0, (EQUAL,))
     assert found(before, "C1 A1 B0 A2", time(3)) == [(1, "B"), (3, "A")]
 
 
@@ -314,7 +317,7 @@ def test_what_is_refused() -> None:
 
 
 @st.composite
-def asked(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
+def asked(draw: st.DrawFn) -> tuple[Formula, Window | None, Options]:
     formula = draw(strategies.all_formulas(draw(st.integers(1, 3)), DEFINED))
     window = strategies.clause_of(formula) or draw(st.one_of(st.none(), strategies.small_windows()))
     trailing = any(isinstance(part, cel.NotAfter) for part in strategies.subformulas(formula))
@@ -332,7 +335,7 @@ def asked(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
 
 
 @st.composite
-def greedy(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
+def greedy(draw: st.DrawFn) -> tuple[Formula, Window | None, Options]:
     formula = draw(strategies.all_formulas(draw(st.integers(1, 3)), strategies.SIMPLE))
     window = strategies.clause_of(formula) or draw(st.one_of(st.none(), strategies.small_windows()))
     trailing = any(isinstance(part, cel.NotAfter) for part in strategies.subformulas(formula))
@@ -341,17 +344,17 @@ def greedy(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
 
 
 @st.composite
-def comparing(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
+def comparing(draw: st.DrawFn) -> tuple[Formula, Window | None, Options]:
     """As `asked`, or `greedy`, with comparisons."""
     formula, window, options = draw(st.one_of(asked(), asked(), greedy()))
-    clause = draw(strategies.clauses(sorted(cel.variables(formula)), draw(st.booleans())))
+    clause = draw(strategies.clauses(sorted(formula.binds()), draw(st.booleans())))
     return cel.Compare(formula, clause), window, options
 
 
 @strategies.examples(60)
 @given(st.one_of(greedy(), comparing()), strategies.busy_streams(max_size=7), st.booleans(), st.integers(0, 2**16))
 def test_random_formulas_of_greedy_runs_and_with_comparisons(
-    asked: tuple[cel.Formula, cel.Window | None, Options], rows: list[Row], keyed: bool, seed: int
+    asked: tuple[Formula, Window | None, Options], rows: list[Row], keyed: bool, seed: int
 ) -> None:
     formula, window, options = asked
     rows = [replace(row, key=n % 2) for n, row in enumerate(rows)] if keyed else rows
@@ -363,7 +366,7 @@ def test_random_formulas_of_greedy_runs_and_with_comparisons(
 
 @strategies.examples(150)
 @given(asked(), strategies.busy_streams(max_size=7), st.integers(0, 2**16))
-def test_random_formulas(asked: tuple[cel.Formula, cel.Window | None, Options], rows: list[Row], seed: int) -> None:
+def test_random_formulas(asked: tuple[Formula, Window | None, Options], rows: list[Row], seed: int) -> None:
     formula, window, options = asked
     try:
         check(formula, [row.event() for row in rows], window, options, seed=seed)
@@ -373,9 +376,7 @@ def test_random_formulas(asked: tuple[cel.Formula, cel.Window | None, Options], 
 
 @strategies.examples(50)
 @given(asked(), strategies.busy_streams(max_size=8, keys=(1, 2, None)), st.integers(0, 2**16))
-def test_random_formulas_by_key(
-    asked: tuple[cel.Formula, cel.Window | None, Options], rows: list[Row], seed: int
-) -> None:
+def test_random_formulas_by_key(asked: tuple[Formula, Window | None, Options], rows: list[Row], seed: int) -> None:
     formula, window, options = asked
     try:
         check(formula, [row.event() for row in rows], window, options, keyed=True, seed=seed)
@@ -384,7 +385,7 @@ def test_random_formulas_by_key(
 
 
 @st.composite
-def compared_absences(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, Options]:
+def compared_absences(draw: st.DrawFn) -> tuple[Formula, Window | None, Options]:
     """Chains with what must not happen between, before and after them, which is compared."""
     window = draw(strategies.small_windows())
     around = draw(st.booleans())
@@ -398,7 +399,7 @@ def compared_absences(draw: st.DrawFn) -> tuple[cel.Formula, cel.Window | None, 
 @strategies.examples(150)
 @given(compared_absences(), strategies.busy_streams(max_size=8), st.booleans(), st.integers(0, 2**16))
 def test_random_absences_that_are_compared(
-    asked: tuple[cel.Formula, cel.Window | None, Options], rows: list[Row], keyed: bool, seed: int
+    asked: tuple[Formula, Window | None, Options], rows: list[Row], keyed: bool, seed: int
 ) -> None:
     formula, window, options = asked
     assume(oracle.compares_absences(formula))
@@ -412,7 +413,7 @@ def test_random_absences_that_are_compared(
 # ---------------------------------------------------------------- CONSUME BY ANY
 
 
-def dropped_by_any(part: list[int], events: list[oracle.Event], ends: list[int], window: cel.Window | None) -> set[int]:
+def dropped_by_any(part: list[int], events: list[oracle.Event], ends: list[int], window: Window | None) -> set[int]:
     """Of the events of a key (`part`: their places in the whole stream), by their number in it: those that were under
     way when a match of some key ended, the first from there on."""
     found = set()
@@ -439,7 +440,7 @@ def dropped_by_any(part: list[int], events: list[oracle.Event], ends: list[int],
 )  # fmt: skip
 @strategies.examples(60)
 def test_what_any_key_has_consumed(
-    formula: cel.Formula, rows: list[Row], keyed: bool, window: cel.Window | None, seed: int
+    formula: Formula, rows: list[Row], keyed: bool, window: Window | None, seed: int
 ) -> None:
     events, options = [row.event() for row in rows], Options(consume="ANY")
     parts = oracle.split(events) if keyed else {None: events}

@@ -13,6 +13,7 @@ from cersql.binding.scope import PatternNames, Scope, display, fold_case
 from cersql.binding.sources import DEFAULT_TYPE_COLUMNS
 from cersql.language import syntax
 from planner import cel
+from planner.formula import Formula
 from planner.query import SOURCE_COLUMN, Query
 from planner.sql import literal, quote
 
@@ -24,7 +25,7 @@ def warnings(query: syntax.Query, bound: Query, scope: Scope, used: frozenset[st
     yield from _filter_of_the_last_part(query)
     yield from _endless_loop(query, bound)
     yield from _window_over_one_event(bound)
-    for node in cel.walk(bound.formula):
+    for node in bound.formula.walk():
         if not (query.ceql and _is_no_such_event(node)):
             yield from _never(node)
     yield from _between_nothing(bound)
@@ -70,7 +71,7 @@ def _endless_loop(query: syntax.Query, bound: Query) -> Iterator[str]:
     )
 
 
-def _listed_loop(formula: cel.Formula, kept: frozenset[str] | None) -> bool:
+def _listed_loop(formula: Formula, kept: frozenset[str] | None) -> bool:
     """Is there a loop that may skip events, whose choices tell matches apart? `kept`: the variables that PROJECT keeps
     (None: all)."""
     match formula:
@@ -82,11 +83,11 @@ def _listed_loop(formula: cel.Formula, kept: frozenset[str] | None) -> bool:
             return True
         case cel.Repeat(inner, _, high, False) if (high is None or high >= MANY_COPIES) and _shows(inner, kept):
             return True
-    return any(_listed_loop(part, kept) for part in cel.positive(formula))
+    return any(_listed_loop(part, kept) for part in formula.positive())
 
 
-def _shows(formula: cel.Formula, kept: frozenset[str] | None) -> bool:
-    return kept is None or bool(cel.variables(formula) & kept)
+def _shows(formula: Formula, kept: frozenset[str] | None) -> bool:
+    return kept is None or bool(formula.binds() & kept)
 
 
 def _written_loop(part: syntax.Pattern) -> syntax.Repeat | None:
@@ -130,20 +131,20 @@ def _written(query: syntax.Query, part: syntax.Pattern) -> str:
 
 
 def _window_over_one_event(bound: Query) -> Iterator[str]:
-    absent = any(isinstance(node, cel.NotBefore | cel.NotAfter) for node in cel.walk(bound.formula))
+    absent = any(isinstance(node, cel.NotBefore | cel.NotAfter) for node in bound.formula.walk())
     if bound.window is not None and not absent and formulas.of_one_event(bound.formula):
         yield "A WITHIN over a single event always holds."
 
 
-def _is_no_such_event(node: cel.Formula) -> bool:
+def _is_no_such_event(node: Formula) -> bool:
     """CEQL's NOT (R), one event that is no R: ANY UNLESS R."""
     return isinstance(node, cel.Unless) and isinstance(node.inner, cel.Event) and node.inner.type is None
 
 
-def _never(node: cel.Formula) -> Iterator[str]:
+def _never(node: Formula) -> Iterator[str]:
     match node:
         case cel.And(left, right):
-            if any(always(one, shown_marks) - cel.variables(other) for one, other in ((left, right), (right, left))):
+            if any(always(one, shown_marks) - other.binds() for one, other in ((left, right), (right, left))):
                 yield (
                     "An AND whose sides mark different variables never matches: both must be the same events in the "
                     "same variables. For both in any order write ALL; for one event of two types name both alike."
@@ -162,7 +163,7 @@ def _never(node: cel.Formula) -> Iterator[str]:
 def _between_nothing(bound: Query) -> Iterator[str]:
     """`(A : B) UNLESS C`: no row lies between, and none is of two types of a TYPE column."""
     exact = {type for type, sql in bound.types if sql.endswith(f" = {literal(type)}")}
-    for node in cel.walk(bound.formula):
+    for node in bound.formula.walk():
         match node:
             case cel.Unless(inner, veto) if not formulas.of_one_event(inner) and formulas.gapless(inner):
                 own = formulas.types(inner)
@@ -176,7 +177,7 @@ def _between_nothing(bound: Query) -> Iterator[str]:
 def _neighbours(query: syntax.Query, bound: Query, scope: Scope) -> Iterator[str]:
     """`ANY s : ANY:+ u WHERE u.p > PREV(u.p)`: the first u has no PREV in u, so nobody compares it with s."""
     conditions = [read(query.text, text.span, scope.variable, scope.fold) for text in _conditions(query)]
-    known = cel.variables(bound.formula)
+    known = bound.formula.binds()
     for index, last in (("previous", False), ("next", True)):
         edges, pick = formulas.edges(bound.formula, last), "LAST" if last else "FIRST"
         for variable, ref in _indexed(conditions, index).items():

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from cersql.binding.comparisons import Event, cut, events_of, plain_text, unwrapped, with_depth
 from cersql.binding.expressions import Bare, Call, Node, Word
-from planner.cel import Tabulated
 from planner.sql import Sql
+from planner.terms import Tabulated
 from runtime import relations as ops
 from runtime.relations import Relation
 

@@ -24,8 +24,9 @@ from cersql.binding.to_cel import Translator
 from cersql.errors import BindError
 from cersql.language import syntax
 from planner import cel
-from planner.cel import always_bound
+from planner.acel import Measured
 from planner.errors import too_complex
+from planner.formula import Formula
 from planner.query import Column, Order, Query, Variable, Window
 from runtime.errors import CersqlError, Span
 from runtime.marks import is_hidden, is_round, member_of, visible_name
@@ -108,7 +109,7 @@ class _Binder:
         held = self._held(returns, variables)
         self.conditions.reads.update(self.partition_by)
         # What PROJECT keeps tells matches apart, whether it is returned or not.
-        told = {mark for part in cel.walk(formula) if isinstance(part, cel.Project) for mark in part.keep}
+        told = {mark for part in formula.walk() if isinstance(part, cel.Project) for mark in part.keep}
         labelled = {*returns.used, *told, *([chosen.skip.mark] if chosen.skip else [])}
         bound = Query(
             text=query.text,
@@ -151,7 +152,7 @@ class _Binder:
         ]  # fmt: skip
         return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
 
-    def _decided(self, formula: cel.Formula, clauses: Sequence[OrOf]) -> tuple[cel.Formula, list[OrOf]]:
+    def _decided(self, formula: Formula, clauses: Sequence[OrOf]) -> tuple[Formula, list[OrOf]]:
         """The formula, and what is left of the conditions on the match, where runs must know what holds: on a stream
         what a match drops is known before whole matches are asked (STREAM_LATER)."""
         left = []
@@ -160,15 +161,15 @@ class _Binder:
             if found is None:
                 left.append(clause)
             for sides in found or ():
-                formula = cel.Measured(formula, sides, " OR ".join(map(str, sides)))
+                formula = Measured(formula, sides, " OR ".join(map(str, sides)))
         return formula, left
 
     def _returns(
         self, variables: tuple[Variable, ...], by: tuple[str, ...], timeouts: bool, agreed: tuple[str, ...],
-        formula: cel.Formula,
+        formula: Formula,
     ) -> Returns:  # fmt: skip
         """What lowers RETURN and HAVING: of matches, or of groups of them."""
-        given = (self.conditions, variables, by, self.catalog, timeouts, agreed, always_bound(formula))
+        given = (self.conditions, variables, by, self.catalog, timeouts, agreed, formula.always_binds())
         if self.query.group_by is None and self.sliding is None:
             return Returns(*given)
         order, windows = self._order[0], None
@@ -219,9 +220,9 @@ class _Binder:
                 self.conditions.reads = reads
                 self.stream.restore(columns)
 
-    def _marks(self, formula: cel.Formula) -> list[str]:
+    def _marks(self, formula: Formula) -> list[str]:
         """The variables, in the order of RETURN *; hidden ones last."""
-        bound = cel.variables(formula)
+        bound = formula.binds()
         return [v for v in self.names.order if v in bound] + sorted(v for v in bound if is_hidden(v))
 
     def _variable(self, mark: str, count: int) -> Variable:

@@ -9,6 +9,8 @@ from itertools import product
 from operator import or_
 
 from planner import cel
+from planner.acel import Aggregate, Judged
+from planner.formula import Formula
 from runtime.marks import is_hidden
 
 MANY = 2  # occurrences beyond one are not told apart
@@ -16,7 +18,7 @@ MANY = 2  # occurrences beyond one are not told apart
 Pairs = frozenset[frozenset[str]]
 
 
-def occurrences(formula: cel.Formula) -> Counter[str]:
+def occurrences(formula: Formula) -> Counter[str]:
     """How many events each variable can hold, by the pattern: 1, or MANY."""
     match formula:
         case cel.Event(_, marks):
@@ -36,15 +38,15 @@ def occurrences(formula: cel.Formula) -> Counter[str]:
         case cel.Or(left, right):
             return occurrences(left) | occurrences(right)
         case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
-            total = reduce(lambda a, b: a + b, map(occurrences, cel.positive(formula)))
+            total = reduce(lambda a, b: a + b, map(occurrences, formula.positive()))
             return Counter({v: min(n, MANY) for v, n in total.items()})
-    if isinstance(formula, cel.Aggregate | cel.Judged):
+    if isinstance(formula, Aggregate | Judged):
         own = Counter(dict.fromkeys(formula.marks, 1))
         return Counter({v: min(n, MANY) for v, n in (occurrences(formula.inner) + own).items()})
     return occurrences(_inner(formula))
 
 
-def size(formula: cel.Formula) -> int:
+def size(formula: Formula) -> int:
     """The greatest number of events of a match: 1, or MANY."""
     match formula:
         case cel.Event():
@@ -62,11 +64,11 @@ def size(formula: cel.Formula) -> int:
     return size(_inner(formula))
 
 
-def comes_last(formula: cel.Formula, variable: str, others: frozenset[str]) -> bool:
+def comes_last(formula: Formula, variable: str, others: frozenset[str]) -> bool:
     """Are all events of the others bound before the first of a variable, as the formula is written?"""
     match formula:
         case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
-            before, after = cel.variables(left), cel.variables(right)
+            before, after = left.binds(), right.binds()
             if variable in before:
                 return not others & after and comes_last(left, variable, others)
             if others & before:
@@ -75,30 +77,30 @@ def comes_last(formula: cel.Formula, variable: str, others: frozenset[str]) -> b
     return formula.filters and comes_last(_inner(formula), variable, others)
 
 
-def together(formula: cel.Formula) -> Pairs:
+def together(formula: Formula) -> Pairs:
     """The pairs of variables that some match can bind both of (each with itself too), by the shape of the formula."""
     match formula:
         case cel.Event(_, marks):
             return _pairs(marks, marks)
         case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
-            left, right = cel.positive(formula)
-            return together(left) | together(right) | _pairs(cel.variables(left), cel.variables(right))
+            left, right = formula.positive()
+            return together(left) | together(right) | _pairs(left.binds(), right.binds())
         case cel.Iteration(inner) | cel.ContiguousIteration(inner):
-            return _pairs(cel.variables(inner), cel.variables(inner))
+            return _pairs(inner.binds(), inner.binds())
         case cel.Repeat(inner, _, high) if high != 1:
-            return _pairs(cel.variables(inner), cel.variables(inner))
+            return _pairs(inner.binds(), inner.binds())
         case cel.Or(left, right):
             return together(left) | together(right)
         case cel.And(left, right):
             return together(left) & together(right)
         case cel.As(inner, variable):
-            return together(inner) | _pairs(frozenset({variable}), cel.variables(formula))
+            return together(inner) | _pairs(frozenset({variable}), formula.binds())
         case cel.Project(inner, keep):
             return frozenset(pair for pair in together(inner) if pair <= keep)
     return together(_inner(formula))
 
 
-def always(formula: cel.Formula, of: Callable[[cel.Event], frozenset[str]]) -> frozenset[str]:
+def always(formula: Formula, of: Callable[[cel.Event], frozenset[str]]) -> frozenset[str]:
     """What holds of some event of every match; `of`: what holds of an event that an atom accepts."""
     match formula:
         case cel.Event():
@@ -107,7 +109,7 @@ def always(formula: cel.Formula, of: Callable[[cel.Event], frozenset[str]]) -> f
             return always(left, of) & always(right, of)
         case cel.Repeat(inner, low):
             return always(inner, of) if low else frozenset()
-    return reduce(or_, (always(part, of) for part in cel.positive(formula)))
+    return reduce(or_, (always(part, of) for part in formula.positive()))
 
 
 def shown_marks(event: cel.Event) -> frozenset[str]:
@@ -120,7 +122,7 @@ def own_types(event: cel.Event) -> frozenset[str]:
     return frozenset() if event.type is None else frozenset({event.type})
 
 
-def of_one_event(formula: cel.Formula) -> bool:
+def of_one_event(formula: Formula) -> bool:
     """Does every match begin and end with the same event? (PROJECT drops variables, and neither of the two.)"""
     match formula:
         case cel.Event():
@@ -131,17 +133,17 @@ def of_one_event(formula: cel.Formula) -> bool:
             return high == 1 and of_one_event(inner)
         case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All() | cel.Iteration() | cel.ContiguousIteration():
             return False
-    return all(map(of_one_event, cel.positive(formula)))
+    return all(map(of_one_event, formula.positive()))
 
 
-def types(formula: cel.Formula) -> frozenset[str | None]:
+def types(formula: Formula) -> frozenset[str | None]:
     """The types of the events that it can take; None for ANY."""
     if isinstance(formula, cel.Event):
         return frozenset({formula.type})
-    return frozenset().union(*map(types, cel.positive(formula)))
+    return frozenset().union(*map(types, formula.positive()))
 
 
-def edges(formula: cel.Formula, last: bool = False) -> frozenset[frozenset[str]]:
+def edges(formula: Formula, last: bool = False) -> frozenset[frozenset[str]]:
     """The variables of each atom that can take the first (or the last) event of a match: of `A a ; B+ b` {a}."""
     match formula:
         case cel.Event(_, marks):
@@ -151,11 +153,11 @@ def edges(formula: cel.Formula, last: bool = False) -> frozenset[frozenset[str]]
         case cel.Sequence(left, right) | cel.Contiguous(left, right) | cel.Absent(left, _, right):
             first, other = (right, left) if last else (left, right)
             found = edges(first, last)
-            return found | edges(other, last) if cel.may_be_empty(first) else found
-    return frozenset().union(*(edges(part, last) for part in cel.positive(formula)))
+            return found | edges(other, last) if first.may_be_empty() else found
+    return frozenset().union(*(edges(part, last) for part in formula.positive()))
 
 
-def gapless(formula: cel.Formula) -> bool:
+def gapless(formula: Formula) -> bool:
     """Does nothing lie between the events of a match, by the operators of the pattern?"""
     match formula:
         case cel.Event():
@@ -166,12 +168,12 @@ def gapless(formula: cel.Formula) -> bool:
             return False
         case cel.Repeat(inner, _, high, contiguous):
             return gapless(inner) and (contiguous or high == 1)
-    return all(map(gapless, cel.positive(formula)))
+    return all(map(gapless, formula.positive()))
 
 
-def _inner(formula: cel.Formula) -> cel.Formula:
+def _inner(formula: Formula) -> Formula:
     """What a node that neither adds nor takes events stands around: filters, exclusions, START, strategies, windows."""
-    (inner,) = cel.positive(formula)
+    (inner,) = formula.positive()
     return inner
 
 

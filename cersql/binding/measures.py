@@ -21,7 +21,9 @@ from cersql.binding.comparisons import NOT, unwrapped
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import Call, Node, Ref, Word, walk
 from planner import cel
-from planner.cel import Measure, Register
+from planner.acel import Aggregate
+from planner.formula import Formula
+from planner.terms import Measure, Register
 
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
 _FLOATING = frozenset({"float", "double"})
@@ -50,19 +52,19 @@ def measures(clause: OrOf, conditions: Conditions) -> Clauses | None:
     return tuple(found)
 
 
-def numbers_of_events(clause: OrOf, conditions: Conditions, formula: cel.Formula) -> Clauses | None:
+def numbers_of_events(clause: OrOf, conditions: Conditions, formula: Formula) -> Clauses | None:
     """The same of a condition on the match that only counts events; created ones are not seen by runs."""
     named = {node.function for part, _ in clause for node in walk(part.nodes) if isinstance(node, Call)}
-    if named != {"COUNT"} or cel.contains(formula, (cel.Aggregate,)):
+    if named != {"COUNT"} or formula.contains((Aggregate,)):
         return None
     found = measures(clause, conditions)
     registers = [side.left for sides in found or () for side in sides]
     return found if all(one.sql is None for one in registers) else None
 
 
-def held_by_runs(clause: OrOf, conditions: Conditions, formula: cel.Formula) -> Clauses | None:
+def held_by_runs(clause: OrOf, conditions: Conditions, formula: Formula) -> Clauses | None:
     """The same of any condition on the match that runs can answer."""
-    if cel.contains(formula, (cel.Aggregate, cel.NotBefore, cel.NotAfter)):
+    if formula.contains((Aggregate, cel.NotBefore, cel.NotAfter)):
         return None
     return measures(clause, conditions)
 

@@ -10,6 +10,8 @@ from cersql.language.lexer import Token, shown, split, strip_quotes
 from cersql.language.source import SourceText
 from cersql.language.syntax import Text
 from planner import cel
+from planner.acel import Aggregate
+from planner.formula import Formula
 from runtime.errors import Span
 
 Limits = dict[str, frozenset[str] | None]
@@ -58,7 +60,7 @@ def _expected(token: Token | None, expected: str, end: int) -> ParseError:
     return ParseError("UNEXPECTED_TOKEN", span=span, found=shown(token, "':'"), expected=expected, hint=hint)
 
 
-def limits(formula: cel.Formula, narrowed: Mapping[int, Limits]) -> Limits:
+def limits(formula: Formula, narrowed: Mapping[int, Limits]) -> Limits:
     """Which columns the variables of a formula have; `narrowed`: what each PROJECT (by identity) cut some down to."""
     match formula:
         case cel.Event(_, marks):
@@ -69,7 +71,7 @@ def limits(formula: cel.Formula, narrowed: Mapping[int, Limits]) -> Limits:
             for columns in found.values():
                 _merge(every, {variable: columns})
             return {**found, **every}
-        case cel.Aggregate(inner):
+        case Aggregate(inner):
             return {**dict.fromkeys(formula.marks), **limits(inner, narrowed)}
         case cel.Project(inner, keep):
             found = {mark: columns for mark, columns in limits(inner, narrowed).items() if mark in keep}
@@ -78,7 +80,7 @@ def limits(formula: cel.Formula, narrowed: Mapping[int, Limits]) -> Limits:
                 found[mark] = columns if before is None or columns is None else columns & before
             return found
     merged: Limits = {}
-    for part in cel.positive(formula):
+    for part in formula.positive():
         _merge(merged, limits(part, narrowed))
     return merged
 

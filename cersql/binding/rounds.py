@@ -21,107 +21,36 @@ Marks can tell matches apart that are equal for the user; these are made one aga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from cersql.binding.assignments import Assignment, assignments, created_variable
 from cersql.binding.booleans import OrOf
-from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import Bare, Call, Node, Ref, rendered
 from cersql.binding.formulas import MANY, occurrences
-from cersql.binding.measures import Clauses, measures
+from cersql.binding.measures import measures
 from cersql.binding.references import CreatedView
-from cersql.binding.returns import Returns
+from cersql.binding.round_columns import RoundColumns
+from cersql.binding.round_marks import also, creators, has_hidden, marked
+from cersql.binding.round_values import RoundPlan, RoundValues
 from cersql.binding.scope import Names, display
 from cersql.errors import BindError
 from cersql.language import syntax
 from planner import cel
-from planner.query import PLACE_FIELD, Column, Created, Step, Variable, made_column, rounds_column, variable_column
+from planner.acel import Aggregate, Judged, Measured
+from planner.formula import Formula
+from planner.query import Column, Variable
 from planner.sql import Sql, quote
 from runtime.errors import Span
-from runtime.marks import is_hidden, is_round, member_mark, round_mark
-
-ROUND = "__r"  # a round, where something is computed of it
+from runtime.marks import is_hidden
 
 
-@dataclass
-class RoundValues(Returns):
-    """Lowers expressions on one round: its variables are fields of a struct. `nodes_of`: for each variable of created
-    events the aggregations inside the part that they come from."""
-
-    nodes_of: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-    def _column(self, variable: Variable) -> str:
-        return f"{ROUND}.{super()._column(variable)}"
-
-    def _is_listed(self, mark: str) -> bool:
-        """The engine lists the events of a match, of which those of a round are a part."""
-        return False
-
-    def _bare(self, node: Bare) -> str | None:
-        if self._is_of_match(node):
-            raise BindError(
-                "NOT_SUPPORTED_YET", span=node.span, construct="match_start or match_end of a part of the match",
-                hint="FIRST(x.ts) and LAST(x.ts) are the times of the events of x there.",
-            )  # fmt: skip
-        return super()._bare(node)
-
-    def _gather(
-        self, variables: Sequence[Variable], value: Callable[[Mapping[str, str]], Sql],
-        expressions: Sequence[Sequence[Node]],
-    ) -> str:  # fmt: skip
-        at = next((node for nodes in expressions for node in nodes), None)
-        raise BindError(
-            "NOT_SUPPORTED_YET", span=None if at is None else at.span,
-            construct="A UDF or a subquery in AGG, or in a condition on a part as a whole,",
-            hint="Compute it in the source, FROM (SELECT *, f(x) AS y FROM t) AS t, or in RETURN.",
-        )  # fmt: skip
-
-    def _of_no_variable(self, call: Call) -> str:
-        found = super()._of_no_variable(call)
-        if not self.uses_size:
-            return found
-        self.uses_size = False
-        places, taken = [], set[int]()
-        for variable in self.variables:
-            own = self.nodes_of.get(variable.mark)
-            if is_hidden(variable.mark) or (own is not None and taken >= set(own)):
-                continue
-            # An event of several variables is one; what one AGG creates is another than what another does there.
-            taken |= set(own or ())
-            kind = f"{own[0]}" if own else "0"
-            places.append(f"transform({self._list(variable)}, __e -> struct({kind}, __e.{PLACE_FIELD}))")
-        return f"CAST(size(array_distinct(concat({', '.join(places)}))) AS BIGINT)"
-
-
-@dataclass
-class _Round:
-    """One AGG, or one condition. `attributes`: (name, SQL on a round); `judge`: the condition."""
-
-    number: int
-    values: RoundValues
-    reads: tuple[str, ...]  # variables of the stream that are read
-    span: Span
-    variable: str | None = None
-    attributes: tuple[tuple[str, Sql], ...] = ()
-    judge: Sql | None = None
-    measures: Clauses | None = None  # the condition, if runs can answer it themselves
-
-
-class Rounds:
-    """The rounds of one pattern, innermost first."""
-
-    def __init__(self, conditions: Conditions, time: Callable[[], Column]) -> None:
-        self.conditions, self._time = conditions, time
-        self.found: list[_Round] = []
-
-    @property
-    def time(self) -> Column:
-        return self._time()
+class Rounds(RoundColumns):
+    """Finds the rounds of one pattern while it is translated, and says where they cannot be."""
 
     # ------------------------------------------------------------ translation
 
-    def aggregate(self, part: syntax.Aggregation, inner: cel.Formula) -> cel.Formula:
+    def aggregate(self, part: syntax.Aggregation, inner: Formula) -> Formula:
         """AGG(y : … ; φ)."""
         time = self.time
         written = created_variable(part.assignments)
@@ -142,16 +71,16 @@ class Rounds:
         made = self._add(values, inner, part.span, mark)
         made.attributes = tuple(lowered)
         shown = tuple((item.name.value, " ".join(item.value.value.split())) for item in items)
-        return cel.Aggregate(inner, made.number, frozenset({mark}), shown)
+        return Aggregate(inner, made.number, frozenset({mark}), shown)
 
-    def judge(self, formula: cel.Formula, clause: OrOf, at: Span) -> cel.Formula:
+    def judge(self, formula: Formula, clause: OrOf, at: Span) -> Formula:
         """φ FILTER P, where P is an OR about all of φ's events together."""
         values = self._values(formula)
         sql = values.condition(clause).wrapped("coalesce(", ", FALSE)")
         made = self._add(values, formula, at, None)
         made.judge, made.measures = sql, None if creators(formula) else measures(clause, self.conditions)
         shown = " OR ".join(f"{'' if positive else 'NOT '}{self._shown(part.span)}" for part, positive in clause)
-        return cel.Judged(formula, made.number, shown)
+        return Judged(formula, made.number, shown)
 
     def _is_of_stream(self, mark: str) -> bool:
         """Does the pattern bind the variable to events of the stream, anywhere?"""
@@ -161,12 +90,12 @@ class Rounds:
     def _shown(self, span: Span) -> str:
         return " ".join(self.conditions.text[span.start : span.end].split())
 
-    def renamed(self, inner: cel.Formula, name: syntax.Name, mark: str) -> cel.Formula | None:
+    def renamed(self, inner: Formula, name: syntax.Name, mark: str) -> Formula | None:
         """φ AS z, where φ binds created events alone: these are in z, too. None where φ binds events of the stream."""
         created = creators(inner)
         if not created:
             return None
-        others = cel.variables(inner) - set(created)
+        others = inner.binds() - set(created)
         if others:
             raise BindError(
                 "MIXED_VARIABLE", span=name.span, name=name.value,
@@ -177,14 +106,14 @@ class Rounds:
             raise BindError("AGG_ATTRIBUTES", span=name.span, name=name.value, hint="Give each its own variable.")
         self.conditions.created[mark] = views[0]
         wanted = {number for numbers in created.values() for number in numbers}
-        return _also(inner, wanted, mark)
+        return also(inner, wanted, mark)
 
-    def _values(self, inner: cel.Formula) -> RoundValues:
+    def _values(self, inner: Formula) -> RoundValues:
         """What lowers expressions on the matches of a part."""
         conditions, counts = self.conditions, occurrences(inner)
         assert conditions.types is not None
         every = [*conditions.scope.names.order]
-        marks = sorted(cel.variables(inner), key=lambda m: (is_hidden(m), every.index(m) if m in every else 0, m))
+        marks = sorted(inner.binds(), key=lambda m: (is_hidden(m), every.index(m) if m in every else 0, m))
         variables = tuple(
             Variable(
                 display(mark), mark, counts[mark] < MANY, conditions.columns_of(mark), (), mark in conditions.created
@@ -193,15 +122,17 @@ class Rounds:
         )
         by = tuple(key.name for key in conditions.partition_by)
         return RoundValues(
-            conditions, variables, by, conditions.types, present=cel.always_bound(inner), nodes_of=creators(inner)
+            conditions, variables, by, conditions.types, present=inner.always_binds(), nodes_of=creators(inner)
         )
 
-    def _add(self, values: RoundValues, inner: cel.Formula, at: Span, variable: str | None) -> _Round:
+    def _add(self, values: RoundValues, inner: Formula, at: Span, variable: str | None) -> RoundPlan:
         created = creators(inner)
         reads = tuple(sorted(mark for mark in values.used if mark not in created))
-        made = _Round(len(self.found) + 1, values, reads, at, variable)
+        made = RoundPlan(len(self.found) + 1, values, reads, at, variable)
         self.found.append(made)
         return made
+
+    # ------------------------------------------------------------ what is created
 
     def _check_names(self, items: Sequence[Assignment], time: Column) -> None:
         taken = Names([time.name], self.conditions.scope.case_sensitive)
@@ -283,7 +214,7 @@ class Rounds:
 
     # ------------------------------------------------------------ the whole
 
-    def placed(self, formula: cel.Formula, inside: bool = False) -> cel.Formula:
+    def placed(self, formula: Formula, inside: bool = False) -> Formula:
         """The formula whose conditions on whole parts are asked by runs where matches are not listed: `inside` of a
         strategy, of AND, and of what must not happen."""
         match formula:
@@ -291,237 +222,54 @@ class Rounds:
                 inside = True
             case cel.And():
                 inside = True
-            case cel.Judged(inner, number) if inside and self.found[number - 1].measures is not None:
+            case Judged(inner, number) if inside and self.found[number - 1].measures is not None:
                 clauses, made = self.found[number - 1].measures, self.placed(inner, inside)
                 for sides in clauses or ():
-                    made = cel.Measured(made, sides, formula.condition)
+                    made = Measured(made, sides, formula.condition)
                 return made
-        negated = {id(part) for part in cel.negated(formula)}
-        return cel.rebuilt(formula, lambda part: self.placed(part, inside or id(part) in negated))
+        negated = {id(part) for part in formula.negated()}
+        return formula.rebuilt(lambda part: self.placed(part, inside or id(part) in negated))
 
-    def check(self, formula: cel.Formula, chooses: str | None) -> None:
+    def check(self, formula: Formula, chooses: str | None) -> None:
         """Raises where what is asked of whole parts would have to be known before matches are listed; `chooses`: the
         clause that chooses among them by their positions."""
-        for part in cel.walk(formula):
-            own = next((p for p in cel.walk(part) if isinstance(p, cel.Judged)), None)
-            hidden = _has_hidden(part)
+        for part in formula.walk():
+            own = next((p for p in part.walk() if isinstance(p, Judged)), None)
+            hidden = has_hidden(part)
             match part:
                 case cel.Strategy(name, inner) if name != "STRICT" and own is not None:
                     raise self._refused(own, f"It stands inside {name}, which chooses among what it leaves.")
-                case cel.And() if any(isinstance(p, cel.Aggregate | cel.Judged) for p in cel.walk(part)):
-                    (first, *_) = (p for p in cel.walk(part) if isinstance(p, cel.Aggregate | cel.Judged))
+                case cel.And() if any(isinstance(p, Aggregate | Judged) for p in part.walk()):
+                    (first, *_) = (p for p in part.walk() if isinstance(p, Aggregate | Judged))
                     raise self._refused(first, "It stands under AND, whose sides must be the same.")
-                case cel.As(inner) | cel.Strategy(_, inner) if _has_hidden(inner):
+                case cel.As(inner) | cel.Strategy(_, inner) if has_hidden(inner):
                     raise self._hidden(inner, "AS" if isinstance(part, cel.As) else part.name)
-                case cel.Filter(inner, None) | cel.Agree(inner, ((None, _), *_)) if _has_hidden(inner):
+                case cel.Filter(inner, None) | cel.Agree(inner, ((None, _), *_)) if has_hidden(inner):
                     raise self._hidden(inner, "A condition on every event")
                 case cel.FilterAny(inner, sides) if hidden and any(variable is None for variable, _ in sides):
                     raise self._hidden(inner, "A condition on every event")
-            for veto in cel.negated(part):
-                for inside in cel.walk(veto):
-                    if isinstance(inside, cel.Judged):
+            for veto in part.negated():
+                for inside in veto.walk():
+                    if isinstance(inside, Judged):
                         raise self._refused(inside, "It stands in what must not happen.")
-        if chooses is not None and _has_hidden(formula):
+        if chooses is not None and has_hidden(formula):
             raise self._hidden(formula, chooses)
 
-    def _refused(self, part: cel.Aggregate | cel.Judged, why: str) -> BindError:
-        kind = "AGG here" if isinstance(part, cel.Aggregate) else f"{part.condition}, a condition on a part as a whole,"
+    def _refused(self, part: Aggregate | Judged, why: str) -> BindError:
+        kind = "AGG here" if isinstance(part, Aggregate) else f"{part.condition}, a condition on a part as a whole,"
         hint = (
             f"{why} Aggregates are computed of the matches that are listed. Write it in WHERE, if it may stand there."
         )
         return BindError("NOT_SUPPORTED_YET", span=self.found[part.number - 1].span, construct=kind, hint=hint)
 
-    def _hidden(self, formula: cel.Formula, around: str) -> BindError:
-        (first, *_) = (p for p in cel.walk(formula) if isinstance(p, cel.Aggregate | cel.Judged))
+    def _hidden(self, formula: Formula, around: str) -> BindError:
+        (first, *_) = (p for p in formula.walk() if isinstance(p, Aggregate | Judged))
         return BindError(
             "NOT_SUPPORTED_YET", span=self.found[first.number - 1].span,
             construct=f"{around} around a PROJECT beside AGG, or beside a condition on a part as a whole,",
             hint="Let PROJECT keep all variables there, or do without it.",
         )  # fmt: skip
 
-    def marked(self, formula: cel.Formula) -> cel.Formula:
+    def marked(self, formula: Formula) -> Formula:
         """The formula with the marks that make rounds visible."""
-        return _marked(formula, {made.number: made.reads for made in self.found}, {}) if self.found else formula
-
-    def members(self) -> dict[str, set[str]]:
-        """Of each mark of ours the columns that are read of its events."""
-        found: dict[str, set[str]] = {}
-        for made in self.found:
-            found[round_mark(made.number)] = {self.time.name}
-            for mark in made.reads:
-                found[member_mark(made.number, mark)] = set(made.values.used[mark])
-        return found
-
-    def created(self, formula: cel.Formula, variables: Sequence[Variable]) -> Created | None:
-        """What is computed of the matches of the whole pattern, whose variables these are."""
-        if not self.found:
-            return None
-        columns = {variable.mark: quote(variable_column(i)) for i, variable in enumerate(variables)}
-        steps = []
-        for made in self.found:
-            if round_mark(made.number) not in columns:  # of a negated part
-                continue
-            steps.append(
-                Step(rounds_column(made.number), Sql(((self._rounds(made, columns), made.span.start, False),)))
-            )
-            rounds = quote(rounds_column(made.number))
-            if made.judge is not None:
-                steps.append(Step(None, made.judge.wrapped(f"forall({rounds}, {ROUND} -> ", ")")))
-            else:
-                steps.append(Step(made_column(made.number), self._made(made, rounds)))
-        nodes = creators(formula)
-        held = []
-        identity = []
-        for variable in variables:
-            if variable.created:
-                every, names = _every(nodes[variable.mark]), variable.columns
-                fields = ", ".join(_field(name, f"__c.{quote(name)}") for name in names)
-                events = f"transform({every}, __c -> named_struct({fields}))"
-                sql = f"get({events}, 0)" if variable.single else events
-                held.append((columns[variable.mark].strip("`"), Sql(((sql, 0, False),))))
-                placed = f"transform({every}, __c -> named_struct('{PLACE_FIELD}', __c.{PLACE_FIELD}, {fields}))"
-                identity.append(_field(variable.name, placed))
-        made_by = {number for numbers in nodes.values() for number in numbers}
-        size = " + ".join(f"size({quote(made_column(n))})" for n in sorted(made_by)) or "0"
-        same = f"named_struct({', '.join(identity or [_field('none', 'CAST(array() AS ARRAY<INT>)')])})"
-        return Created(
-            tuple(steps), tuple(held), size, same if self._repeats(formula) else None,
-            any(step.column is None for step in steps),
-        )  # fmt: skip
-
-    def _rounds(self, made: _Round, columns: Mapping[str, str]) -> str:
-        """SQL of the rounds of a part: each with its place, its time, and the events of the variables that are read."""
-        ends, values, time = columns[round_mark(made.number)], made.values, quote(self.time.name)
-        fields = [f"'{PLACE_FIELD}', __end.{PLACE_FIELD}", _field(self.time.name, f"__end.{time}")]
-        for i, variable in enumerate(values.variables):
-            if variable.mark not in values.used:
-                continue
-            if variable.created:
-                every = _every(values.nodes_of[variable.mark])
-            else:
-                every = columns[member_mark(made.number, variable.mark)]
-            place = f"__m.{PLACE_FIELD}"
-            after = f"(__i = 0 OR {place} > get({ends}, __i - 1).{PLACE_FIELD})"
-            own = f"filter({every}, __m -> {place} <= __end.{PLACE_FIELD} AND {after})"
-            fields.append(_field(variable_column(i), f"get({own}, 0)" if variable.single else own))
-        return f"transform({ends}, (__end, __i) -> named_struct({', '.join(fields)}))"
-
-    def _made(self, made: _Round, rounds: str) -> Sql:
-        """SQL of the events that a part creates."""
-        assert made.variable is not None
-        view = self.conditions.created[made.variable]
-        opening = f"transform({rounds}, {ROUND} -> named_struct('{PLACE_FIELD}', {ROUND}.{PLACE_FIELD}, "
-        opening += _field(self.time.name, f"{ROUND}.{quote(self.time.name)}")
-        pieces: list[tuple[str, int, bool]] = [(opening, made.span.start, False)]
-        for name, column, (_, sql) in zip(view.every[1:], view.columns[1:], made.attributes, strict=True):
-            cast = sql.wrapped("CAST(", f" AS {column.type})") if self._several(made.variable) else sql
-            pieces += cast.wrapped(f", {_field(name, '')}", "").pieces
-        return Sql((*pieces, ("))", made.span.start, False)))
-
-    def _several(self, variable: str) -> bool:
-        return sum(made.variable == variable for made in self.found) > 1
-
-    def _repeats(self, formula: cel.Formula) -> bool:
-        """Can matches that are equal for the user be listed more than once?"""
-        parts = list(cel.walk(formula, cel.positive))
-        if any(isinstance(part, cel.Judged | cel.Project | cel.And) for part in parts):
-            return True
-        return any(
-            isinstance(part, cel.Aggregate)
-            and (
-                any(len(numbers) > 1 for numbers in creators(formula).values())
-                or any(_uses(part.inner, mark) < _uses(formula, mark) for mark in self.found[part.number - 1].reads)
-            )
-            for part in parts
-        )
-
-
-def _has_hidden(formula: cel.Formula) -> bool:
-    """Can an event be listed that no variable holds, only marks of ours? Where PROJECT leaves out what rounds read, or
-    the end of one."""
-    rounds, project = cel.Aggregate | cel.Judged, (cel.Project,)
-    for part in cel.walk(formula, cel.positive):
-        if isinstance(part, cel.Project) and any(isinstance(p, rounds) for p in cel.walk(part, cel.positive)):
-            return True
-        if isinstance(part, rounds) and cel.contains(part.inner, project):
-            return True
-    return False
-
-
-def _uses(formula: cel.Formula, mark: str) -> int:
-    """How often a formula binds a variable."""
-    return sum(
-        (isinstance(part, cel.Event) and mark in part.marks) or (isinstance(part, cel.As) and part.variable == mark)
-        for part in cel.walk(formula, cel.positive)
-    )
-
-
-def _every(numbers: Sequence[int]) -> str:
-    """SQL of the events that some aggregations create, in the order of their places."""
-    first, *others = (quote(made_column(number)) for number in numbers)
-    if not others:
-        return first
-    x, y = f"__x.{PLACE_FIELD}", f"__y.{PLACE_FIELD}"
-    order = f"CASE WHEN {x} < {y} THEN -1 WHEN {x} > {y} THEN 1 ELSE 0 END"
-    return f"array_sort(concat({', '.join([first, *others])}), (__x, __y) -> {order})"
-
-
-def _field(name: str, value: str) -> str:
-    """A field of a named_struct."""
-    return f"'{name.replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}', {value}"
-
-
-def creators(formula: cel.Formula) -> dict[str, tuple[int, ...]]:
-    """The variables that hold created events, each with the numbers of the aggregations that create them."""
-    found: dict[str, tuple[int, ...]] = {}
-    for part in cel.positive(formula):
-        for mark, numbers in creators(part).items():
-            found[mark] = tuple(dict.fromkeys((*found.get(mark, ()), *numbers)))
-    match formula:
-        case cel.Aggregate(_, number, marks):
-            for mark in sorted(m for m in marks if not is_round(m)):
-                found[mark] = (*found.get(mark, ()), number)
-        case cel.Project(_, keep):
-            return {mark: numbers for mark, numbers in found.items() if mark in keep}
-    return found
-
-
-def _also(formula: cel.Formula, numbers: set[int], mark: str) -> cel.Formula:
-    """The formula whose aggregations of these numbers create events of one more variable."""
-    match formula:
-        case cel.Event():
-            return formula
-        case cel.Aggregate(inner, number, marks) if number in numbers:
-            return replace(formula, inner=_also(inner, numbers, mark), marks=marks | {mark})
-    made = cel.rebuilt(formula, lambda part: _also(part, numbers, mark), only_positive=True)
-    return replace(made, keep=made.keep | {mark}) if isinstance(made, cel.Project) else made
-
-
-def _marked(
-    formula: cel.Formula, reads: Mapping[int, tuple[str, ...]], wanted: Mapping[str, frozenset[str]]
-) -> cel.Formula:
-    """The formula with our marks. `reads`: the variables that each round reads; `wanted`: what marks, besides, the
-    events of a variable get."""
-    match formula:
-        case cel.Event(_, marks):
-            return replace(formula, marks=marks.union(*(wanted.get(mark, frozenset()) for mark in marks)))
-        case cel.As(inner, variable):
-            made: cel.Formula = cel.As(_marked(inner, reads, wanted), variable)
-            for mark in sorted(wanted.get(variable, ())):
-                made = cel.As(made, mark)
-            return made
-        case cel.Project(inner, keep):
-            inside = _marked(inner, reads, {mark: more for mark, more in wanted.items() if mark in keep})
-            return cel.Project(inside, keep | {mark for mark in cel.variables(inside) if is_round(mark)})
-        case cel.Aggregate(inner, number) | cel.Judged(inner, number):
-            own = {mark: wanted.get(mark, frozenset()) | {member_mark(number, mark)} for mark in reads[number]}
-            inside = _marked(inner, reads, {**wanted, **own})
-            return replace(formula, inner=inside, marks=formula.marks | {round_mark(number)})
-    negated = {id(part) for part in cel.negated(formula)}
-    return cel.rebuilt(formula, lambda part: _without(part) if id(part) in negated else _marked(part, reads, wanted))
-
-
-def _without(formula: cel.Formula) -> cel.Formula:
-    """What must not happen, without events that nobody can see."""
-    made = cel.rebuilt(formula, _without)
-    return made.inner if isinstance(made, cel.Aggregate) else made
+        return marked(formula, {made.number: made.reads for made in self.found}, {}) if self.found else formula

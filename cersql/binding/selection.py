@@ -11,6 +11,7 @@ from cersql.language import syntax
 from cersql.language.clause_table import CLAUSES
 from cersql.language.lexer import Token, shown, strip_quotes
 from planner import cel
+from planner.formula import Formula
 from planner.query import Skip
 from runtime.errors import Span
 
@@ -51,7 +52,7 @@ def refuse(query: syntax.Query) -> None:
         raise _exclude(query.with_timeouts, "WITH TIMEOUTS", other, "Count the timeouts in a query around this.")
 
 
-def bind(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> Selection:
+def bind(query: syntax.Query, conditions: Conditions, formula: Formula) -> Selection:
     """The selection of a query whose formula is known. Raises BindError."""
     strategy, consume = _strategy(query.semantics), _consumer(query.consume)
     skip = _skip(query, conditions, formula) if query.skip is not None else None
@@ -59,7 +60,7 @@ def bind(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> S
         _check_beside(query, strategy, consume)
     if strategy == "NEXT_MATCH":
         _check_pattern(query.pattern)
-    if consume != "NONE" and any(isinstance(node, cel.NotAfter) for node in cel.walk(formula)):
+    if consume != "NONE" and any(isinstance(node, cel.NotAfter) for node in formula.walk()):
         assert query.consume is not None
         hint = "Such a match is known only when its window has passed: by then later ones may have begun."
         raise _exclude(query.consume.span, f"CONSUME BY {consume}", "a '!' at the end of the pattern", hint)
@@ -121,7 +122,7 @@ def _consumer(clause: syntax.Text | None) -> str:
 # ---------------------------------------------------------------- AFTER MATCH SKIP
 
 
-def _skip(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> Skip:
+def _skip(query: syntax.Query, conditions: Conditions, formula: Formula) -> Skip:
     clause = query.skip
     assert clause is not None
     toks = query.text.within(clause.span)
@@ -139,10 +140,10 @@ def _skip(query: syntax.Query, conditions: Conditions, formula: cel.Formula) -> 
     name = strip_quotes(toks[at].text)
     mark = conditions.scope.variable(name)
     if mark is None and not named and toks[at].upper in ("FIRST", "LAST"):
-        first = next(iter(conditions.scope.shown(cel.variables(formula))), "a")
+        first = next(iter(conditions.scope.shown(formula.binds())), "a")
         hint = f"For example: AFTER MATCH {' '.join(words)} {first}."
         raise _wrong(None, clause.span, f"the name of a variable after {toks[at].upper}", hint)
-    mark = conditions.check_variable(mark, name, toks[at].span, cel.variables(formula))
+    mark = conditions.check_variable(mark, name, toks[at].span, formula.binds())
     return Skip(f"TO {toks[2].upper}" if named else "TO LAST", mark)
 
 

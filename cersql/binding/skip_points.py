@@ -11,6 +11,7 @@ from functools import partial, reduce
 
 from cersql.binding.scope import display
 from planner import cel
+from planner.formula import Formula
 from planner.query import Query
 
 # What a match can look like: whether x holds its first event, whether x holds a later one, and whether it has a later
@@ -39,7 +40,7 @@ def warnings(bound: Query) -> Iterator[str]:
         yield f"{goes_on} after a match without {name}. Write PAST LAST ROW, or let {name} always be there."
 
 
-def shapes_of(formula: cel.Formula, mark: str) -> Shapes:
+def shapes_of(formula: Formula, mark: str) -> Shapes:
     """What the matches of a formula can look like, conditions aside."""
     of = partial(shapes_of, mark=mark)
     match formula:
@@ -61,7 +62,7 @@ def shapes_of(formula: cel.Formula, mark: str) -> Shapes:
             return _repeated(of(inner), 1, None)
         case cel.Repeat(inner, low, high):
             return _repeated(of(inner), low, high)
-    (inner,) = cel.positive(formula)  # filters, windows, strategies, what must not happen
+    (inner,) = formula.positive()  # filters, windows, strategies, what must not happen
     return of(inner)
 
 

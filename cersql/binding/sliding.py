@@ -20,6 +20,7 @@ from cersql.language import syntax
 from cersql.language.lexer import split
 from cersql.language.windows import parse_window
 from planner import cel
+from planner.formula import Formula
 from planner.groups import WINDOW_COLUMN, Sliding
 from planner.query import Column, Order
 from runtime.errors import Span
@@ -75,7 +76,7 @@ def bound(window: syntax.Window, clauses: Clauses, order: Order, type: str) -> S
     return Sliding(int(sizes[0]), int(sizes[1]), order.column, type)
 
 
-def check(query: syntax.Query, window: syntax.Window, chosen: Selection, formula: cel.Formula) -> None:
+def check(query: syntax.Query, window: syntax.Window, chosen: Selection, formula: Formula) -> None:
     """Raises for what would mean something else in one window than in the stream."""
     if chosen.consume == "ANY":
         hint = "The windows overlap, so that one would consume what the others need: write CONSUME BY PARTITION."
@@ -88,7 +89,7 @@ def check(query: syntax.Query, window: syntax.Window, chosen: Selection, formula
         "this strategy": chosen.strategy in ("NXT", "LAST", "MAX"),
         "CONSUME BY": chosen.consume != "NONE",
         "AFTER MATCH SKIP": chosen.skip is not None,
-        "a strategy, START, or '!' at an end of the pattern": cel.contains(formula, outside),
+        "a strategy, START, or '!' at an end of the pattern": formula.contains(outside),
     }
     for name, stands in names.items():
         if stands:

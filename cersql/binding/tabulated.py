@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from cersql.binding.arithmetic import Related
 from cersql.binding.comparisons import Event, events_of, which
 from cersql.binding.expressions import Node, Ref, Word, rendered
-from planner.cel import Tabulated, left_column, right_column
 from planner.sql import Sql
+from planner.terms import Tabulated, left_column, right_column
 from runtime import relations as ops
 from runtime.relations import Relation
 

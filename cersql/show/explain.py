@@ -9,8 +9,10 @@ from cersql.language import syntax
 from cersql.language.syntax import Name, Text, TypeRef
 from cersql.show import drawing
 from planner import cel
+from planner.acel import Aggregate, Judged
 from planner.automata import automaton
 from planner.deterministic import determinize
+from planner.formula import Formula
 from planner.physical import PhysicalPlan
 from planner.query import Query
 from runtime import nodes
@@ -101,7 +103,7 @@ def show_syntax(node: Any, depth: int = 0) -> str:
 
 def show_query(query: Query, steps: Iterable[str]) -> str:
     """A bound query: the formula, what stands around it, and the order of effect."""
-    lines = [cel.show(_visible(query.formula, frozenset(query.marks))), ""]
+    lines = [_visible(query.formula, frozenset(query.marks)).show(), ""]
     for source in query.sources:
         where = f", WHERE {' '.join(source.where.text.split())}" if source.where is not None else ""
         lines.append(f"source {source.alias}: {source.relation or 'the DataFrame'}{where}")
@@ -142,7 +144,7 @@ def show_rewritten(plan: PhysicalPlan) -> str:
     """The formula that the program was made from, the rules that changed it, and the keys that equalities became."""
     assert plan.rewritten is not None
     query = plan.query
-    lines = [cel.show(_visible(plan.rewritten.formula, frozenset(query.marks))), "", str(plan.rewritten)]
+    lines = [_visible(plan.rewritten.formula, frozenset(query.marks)).show(), "", str(plan.rewritten)]
     lines += [f"equal in every match, so a key: {key.sql}" for key in query.keys]
     return "\n".join(lines)
 
@@ -173,7 +175,7 @@ def _window(query: Query) -> str:
     return f"{query.window} {unit}".rstrip() if query.window.kind == "time" else str(query.window)
 
 
-def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
+def _visible(formula: Formula, marks: frozenset[str]) -> Formula:
     """The formula without the planner's own marks that nobody asked for."""
     match formula:
         case cel.Event(type, own):
@@ -183,7 +185,7 @@ def _visible(formula: cel.Formula, marks: frozenset[str]) -> cel.Formula:
         case cel.FilterAny(inner, sides):
             shown = ((variable and visible_name(variable), predicate) for variable, predicate in sides)
             formula = cel.FilterAny(inner, tuple(shown))
-    return cel.rebuilt(formula, lambda part: _visible(part, marks))
+    return formula.rebuilt(lambda part: _visible(part, marks))
 
 
 def show_automaton(compiled: Stages) -> str:
@@ -193,19 +195,19 @@ def show_automaton(compiled: Stages) -> str:
     return flat if machine is None else f"{flat}\ncomposed where it runs:\n{show_node(machine, 1)}"
 
 
-def show_registers(formula: cel.Formula) -> list[str]:
+def show_registers(formula: Formula) -> list[str]:
     """What the marks of rounds do, as the actions of an ACEA ([ACEL] Figure 2): `@#1:a` stands at a transition that
     takes an a into round 1, `@#1` at one that ends it."""
     lines = []
-    for part in cel.walk(formula, cel.positive):
+    for part in formula.walk(only_positive=True):
         match part:
-            case cel.Aggregate(_, number, marks, attributes):
+            case Aggregate(_, number, marks, attributes):
                 own = ", ".join(sorted(mark for mark in marks if not is_hidden(mark)))
                 names = ", ".join(name for name, _ in attributes)
                 lines.append(f"round {number} has the registers {names}, empty at first:")
                 lines += [f"  @#{number}:…  {name} <- {what}, with this event" for name, what in attributes]
                 lines.append(f"  @#{number}  {own} <- a new event with {names}; then the registers are empty again")
-            case cel.Judged(_, number, condition):
+            case Judged(_, number, condition):
                 lines.append(f"round {number} has registers for {condition}, empty at first:")
                 lines.append(f"  @#{number}:…  with this event")
                 lines.append(f"  @#{number}  only if {condition}; then the registers are empty again")

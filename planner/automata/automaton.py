@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from planner.cel import Predicate
+from planner.terms import Predicate
 
 Guard = frozenset[str | Predicate]  # a str is the name of an event type
 Label = frozenset[str]

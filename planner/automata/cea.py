@@ -19,8 +19,11 @@ from functools import reduce
 from typing import NamedTuple
 
 from planner import cel
+from planner.acel import Aggregate, Judged
 from planner.automata.automaton import NOTHING, TRUE, Automaton, Transition, relabel, trim
 from planner.errors import PlanError
+from planner.formula import Formula
+from planner.terms import Predicate
 
 MAX_STATES = 20_000
 MAX_TRANSITIONS = 200_000
@@ -49,7 +52,7 @@ class _Builder:
             )
         return self.n_states - 1
 
-    def build(self, formula: cel.Formula) -> Fragment:
+    def build(self, formula: Formula) -> Fragment:
         return self.checked(self._built(formula))
 
     def checked(self, built: Fragment) -> Fragment:
@@ -59,7 +62,7 @@ class _Builder:
             raise PlanError("TRANSITION_LIMIT", found=len(built.transitions), limit=MAX_TRANSITIONS, hint=hint)
         return built
 
-    def _built(self, formula: cel.Formula) -> Fragment:
+    def _built(self, formula: Formula) -> Fragment:
         match formula:
             case cel.Event(type, marks):
                 return self.event(type, marks)
@@ -81,7 +84,7 @@ class _Builder:
                 return self.repeat(inner, low, high, contiguous)
             case cel.Or(left, right):
                 return either(self.build(left), self.build(right))
-            case cel.Aggregate(inner) | cel.Judged(inner):
+            case Aggregate(inner) | Judged(inner):
                 return self.ended(self.build(inner), formula.marks)
         raise TypeError(f"not a formula: {formula!r}")
 
@@ -118,7 +121,7 @@ class _Builder:
         around = [t._replace(target=joint) for t in out if t.target in inner.final]
         return inner._replace(transitions=inner.transitions + into + out + around)
 
-    def repeat(self, inner: cel.Formula, low: int, high: int | None, contiguous: bool) -> Fragment:
+    def repeat(self, inner: Formula, low: int, high: int | None, contiguous: bool) -> Fragment:
         """φ{n,m} is φ ; (φ ; (…)?)? from the inside out, so that a copy is only ever joined to the next one."""
         join = self.contiguous if contiguous else sequence
         loop = self.contiguous_iteration if contiguous else iteration
@@ -137,7 +140,7 @@ def bind(inner: Fragment, variable: str) -> Fragment:
     )
 
 
-def restrict(inner: Fragment, variable: str | None, predicate: cel.Predicate) -> Fragment:
+def restrict(inner: Fragment, variable: str | None, predicate: Predicate) -> Fragment:
     """φ FILTER P(x): P is demanded of every event that is marked with x (with anything, if x is None)."""
     return inner._replace(
         transitions=[
@@ -182,7 +185,7 @@ def _redirected(inner: Fragment, targets: list[int]) -> list[Transition]:
     return [t._replace(target=q) for t in inner.transitions if t.target in ends for q in targets]
 
 
-def to_cea(formula: cel.Formula, max_states: int = MAX_STATES) -> Automaton:
+def to_cea(formula: Formula, max_states: int = MAX_STATES) -> Automaton:
     """The trimmed CEA of a formula; states and transitions are linear in it but for `;` and `+` (products of borders).
 
     PlanError AUTOMATON_LIMIT if it needs more than `max_states`.
@@ -192,6 +195,6 @@ def to_cea(formula: cel.Formula, max_states: int = MAX_STATES) -> Automaton:
     return trim(Automaton(builder.n_states, tuple(built.transitions), tuple(built.initial), tuple(built.final)))
 
 
-def automaton_of(formula: cel.Formula, variables: Iterable[str]) -> Automaton:
+def automaton_of(formula: Formula, variables: Iterable[str]) -> Automaton:
     """The trimmed CEA whose labels hold only `variables`."""
     return trim(relabel(to_cea(formula), frozenset(variables)))

@@ -15,15 +15,21 @@ from itertools import product
 import numpy as np
 
 from planner import cel
+from planner.acel import Aggregate, Judged, Measured
+from planner.across import Across, Candidate, Pending
 from planner.automata.automaton import Automaton, Guard, Label, distinct_guards, trim
 from planner.automata.cea import to_cea
-from planner.cel import is_flat, searching
+from planner.cel import searching
 from planner.errors import PlanError
+from planner.formula import Formula
 from planner.rewrite.across import level_of, way
-from runtime import nodes
+from planner.terms import Comparison, Predicate, Register, Related, Side, Term, Test, Window, parts_of
+from runtime import clauses, nodes
 from runtime import program as rt
+from runtime.clauses import NEGATED, Choice, Clause, Compared, Deciding, Measure, Operand, Profiles
 from runtime.marks import is_hidden
 from runtime.nodes import BEGIN, END, FIRST_VARIABLE, VISIBLE
+from runtime.position_automaton import PositionAutomaton
 
 
 @dataclass
@@ -33,13 +39,13 @@ class Composer:
     variables: dict[str, int] = field(default_factory=dict)
     guards: dict[Guard, int] = field(default_factory=dict)
     filters: dict[Guard, int] = field(default_factory=dict)
-    windows: dict[cel.Window, int] = field(default_factory=dict)
+    windows: dict[Window, int] = field(default_factory=dict)
     terms: dict[tuple[str, str], int] = field(default_factory=dict)  # (SQL, the type it is compared in)
     numbers: set[int] = field(
         default_factory=set
     )  # terms whose codes must be their values: relations compute with them
     tables: dict[int, tuple[int, int]] = field(default_factory=dict)  # the terms of what is tabulated, by its number
-    decides: dict[int, nodes.Deciding] = field(default_factory=dict)  # by the number of a negated part
+    decides: dict[int, Deciding] = field(default_factory=dict)  # by the number of a negated part
     automata: list[Automaton] = field(default_factory=list)
 
     def mask(self, names: Label) -> int:
@@ -49,11 +55,11 @@ class Composer:
             0,
         )
 
-    def window(self, window: cel.Window) -> int:
+    def window(self, window: Window) -> int:
         return self.windows.setdefault(window, len(self.windows))
 
-    def node(self, formula: cel.Formula) -> nodes.Node:
-        if is_flat(formula):
+    def node(self, formula: Formula) -> nodes.Node:
+        if formula.is_flat():
             return self.flat(formula)
         match formula:
             case cel.As(inner, variable):
@@ -64,14 +70,14 @@ class Composer:
                 return nodes.Restrict(self.node(inner), tuple(self.side(*side) for side in sides))
             case cel.Compare(inner, sides):
                 return nodes.Compare(self.node(inner), self.compared(sides))
-            case cel.Measured(inner):
+            case Measured(inner):
                 return self.measured(formula, self.node(inner))
-            case cel.Across(inner):
+            case Across(inner):
                 deciding = self.deciding(formula)
                 return nodes.Across(self.node(inner), deciding)
-            case cel.Candidate(inner, number):
+            case Candidate(inner, number):
                 return nodes.Candidate(self.node(inner), number, self.decides[number].profiles)
-            case cel.Pending(inner, number, level):
+            case Pending(inner, number, level):
                 return nodes.Pending(self.node(inner), self.decides[number], level)
             case cel.Agree(inner, terms, type):
                 return nodes.Agree(
@@ -80,10 +86,10 @@ class Composer:
                         (VISIBLE if v is None else self.mask(frozenset({v})), self.term(sql, type)) for v, sql in terms
                     ),
                 )
-            case cel.Aggregate(inner) | cel.Judged(inner):
+            case Aggregate(inner) | Judged(inner):
                 return nodes.Ending(self.node(inner), self.mask(formula.marks))
             case cel.Project(inner, keep):
-                return nodes.Keep(self.node(inner), self.mask(keep & cel.variables(inner)))
+                return nodes.Keep(self.node(inner), self.mask(keep & inner.binds()))
             case cel.Sequence(left, right):
                 return nodes.Join(self.node(left), self.node(right))
             case cel.Contiguous(left, right):
@@ -99,7 +105,7 @@ class Composer:
             case cel.Or(left, right):
                 return nodes.Either(self.node(left), self.node(right))
             case cel.And(left, right):
-                hidden = frozenset(v for v in cel.variables(formula) if is_hidden(v))
+                hidden = frozenset(v for v in formula.binds() if is_hidden(v))
                 return nodes.Both(self.node(left), self.node(right), self.mask(hidden))
             case cel.All(left, right):
                 return nodes.Interleave(self.node(left), self.node(right))
@@ -120,7 +126,7 @@ class Composer:
         raise TypeError(f"not a formula: {formula!r}")
 
     def not_before(
-        self, vetoes: tuple[cel.Formula, ...], inner: nodes.Node, window: cel.Window
+        self, vetoes: tuple[Formula, ...], inner: nodes.Node, window: Window
     ) -> nodes.NotBefore | nodes.NotBeforeEach:
         made = tuple(map(self.node, vetoes))
         if not any(map(searching, vetoes)):
@@ -128,7 +134,7 @@ class Composer:
         self.guards.setdefault(frozenset(), len(self.guards))  # a window can begin at any event
         return nodes.NotBeforeEach(made, inner, self.window(window))
 
-    def flat(self, formula: cel.Formula) -> nodes.Flat:
+    def flat(self, formula: Formula) -> nodes.Flat:
         automaton = trim(to_cea(formula))
         self.automata.append(automaton)
         labels = tuple(dict.fromkeys(t.label for t in automaton.transitions if t.label))
@@ -146,33 +152,33 @@ class Composer:
             tuple(map(self.mask, labels)),
             automaton.initial,
             automaton.final,
-            cel.may_be_empty(formula),
+            formula.may_be_empty(),
         )
 
     def term(self, sql: str, type: str) -> int:
         return self.terms.setdefault((sql, type), len(self.terms))
 
-    def compared(self, sides: tuple[cel.Side, ...]) -> nodes.Compared:
+    def compared(self, sides: tuple[Side, ...]) -> Compared:
         in_a_row = _in_a_row(sides)
         number = {variable: i for i, variable in enumerate(in_a_row)}
 
-        def operand(part: cel.Term | cel.Test, what: int) -> nodes.Operand:
-            return nodes.Operand(number[part.variable], _which(part.of, in_a_row[part.variable]), what)
+        def operand(part: Term | Test, what: int) -> Operand:
+            return Operand(number[part.variable], _which(part.of, in_a_row[part.variable]), what)
 
         comparisons, related, tests = [], [], []
         for side in sides:
-            if isinstance(side, cel.Test):
+            if isinstance(side, Test):
                 tests.append(operand(side, self.side(side.variable, side.predicate)[1]))
-            elif isinstance(side, cel.Related):
+            elif isinstance(side, Related):
                 numbers = zip(side.terms, self.numbers_of(side), strict=True)
                 related.append((tuple(operand(term, number) for term, number in numbers), side.relation))
             else:
                 left, right = (operand(part, self.term(part.sql, side.type)) for part in (side.left, side.right))
                 comparisons.append((left, side.op, right))
-        choices = tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in in_a_row.items())
-        return nodes.Compared(choices, tuple(comparisons), tuple(tests), tuple(related))
+        choices = tuple(Choice(self.mask(frozenset({v})), many) for v, many in in_a_row.items())
+        return Compared(choices, tuple(comparisons), tuple(tests), tuple(related))
 
-    def measured(self, formula: cel.Measured, inner: nodes.Node) -> nodes.Measured:
+    def measured(self, formula: Measured, inner: nodes.Node) -> nodes.Measured:
         registers = formula.registers
         made = []
         for one in registers:
@@ -180,16 +186,16 @@ class Composer:
             term = -1 if one.sql is None else self.term(one.sql, one.type)
             if term >= 0:
                 self.numbers.add(term)
-            made.append(nodes.Register(one.function, mask, term, one.type in ("float", "double")))
+            made.append(clauses.Register(one.function, mask, term, one.type in ("float", "double")))
         sides = tuple(
-            nodes.Measure(registers.index(side.left), side.op, other=registers.index(side.right))
-            if isinstance(side.right, cel.Register)
-            else nodes.Measure(registers.index(side.left), side.op, side.right)
+            Measure(registers.index(side.left), side.op, other=registers.index(side.right))
+            if isinstance(side.right, Register)
+            else Measure(registers.index(side.left), side.op, side.right)
             for side in formula.sides
         )
         return nodes.Measured(inner, tuple(made), sides, formula.condition)
 
-    def numbers_of(self, side: cel.Related) -> tuple[int, ...]:
+    def numbers_of(self, side: Related) -> tuple[int, ...]:
         """The terms that a relation computes with, or looks up."""
         found = tuple(self.term(term.sql, type) for term, type in zip(side.terms, side.types, strict=True))
         table = side.relation.table
@@ -200,18 +206,18 @@ class Composer:
             self.tables[table] = left, right
         return found
 
-    def deciding(self, across: cel.Across) -> nodes.Deciding:
+    def deciding(self, across: Across) -> Deciding:
         """What is looked at of the events inside and outside of the negated part; known before the part is composed."""
         number, clauses = across.number, across.clauses
-        choices_around = [p for p in way(across.inner, number) if isinstance(p, cel.Pending) and p.number == number]
-        own = [cel.variables(part) for part in (across.inner, *choices_around)]
+        choices_around = [p for p in way(across.inner, number) if isinstance(p, Pending) and p.number == number]
+        own = [part.binds() for part in (across.inner, *choices_around)]
         choices: dict[tuple[str, int], tuple[list[int], list[int]]] = {}  # terms and guards
         made = []
         for sides in clauses:
             in_a_row = _in_a_row(sides)
 
             def operand(
-                part: cel.Term | cel.Test, kind: int, what: int, in_a_row: dict[str, int] = in_a_row
+                part: Term | Test, kind: int, what: int, in_a_row: dict[str, int] = in_a_row
             ) -> tuple[tuple[str, int], int, int, int]:
                 key = part.variable, in_a_row[part.variable]
                 numbers = choices.setdefault(key, ([], []))[kind]
@@ -226,40 +232,40 @@ class Composer:
                     operand(s.right, 0, self.term(s.right.sql, s.type)),
                 )
                 for s in sides
-                if isinstance(s, cel.Comparison)
+                if isinstance(s, Comparison)
             ]
-            tests = [operand(s, 1, self.side(s.variable, s.predicate)[1]) for s in sides if isinstance(s, cel.Test)]
+            tests = [operand(s, 1, self.side(s.variable, s.predicate)[1]) for s in sides if isinstance(s, Test)]
             related = [
                 (tuple(operand(t, 0, n) for t, n in zip(s.terms, self.numbers_of(s), strict=True)), s.relation)
                 for s in sides
-                if isinstance(s, cel.Related)
+                if isinstance(s, Related)
             ]
             made.append((comparisons, tests, related))
         index = {key: i for i, key in enumerate(choices)}
 
-        def placed(found: tuple[tuple[str, int], int, int, int]) -> nodes.Operand:
+        def placed(found: tuple[tuple[str, int], int, int, int]) -> Operand:
             key, which, kind, what = found
             terms, guards = choices[key]
-            return nodes.Operand(index[key], which, guards.index(what) + len(terms) if kind else terms.index(what))
+            return Operand(index[key], which, guards.index(what) + len(terms) if kind else terms.index(what))
 
-        profiles = nodes.Profiles(
-            choices=tuple(nodes.Choice(self.mask(frozenset({v})), many) for v, many in choices),
+        profiles = Profiles(
+            choices=tuple(Choice(self.mask(frozenset({v})), many) for v, many in choices),
             terms=tuple(tuple(terms) for terms, _ in choices.values()),
             guards=tuple(tuple(guards) for _, guards in choices.values()),
-            levels=tuple(nodes.NEGATED if (at := level_of(v, own)) is None else at for v, _ in choices),
+            levels=tuple(NEGATED if (at := level_of(v, own)) is None else at for v, _ in choices),
         )
         placed_clauses = tuple(
-            nodes.Clause(
+            Clause(
                 tuple((placed(a), op, placed(b)) for a, op, b in comparisons),
                 tuple(map(placed, tests)),
                 tuple((tuple(map(placed, operands)), relation) for operands, relation in related),
             )
             for comparisons, tests, related in made
         )
-        self.decides[number] = nodes.Deciding(number, profiles, placed_clauses)
+        self.decides[number] = Deciding(number, profiles, placed_clauses)
         return self.decides[number]
 
-    def side(self, variable: str | None, predicate: cel.Predicate) -> tuple[int, int]:
+    def side(self, variable: str | None, predicate: Predicate) -> tuple[int, int]:
         """(mask of the variable, guard); guards of filters are numbered from -2 down until event guards are known."""
         mask = VISIBLE if variable is None else self.mask(frozenset({variable}))
         guard = self.filters.setdefault(frozenset({predicate}), len(self.filters))
@@ -270,11 +276,11 @@ MAX_LABELS = 1 << 14  # sets of variables that one event may be put into
 OF_THREE = ("first", "middle", "last")
 
 
-def _in_a_row(sides: tuple[cel.Side, ...]) -> dict[str, int]:
+def _in_a_row(sides: tuple[Side, ...]) -> dict[str, int]:
     """The variables of an OR, and how many consecutive events of each it speaks of."""
     found: dict[str, int] = {}
     for side in sides:
-        for part in cel.parts_of(side):
+        for part in parts_of(side):
             many = 1 if part.of == "each" else 3 if part.of in OF_THREE else 2
             found[part.variable] = max(found.get(part.variable, 1), many)
     return found
@@ -292,7 +298,7 @@ def masks(node: nodes.Node) -> frozenset[int]:
     match node:
         case nodes.Flat(_, own):
             return _begun(frozenset(own))
-        case nodes.PositionAutomaton(_, own):
+        case PositionAutomaton(_, own):
             return _begun(frozenset(own))
         case nodes.Bind(inner, mask):
             return frozenset(m | mask if m & VISIBLE else m for m in masks(inner))

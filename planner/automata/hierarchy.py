@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner import cel
+from planner.formula import Formula
+from planner.terms import Comparison
 from runtime.marks import is_hidden
 
 AROUND = (cel.Compare, cel.Agree, cel.Filter, cel.FilterAny, cel.As)
@@ -45,9 +47,9 @@ class Branch:
     leaves: tuple[int, ...]
 
 
-def hierarchy(formula: cel.Formula) -> str | None:
+def hierarchy(formula: Formula) -> str | None:
     """The q-tree as text, or why there is none; None if the formula is no ALL with equalities."""
-    clauses: list[cel.Comparison] = []
+    clauses: list[Comparison] = []
     while isinstance(formula, AROUND):
         clauses += _equalities(formula)
         formula = formula.inner
@@ -93,15 +95,15 @@ def q_tree(values: list[Value], n_parts: int) -> Branch:
     return branch(whole)
 
 
-def _equalities(node: cel.Formula) -> list[cel.Comparison]:
+def _equalities(node: Formula) -> list[Comparison]:
     if not isinstance(node, cel.Compare) or len(node.sides) != 1:
         return []
     (side,) = node.sides
-    wanted = isinstance(side, cel.Comparison) and side.op == "=" and {side.left.of, side.right.of} == {"each"}
-    return [side] if wanted and isinstance(side, cel.Comparison) else []
+    wanted = isinstance(side, Comparison) and side.op == "=" and {side.left.of, side.right.of} == {"each"}
+    return [side] if wanted and isinstance(side, Comparison) else []
 
 
-def _parts(formula: cel.Formula) -> Iterator[cel.Formula]:
+def _parts(formula: Formula) -> Iterator[Formula]:
     if isinstance(formula, cel.All):
         yield from _parts(formula.left)
         yield from _parts(formula.right)
@@ -109,11 +111,11 @@ def _parts(formula: cel.Formula) -> Iterator[cel.Formula]:
         yield formula
 
 
-def _name(part: cel.Formula) -> str:
-    return ", ".join(sorted(v for v in cel.variables(part) if not is_hidden(v))) or "a part without variables"
+def _name(part: Formula) -> str:
+    return ", ".join(sorted(v for v in part.binds() if not is_hidden(v))) or "a part without variables"
 
 
-def values_of(clauses: list[cel.Comparison], parts: list[cel.Formula]) -> list[Value]:
+def values_of(clauses: list[Comparison], parts: list[Formula]) -> list[Value]:
     """The values of a match that these equalities name, also those of one part alone."""
     groups: list[set[Node]] = []
     for clause in clauses:
@@ -123,14 +125,14 @@ def values_of(clauses: list[cel.Comparison], parts: list[cel.Formula]) -> list[V
     return [
         Value(
             tuple(sorted(group)),
-            frozenset(i for i, part in enumerate(parts) if {v for v, _ in group} & cel.variables(part)),
+            frozenset(i for i, part in enumerate(parts) if {v for v, _ in group} & part.binds()),
             frozenset(clause.type for clause in clauses if (clause.left.variable, clause.left.sql) in group),
         )
         for group in sorted(groups, key=sorted)
     ]
 
 
-def _shown(branch: Branch, parts: list[cel.Formula]) -> str:
+def _shown(branch: Branch, parts: list[Formula]) -> str:
     """The tree in brackets, the values of a branch before what hangs below."""
     shown = [_shown(inner, parts) for inner in branch.branches] + [_name(parts[i]) for i in branch.leaves]
     text = ", ".join(shown)

@@ -1,4 +1,4 @@
-"""A hierarchical ALL → nodes.Parallel: the construction of [PCEA] Theorem 4.1, self-joins included.
+"""A hierarchical ALL → Parallel: the construction of [PCEA] Theorem 4.1, self-joins included.
 
 States are the places of the compact q-tree: its leaves, which are the events, and its inner nodes, which are values
 that events share. Where the theorem has one transition for each set of states, self-join and value, a *move* of the
@@ -20,8 +20,10 @@ from planner.automata.automaton import NOTHING, TRUE, Automaton, Guard, Label, T
 from planner.automata.compose import Composer
 from planner.automata.hierarchy import Branch, Value, crossing_values, q_tree, values_of
 from planner.automata.simple import any_order
+from planner.formula import Formula
 from planner.refusal import Refusal
-from runtime import nodes
+from planner.terms import Comparison, Term
+from runtime.pcea import ROOT, Parallel
 
 MOST_EVENTS = 8  # 2⁸ ways to be several of them at once
 
@@ -97,7 +99,7 @@ class Pcea:
 
     def _waits(self, branch: Branch) -> tuple[int, Branch | None]:
         if branch is self.tree:
-            return nodes.ROOT, None
+            return ROOT, None
         place = self.place[branch.parts]
         return place, self.parent[place]
 
@@ -119,7 +121,7 @@ class Pcea:
                 yield place, branch
 
 
-def pcea_of(formula: cel.Formula) -> Pcea | Refusal:
+def pcea_of(formula: Formula) -> Pcea | Refusal:
     """The q-tree of a formula, or why a PCEA does not run it."""
     found = any_order(formula, MOST_EVENTS)
     if found is None or len(found.events) < 2:
@@ -136,7 +138,7 @@ def pcea_of(formula: cel.Formula) -> Pcea | Refusal:
     return Pcea(atoms, tuple(values), q_tree(values, len(atoms)))
 
 
-def _atom(event: cel.Formula) -> Atom:
+def _atom(event: Formula) -> Atom:
     match event:
         case cel.Event(type, marks):
             return Atom(frozenset() if type is None else frozenset({type}), marks)
@@ -149,28 +151,26 @@ def _atom(event: cel.Formula) -> Atom:
     raise TypeError(f"not a single event: {event!r}")
 
 
-def _equalities(
-    clauses: tuple[cel.Compare | cel.Agree, ...], events: tuple[cel.Formula, ...]
-) -> list[cel.Comparison] | None:
+def _equalities(clauses: tuple[cel.Compare | cel.Agree, ...], events: tuple[Formula, ...]) -> list[Comparison] | None:
     """The clauses as equalities of two attributes each; None if one is something else."""
     made = []
     for clause in clauses:
         match clause:
-            case cel.Compare(_, (cel.Comparison(left, "=", right) as side,)) if left.of == right.of == "each":
+            case cel.Compare(_, (Comparison(left, "=", right) as side,)) if left.of == right.of == "each":
                 made.append(side)
             case cel.Agree(_, terms, type):
-                mine = [cel.Term(variable, sql) for variable, sql in terms if variable is not None]
+                mine = [Term(variable, sql) for variable, sql in terms if variable is not None]
                 if len(mine) < len(terms):
                     return None
-                made += [cel.Comparison(a, "=", b, type) for a, b in pairwise(mine)]
-                made += [cel.Comparison(mine[0], "=", mine[0], type)] if len(mine) == 1 else []
+                made += [Comparison(a, "=", b, type) for a, b in pairwise(mine)]
+                made += [Comparison(mine[0], "=", mine[0], type)] if len(mine) == 1 else []
             case _:
                 return None
-    own = [cel.variables(event) for event in events]
+    own = [event.binds() for event in events]
     return made if all(sum(c.left.variable in v for v in own) == 1 for c in made) else None
 
 
-def parallel(pcea: Pcea, composer: Composer) -> nodes.Parallel:
+def parallel(pcea: Pcea, composer: Composer) -> Parallel:
     """The node, but for its labels; guards and terms are numbered by the composer."""
     n = len(pcea.atoms)
     terms = [_terms(pcea.values, atom, composer) for atom in pcea.atoms]
@@ -191,7 +191,7 @@ def parallel(pcea: Pcea, composer: Composer) -> nodes.Parallel:
     keys = [own for made in parts for _, own in made]
     into = [key(step.under, move) for step, move in flat]
     guards = composer.guards
-    return nodes.Parallel(
+    return Parallel(
         guard=_ints(guards.setdefault(atom.guard, len(guards)) for atom in pcea.atoms),
         own_of=_offsets(own),
         own_left=_ints(a for pairs in own for a, _ in pairs),
@@ -247,7 +247,7 @@ def picture(pcea: Pcea) -> Automaton:
     found.append(Transition(begin, TRUE, NOTHING, begin))
     for i, atom in enumerate(pcea.atoms):
         for step in pcea.steps(frozenset({i})):
-            target = root if step.place == nodes.ROOT else step.place
+            target = root if step.place == ROOT else step.place
             sources = [place for place, _ in step.parts] or [begin]
             found += [Transition(source, atom.guard, atom.marks, target) for source in sources]
     return Automaton(root + 2, tuple(dict.fromkeys(found)), (begin,), (root,))

@@ -20,16 +20,22 @@ from itertools import combinations, combinations_with_replacement
 from typing import NamedTuple
 
 from planner import cel
+from planner.acel import Aggregate, Judged
+from planner.across import Across
 from planner.automata.automaton import NOTHING, TRUE, Automaton, Transition, trim
 from planner.automata.cea import MAX_STATES
 from planner.automata.compose import Composer
 from planner.automata.simple import Surrounded, any_order, is_around
 from planner.errors import PlanError
+from planner.formula import Formula
+from planner.terms import Predicate
 from runtime import nodes
+from runtime.clauses import Choice, Compared, Deciding, Operand
 from runtime.nodes import VISIBLE
+from runtime.position_automaton import Follow, PositionAutomaton
 
 
-def position_node(formula: cel.Formula, composer: Composer, greedy: bool = True) -> nodes.Node:
+def position_node(formula: Formula, composer: Composer, greedy: bool = True) -> nodes.Node:
     """The node of a `gathered` formula: the runs, and the absences before and after, which filter what they find.
     `greedy`: they must take what they can."""
     match formula:
@@ -38,13 +44,13 @@ def position_node(formula: cel.Formula, composer: Composer, greedy: bool = True)
         case cel.NotAfter(inner, vetoes, window):
             watched = tuple(map(composer.node, vetoes))
             return nodes.NotAfter(position_node(inner, composer, greedy), watched, composer.window(window))
-        case cel.Across(inner) if is_around(formula):
+        case Across(inner) if is_around(formula):
             deciding = composer.deciding(formula)
             return nodes.Across(position_node(inner, composer, greedy), deciding)
     return replace(_Builder(composer).node(formula), greedy=greedy)
 
 
-def positions_of(parts: Surrounded, composer: Composer) -> nodes.PositionAutomaton:
+def positions_of(parts: Surrounded, composer: Composer) -> PositionAutomaton:
     """The position automaton of a formula with the absences around it, for planner.automata.registers."""
     return _Builder(composer).node(parts.formula, parts.before, parts.after)
 
@@ -52,14 +58,14 @@ def positions_of(parts: Surrounded, composer: Composer) -> nodes.PositionAutomat
 UNUSED = -2  # in place of a guard, where there is none
 
 
-def agreements(terms: tuple[tuple[str | None, str], ...], type: str, composer: Composer) -> list[nodes.Compared]:
+def agreements(terms: tuple[tuple[str | None, str], ...], type: str, composer: Composer) -> list[Compared]:
     """All events have one value: each is equal to each, itself too, which a NULL is not."""
     found = []
     for (x, a), (y, b) in combinations_with_replacement(terms, 2):
         masks = (VISIBLE if v is None else composer.mask(frozenset({v})) for v in (x, y))
         left, right = composer.term(a, type), composer.term(b, type)
-        choices = tuple(nodes.Choice(mask, 1) for mask in masks)
-        found.append(nodes.Compared(choices, ((nodes.Operand(0, 0, left), "=", nodes.Operand(1, 0, right)),)))
+        choices = tuple(Choice(mask, 1) for mask in masks)
+        found.append(Compared(choices, ((Operand(0, 0, left), "=", Operand(1, 0, right)),)))
     return found
 
 
@@ -71,14 +77,14 @@ class Part(NamedTuple):
     may_be_empty: bool = False
 
 
-Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.nodes.PositionAutomaton
+Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.position_automaton
 
 
 @dataclass
 class Position:
     """One occurrence of an atom. `asks`: (clause, (side, guard) for each side that speaks of this event)."""
 
-    guard: frozenset[str | cel.Predicate]
+    guard: frozenset[str | Predicate]
     marks: frozenset[str]
     asks: list[tuple[int, Asked]] = field(default_factory=list)
 
@@ -100,21 +106,21 @@ class _Builder:
     positions: list[Position] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     clauses: list[int] = field(default_factory=list)  # of each, the number of its sides
-    compared: dict[int, nodes.Compared] = field(default_factory=dict)
-    across: dict[int, nodes.Deciding] = field(default_factory=dict)
-    vetoes: dict[cel.Formula, int] = field(default_factory=dict)
+    compared: dict[int, Compared] = field(default_factory=dict)
+    across: dict[int, Deciding] = field(default_factory=dict)
+    vetoes: dict[Formula, int] = field(default_factory=dict)
 
     def node(
-        self, formula: cel.Formula, before: tuple[cel.Formula, ...] = (), after: tuple[cel.Formula, ...] = ()
-    ) -> nodes.PositionAutomaton:
+        self, formula: Formula, before: tuple[Formula, ...] = (), after: tuple[Formula, ...] = ()
+    ) -> PositionAutomaton:
         whole = self.part(formula)
         around = [tuple(self.vetoes.setdefault(v, len(self.vetoes)) for v in vetoes) for vetoes in (before, after)]
-        follow: list[dict[nodes.Follow, None]] = [{} for _ in self.positions]
+        follow: list[dict[Follow, None]] = [{} for _ in self.positions]
         for e in self.edges:
-            follow[e.left][nodes.Follow(e.right, e.contiguous, e.absences, e.inside)] = None
+            follow[e.left][Follow(e.right, e.contiguous, e.absences, e.inside)] = None
         self.composer.automata.append(self.picture(whole))
         guards = self.composer.guards
-        return nodes.PositionAutomaton(
+        return PositionAutomaton(
             guards=tuple(guards.setdefault(p.guard, len(guards)) for p in self.positions),
             masks=tuple(self.composer.mask(p.marks) for p in self.positions),
             first=whole.first,
@@ -170,7 +176,7 @@ class _Builder:
         taken = self.positions[position]
         return Transition(source, taken.guard, taken.marks, position + 1)
 
-    def part(self, formula: cel.Formula) -> Part:
+    def part(self, formula: Formula) -> Part:
         """Positions and edges of the formula, made anew by every call."""
         match formula:
             case cel.Event(type, marks):
@@ -194,7 +200,7 @@ class _Builder:
                 return self.comparisons(inner, [self.composer.compared(sides)])
             case cel.Agree(inner, terms, type):
                 return self.comparisons(inner, agreements(terms, type, self.composer))
-            case cel.Across(inner):
+            case Across(inner):
                 return self.vetoed(formula, inner)
             case cel.Sequence(left, right):
                 return self.joined(self.part(left), self.part(right))
@@ -212,7 +218,7 @@ class _Builder:
             case cel.Or(left, right):
                 a, b = self.part(left), self.part(right)
                 return Part(a.first + b.first, a.last + b.last, a.may_be_empty or b.may_be_empty)
-            case cel.Aggregate(inner) | cel.Judged(inner):
+            case Aggregate(inner) | Judged(inner):
                 return self.ended(self.part(inner), formula.marks)
             case cel.All():
                 return self.in_any_order(formula)
@@ -228,7 +234,7 @@ class _Builder:
                 made += agreements(clause.terms, clause.type, self.composer)
         return self.compared_in(lambda: self._orders(found.events), made)
 
-    def _orders(self, events: tuple[cel.Formula, ...]) -> Part:
+    def _orders(self, events: tuple[Formula, ...]) -> Part:
         first: list[int] = []
         last: list[int] = []
         for size in range(1, len(events) + 1):
@@ -243,7 +249,7 @@ class _Builder:
                 last += rest.last
         return Part(tuple(first), tuple(last))
 
-    def _at_once(self, events: tuple[cel.Formula, ...]) -> int:
+    def _at_once(self, events: tuple[Formula, ...]) -> int:
         """A position for one event that is all of these."""
         (position,) = self.part(events[0]).first
         for event in events[1:]:
@@ -253,7 +259,7 @@ class _Builder:
             self.positions[position].marks |= other.marks
         return position
 
-    def atom(self, guard: frozenset[str | cel.Predicate], marks: frozenset[str]) -> Part:
+    def atom(self, guard: frozenset[str | Predicate], marks: frozenset[str]) -> Part:
         if len(self.positions) == MAX_STATES:
             raise PlanError(
                 "AUTOMATON_LIMIT",
@@ -282,7 +288,7 @@ class _Builder:
         self.clauses += n_sides
         return range(first, len(self.clauses))
 
-    def clause(self, inner: cel.Formula, sides: tuple[tuple[str | None, cel.Predicate], ...]) -> Part:
+    def clause(self, inner: Formula, sides: tuple[tuple[str | None, Predicate], ...]) -> Part:
         """φ FILTER (P₁(x₁) OR …): every position says which sides speak of it, by the variables it has so far."""
         guards = [self.composer.side(*side)[1] for side in sides]
 
@@ -292,17 +298,17 @@ class _Builder:
 
         return self.inside(self.numbers(len(sides)), lambda: self.part(inner), asked)
 
-    def vetoed(self, formula: cel.Across, inner: cel.Formula) -> Part:
+    def vetoed(self, formula: Across, inner: Formula) -> Part:
         """φ with comparisons between its events and what must not happen between them."""
         (number,) = clauses = self.numbers(0)
         self.across[number] = self.composer.deciding(formula)
         return self.inside(clauses, lambda: self.part(inner), lambda _, p: ((self.composer.mask(p.marks), UNUSED),))
 
-    def comparisons(self, inner: cel.Formula, clauses: list[nodes.Compared]) -> Part:
+    def comparisons(self, inner: Formula, clauses: list[Compared]) -> Part:
         """φ FILTER with comparisons of events."""
         return self.compared_in(lambda: self.part(inner), clauses)
 
-    def compared_in(self, make: Callable[[], Part], clauses: list[nodes.Compared]) -> Part:
+    def compared_in(self, make: Callable[[], Part], clauses: list[Compared]) -> Part:
         """The clauses around what `make` makes: every position says of which choices it is an event."""
         numbers = self.numbers(*[0] * len(clauses))
         compared = dict(zip(numbers, clauses, strict=True))
@@ -345,7 +351,7 @@ class _Builder:
         more = tuple(twins[p] for p in a.first if twins.get(p, p) != p)
         return Part(a.first + more, tuple(twins.values()))
 
-    def repeated(self, inner: cel.Formula, low: int, high: int | None, contiguous: bool) -> Part:
+    def repeated(self, inner: Formula, low: int, high: int | None, contiguous: bool) -> Part:
         """φ{n,m} is φ ; (φ ; (…)?)? from the inside out, so that a copy is only ever joined to the next one."""
         last = self.part(inner)
         rest = self.looped(last, contiguous) if high is None else last

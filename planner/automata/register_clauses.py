@@ -17,23 +17,49 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from runtime import nodes
-from runtime.nodes import Compared, PositionAutomaton
+from runtime import clauses, nodes
+from runtime.chain_cea import (
+    ANY_OF,
+    BOTH,
+    EQUAL,
+    FAILED,
+    GREATER,
+    GREATER_EQUAL,
+    GREATEST,
+    HIGHEST,
+    HOLDS,
+    LEAST,
+    LESS,
+    LESS_EQUAL,
+    LOWEST,
+    NOBODY,
+    NOT_ALL,
+    NOTE,
+    NOTED,
+    OWN,
+    REFUSED,
+    RELATES,
+    SAME,
+    SET,
+    UNEQUAL,
+)
+from runtime.clauses import NEGATED, Compared, Operand, Profiles
+from runtime.position_automaton import PositionAutomaton
 from runtime.program import SKIP
 from runtime.relations import Relation
 
 CHECKS = {
-    "<": nodes.LESS,
-    "<=": nodes.LESS_EQUAL,
-    ">": nodes.GREATER,
-    ">=": nodes.GREATER_EQUAL,
-    "=": nodes.EQUAL,
-    "<>": nodes.UNEQUAL,
+    "<": LESS,
+    "<=": LESS_EQUAL,
+    ">": GREATER,
+    ">=": GREATER_EQUAL,
+    "=": EQUAL,
+    "<>": UNEQUAL,
 }
 # left op right, with the sides exchanged
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 # left op right for all lefts of a loop, and for all rights: what a register holds of them
-KEEPS = {"<": (nodes.GREATEST, nodes.LEAST), ">": (nodes.LEAST, nodes.GREATEST)}
+KEEPS = {"<": (GREATEST, LEAST), ">": (LEAST, GREATEST)}
 MOST_SIDES = 15  # of an OR: they are bits of a register, and kinds of ops
 Op = tuple[int, Any, int]  # kind, register, term; of RELATES the operands: terms, or -1 - a register; and its number
 
@@ -87,7 +113,7 @@ class Veto:
         found: dict[tuple[int, tuple[Op, ...]], Way] = {}
         for guard, mask in self.events:
             ops = [op for op, masks in self.ops if all(mask & own for own in masks)]
-            late = any(nodes.HIGHEST <= kind <= nodes.LOWEST for kind, _, _ in ops)
+            late = any(HIGHEST <= kind <= LOWEST for kind, _, _ in ops)
             found[guard, tuple(ops)] = Way(guard, ops, late)
         return list(found.values())
 
@@ -149,8 +175,8 @@ class Clauses:
         self.vetoes = [self._veto(n) if k not in compared_before else Veto(()) for k, n in enumerate(automaton.vetoes)]
         plain = dict.fromkeys(guard for k in automaton.before for guard in self.vetoes[k].guards)
         self.early += [Early(guard, [], [], True) for guard in plain]
-        self.since = self._new(1)[0] if any(way.decided for way in self.early) else nodes.NOBODY
-        self.begun = self._new(1)[0] if any(not way.decided for way in self.early) else nodes.NOBODY
+        self.since = self._new(1)[0] if any(way.decided for way in self.early) else NOBODY
+        self.begun = self._new(1)[0] if any(not way.decided for way in self.early) else NOBODY
 
     def _new(self, n: int) -> range:
         self.n_registers += n
@@ -194,8 +220,8 @@ class Clauses:
         for p in range(len(self._automaton.masks)):
             sides = self._asks(p, number)
             if sides:
-                failing = [(nodes.FAILED + side, register, guard) for side, guard in sides]
-                made.ops[p] = [*failing, (nodes.NOT_ALL, register, (1 << n) - 1)]
+                failing = [(FAILED + side, register, guard) for side, guard in sides]
+                made.ops[p] = [*failing, (NOT_ALL, register, (1 << n) - 1)]
         return made
 
     def _compared(self, number: int, clause: Compared) -> Clause:
@@ -218,7 +244,7 @@ class Clauses:
             raise NotByRegisters("<> with a variable that can be several events")
         registers = self._new(n)
         a, b = registers[left.choice], registers[right.choice]
-        own, other = KEEPS.get(op[0] if op != "<>" else "", (nodes.SAME, nodes.SAME))
+        own, other = KEEPS.get(op[0] if op != "<>" else "", (SAME, SAME))
         by_choice = {
             left.choice: [(CHECKS[MIRRORED[op]], b, left.number), (own, a, left.number)],
             right.choice: [(CHECKS[op], a, right.number), (other, b, right.number)],
@@ -233,13 +259,13 @@ class Clauses:
         if clause.choices[left.choice].in_a_row > 2:
             raise NotByRegisters("a comparison with the next but one")
         if clause.choices[left.choice].in_a_row == 1:
-            ops = [(nodes.OWN + CHECKS[op], left.number, right.number)]
+            ops = [(OWN + CHECKS[op], left.number, right.number)]
             return Clause(number, range(0), dict.fromkeys(places, ops))
         if left.which == right.which:
             raise NotByRegisters("a condition on the later of two events alone")
         early, late, op = (left, right, op) if left.which == 0 else (right, left, MIRRORED[op])
         registers = self._new(1)
-        ops = [(CHECKS[op], registers[0], late.number), (nodes.SET, registers[0], early.number)]
+        ops = [(CHECKS[op], registers[0], late.number), (SET, registers[0], early.number)]
         return Clause(number, registers, dict.fromkeys(places, ops))
 
     def _relation(self, relation: Relation) -> int:
@@ -259,8 +285,8 @@ class Clauses:
             raise NotByRegisters("a condition on the later of two events alone")
         register = dict(zip(earlier, self._new(len(earlier)), strict=True))
         sources = tuple(o.number if o.which else -1 - register[o.number] for o in operands)
-        ops: list[Op] = [(nodes.RELATES, sources, self._relation(relation))]
-        ops += [(nodes.SET, r, term) for term, r in register.items()]
+        ops: list[Op] = [(RELATES, sources, self._relation(relation))]
+        ops += [(SET, r, term) for term, r in register.items()]
         return Clause(number, range(min(register.values()), max(register.values()) + 1), dict.fromkeys(places, ops))
 
     def _either(self, number: int, clause: Compared) -> Clause:
@@ -291,10 +317,10 @@ class Clauses:
             ops: list[Op] = []
             if len(known) == len(places):
                 sides = self._sides_at(clause, set(own_choices), register)
-                ops = [(nodes.ANY_OF, len(sides), 0), *sides]
+                ops = [(ANY_OF, len(sides), 0), *sides]
             for (k, what, test), r in register.items():
                 if k in own_choices:
-                    ops.append((nodes.NOTE if test else nodes.SET, r, what))
+                    ops.append((NOTE if test else SET, r, what))
             made.ops[p] = ops
         return made
 
@@ -303,20 +329,20 @@ class Clauses:
         found: list[Op] = []
         for left, op, right in clause.comparisons:
             if left.choice in own and right.choice in own:
-                found.append((nodes.OWN + CHECKS[op], left.number, right.number))
+                found.append((OWN + CHECKS[op], left.number, right.number))
             elif right.choice in own:
                 found.append((CHECKS[op], register[left.choice, left.number, False], right.number))
             elif left.choice in own:
                 found.append((CHECKS[MIRRORED[op]], register[right.choice, right.number, False], left.number))
             else:
                 a, b = (register[o.choice, o.number, False] for o in (left, right))
-                found.append((nodes.BOTH + CHECKS[op], a, b))
+                found.append((BOTH + CHECKS[op], a, b))
         for operands, relation in clause.related:
             sources = tuple(o.number if o.choice in own else -1 - register[o.choice, o.number, False] for o in operands)
-            found.append((nodes.RELATES, sources, self._relation(relation)))
+            found.append((RELATES, sources, self._relation(relation)))
         for o in clause.tests:
-            found.append((nodes.HOLDS, 0, o.number) if o.choice in own
-                         else (nodes.NOTED, register[o.choice, o.number, True], 0))  # fmt: skip
+            found.append((HOLDS, 0, o.number) if o.choice in own
+                         else (NOTED, register[o.choice, o.number, True], 0))  # fmt: skip
         return found
 
     # ------------------------------------------------------------ what must not happen in between
@@ -336,14 +362,14 @@ class Clauses:
         made.registers = range(first, self.n_registers)
         return made
 
-    def _decide(self, veto: Veto, profiles: nodes.Profiles, clause: nodes.Clause) -> None:
+    def _decide(self, veto: Veto, profiles: Profiles, clause: clauses.Clause) -> None:
         """One condition between what must not happen and what was bound before it, or right after it."""
         if clause.related and not clause.comparisons and not clause.tests and len(clause.related) == 1:
             self._decide_related(veto, profiles, clause)
             return
         left, op, right, terms, inside, masks = _one_comparison(profiles, clause)
         if inside == [True, True]:
-            veto.ops.insert(0, ((nodes.OWN + CHECKS[op], terms[0], terms[1]), masks))
+            veto.ops.insert(0, ((OWN + CHECKS[op], terms[0], terms[1]), masks))
             return
         if inside == [True, False]:
             left, op, right, terms = right, MIRRORED[op], left, terms[::-1]
@@ -360,12 +386,12 @@ class Clauses:
         if after != places or self._repeats(places, number) or veto.after or op[0] not in "<>" or op == "<>":
             raise NotByRegisters("what must not happen is compared with a later event in more than one way")
         # Some veto b has c op b, if the greatest (or least) that has come has.
-        most = nodes.HIGHEST if op[0] == "<" else nodes.LOWEST
+        most = HIGHEST if op[0] == "<" else LOWEST
         veto.ops.append(((most, register, terms[1]), masks))
-        veto.after = [(nodes.REFUSED + CHECKS[MIRRORED[op]], register, terms[0])]
+        veto.after = [(REFUSED + CHECKS[MIRRORED[op]], register, terms[0])]
         veto.late = frozenset(places)
 
-    def _decide_related(self, veto: Veto, profiles: nodes.Profiles, clause: nodes.Clause) -> None:
+    def _decide_related(self, veto: Veto, profiles: Profiles, clause: clauses.Clause) -> None:
         """Arithmetic over what must not happen and single events that were bound before it."""
         ((operands, relation),) = clause.related
         if any(profiles.choices[o.choice].in_a_row > 1 for o in operands):
@@ -377,7 +403,7 @@ class Clauses:
         sources: list[int] = []
         for o in operands:
             mask, term = profiles.choices[o.choice].mask, profiles.terms[o.choice][o.number]
-            if profiles.levels[o.choice] == nodes.NEGATED:
+            if profiles.levels[o.choice] == NEGATED:
                 masks.append(mask)
                 sources.append(term)
                 continue
@@ -387,10 +413,10 @@ class Clauses:
             if self._repeats(places, number):
                 raise NotByRegisters("arithmetic over what must not happen and a variable that can be several events")
             register = self._new(1)[0]
-            own: dict[int, list[Op]] = {p: [(nodes.SET, register, term)] for p in places}
+            own: dict[int, list[Op]] = {p: [(SET, register, term)] for p in places}
             self.made.append(Clause(number, range(register, register + 1), own))
             sources.append(-1 - register)
-        veto.ops.insert(0, ((nodes.RELATES, tuple(sources), self._relation(relation)), tuple(dict.fromkeys(masks))))
+        veto.ops.insert(0, ((RELATES, tuple(sources), self._relation(relation)), tuple(dict.fromkeys(masks))))
 
     def _gaps(self, veto: Veto) -> set[int]:
         """The positions after which it must not happen."""
@@ -408,13 +434,13 @@ class Clauses:
         for clause in own.clauses:
             left, op, right, terms, inside, masks = _one_comparison(own.profiles, clause)
             if inside == [True, True]:
-                asks.append(((nodes.OWN + CHECKS[op], terms[0], terms[1]), masks))
+                asks.append(((OWN + CHECKS[op], terms[0], terms[1]), masks))
                 continue
             if inside == [True, False]:
                 left, op, right, terms = right, MIRRORED[op], left, terms[::-1]
             mask = own.profiles.choices[left.choice].mask
             places = self._where(lambda p, m=mask: any(k & m for k, _ in self._asks(p, number) or ()))  # type: ignore[misc]
-            check = Check(CHECKS[op], nodes.NOBODY, terms[1], masks, dict.fromkeys(places, terms[0]))
+            check = Check(CHECKS[op], NOBODY, terms[1], masks, dict.fromkeys(places, terms[0]))
             made.append((check, places, op, terms[0]))
         decided = not any(self._after(self._automaton.first, number) & places for _, places, _, _ in made)
         checks = [check for check, _, _, _ in made]
@@ -443,13 +469,13 @@ class Clauses:
         """A register for what was bound before: what is hardest to satisfy of all that a variable is."""
         if op == "<>" and self._repeats(places, number):
             raise NotByRegisters("<> with a variable that can be several events")
-        keeps = nodes.SAME if op in ("=", "<>") else KEEPS[op[0]][0]
+        keeps = SAME if op in ("=", "<>") else KEEPS[op[0]][0]
         self.made.append(Clause(number, range(register, register + 1), {p: [(keeps, register, term)] for p in places}))
 
 
 def _one_comparison(
-    profiles: nodes.Profiles, clause: nodes.Clause
-) -> tuple[nodes.Operand, str, nodes.Operand, list[int], list[bool], tuple[int, ...]]:
+    profiles: Profiles, clause: clauses.Clause
+) -> tuple[Operand, str, Operand, list[int], list[bool], tuple[int, ...]]:
     """The comparison that a condition on what must not happen is, with its terms, whether its sides are inside, and the
     masks of those that are."""
     if len(clause.comparisons) != 1 or clause.tests or clause.related:
@@ -462,7 +488,7 @@ def _one_comparison(
     if any(profiles.choices[o.choice].in_a_row > 1 for o in (left, right)):
         raise NotByRegisters("what must not happen is compared with consecutive events")
     terms = [profiles.terms[o.choice][o.number] for o in (left, right)]
-    inside = [profiles.levels[o.choice] == nodes.NEGATED for o in (left, right)]
+    inside = [profiles.levels[o.choice] == NEGATED for o in (left, right)]
     masks = tuple(profiles.choices[o.choice].mask for o, own in zip((left, right), inside, strict=True) if own)
     return left, op, right, terms, inside, masks
 

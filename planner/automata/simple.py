@@ -13,18 +13,21 @@ from types import UnionType
 from typing import NamedTuple
 
 from planner import cel
+from planner.acel import Aggregate, Judged
+from planner.across import Across
+from planner.formula import Formula
 from planner.query import Window
 from planner.rewrite.across import holds, way
 from runtime.marks import is_hidden
 
 
-def gathered(formula: cel.Formula) -> cel.Formula:
+def gathered(formula: Formula) -> Formula:
     """The absences before and after the whole put around it, before inside after; As and filters move inside them."""
-    before: dict[Window, tuple[cel.Formula, ...]] = {}
-    after: dict[Window, tuple[cel.Formula, ...]] = {}
-    across: list[cel.Across] = []
+    before: dict[Window, tuple[Formula, ...]] = {}
+    after: dict[Window, tuple[Formula, ...]] = {}
+    across: list[Across] = []
 
-    def bare(part: cel.Formula) -> cel.Formula:
+    def bare(part: Formula) -> Formula:
         match part:
             case cel.As(inner) | cel.Filter(inner) | cel.FilterAny(inner) | cel.Compare(inner) | cel.Agree(inner):
                 return replace(part, inner=bare(inner))
@@ -34,7 +37,7 @@ def gathered(formula: cel.Formula) -> cel.Formula:
             case cel.NotAfter(inner, vetoes, window):
                 after[window] = after.get(window, ()) + vetoes
                 return bare(inner)
-            case cel.Across(inner):
+            case Across(inner):
                 if is_around(part):
                     across.append(part)
                     return bare(inner)
@@ -51,31 +54,31 @@ def gathered(formula: cel.Formula) -> cel.Formula:
     return whole
 
 
-def is_around(across: cel.Across, sides: type | UnionType = cel.NotBefore | cel.NotAfter) -> bool:
+def is_around(across: Across, sides: type | UnionType = cel.NotBefore | cel.NotAfter) -> bool:
     """Does it decide about what must not happen before or after the whole?"""
     around = [part for part in way(across.inner, across.number) if isinstance(part, sides)]
-    return any(holds(veto, across.number) for part in around for veto in cel.negated(part))
+    return any(holds(veto, across.number) for part in around for veto in part.negated())
 
 
 SIMPLE = (
     cel.Event, cel.As, cel.Filter, cel.FilterAny, cel.Compare, cel.Agree, cel.Sequence, cel.Contiguous, cel.Iteration,
-    cel.ContiguousIteration, cel.Repeat, cel.Or, cel.Aggregate, cel.Judged,
+    cel.ContiguousIteration, cel.Repeat, cel.Or, Aggregate, Judged,
 )  # fmt: skip
 
 
-def is_simple(formula: cel.Formula) -> bool:
+def is_simple(formula: Formula) -> bool:
     """Is it made of types, sequences, loops, OR, ALL of a few events, filters, and what must not happen in between?"""
     match formula:
         case cel.All():
             return any_order(formula) is not None
         case cel.Absent(left, _, right):
             return is_simple(left) and is_simple(right)
-        case cel.Across(inner):
+        case Across(inner):
             return is_simple(inner)
-    return isinstance(formula, SIMPLE) and all(map(is_simple, cel.children(formula)))
+    return isinstance(formula, SIMPLE) and all(map(is_simple, formula.children()))
 
 
-def strictly(formula: cel.Formula) -> cel.Formula | None:
+def strictly(formula: Formula) -> Formula | None:
     """STRICT(φ) as φ with `:` in place of `;`, where φ is simple; None where it is not, or has an ALL."""
     match formula:
         case cel.Event():
@@ -92,7 +95,7 @@ def strictly(formula: cel.Formula) -> cel.Formula | None:
         case cel.Repeat(inner):
             made = strictly(inner)
             return replace(formula, inner=made, contiguous=True) if made else None
-        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Compare() | cel.Agree() | cel.Aggregate() | cel.Judged():
+        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Compare() | cel.Agree() | Aggregate() | Judged():
             made = strictly(formula.inner)
             return replace(formula, inner=made) if made else None
     return None
@@ -104,11 +107,11 @@ MOST_IN_ANY_ORDER = 4  # events in an ALL that is written out: 149 positions
 class AnyOrder(NamedTuple):
     """ALL of single events, and the comparisons inside it."""
 
-    events: tuple[cel.Formula, ...]
+    events: tuple[Formula, ...]
     clauses: tuple[cel.Compare | cel.Agree, ...]
 
 
-def any_order(formula: cel.Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder | None:
+def any_order(formula: Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder | None:
     """The events of an ALL of single ones, `most` at the most, with a variable of its own for each.
 
     The hidden variable of a type may be that of several: `ALL(R AS r1, R AS r2)` has `@R` twice, which marks no event
@@ -117,7 +120,7 @@ def any_order(formula: cel.Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder |
     match formula:
         case cel.All(left, right):
             parts = [any_order(left, most), any_order(right, most)]
-            if None in parts or any(not is_hidden(v) for v in cel.variables(left) & cel.variables(right)):
+            if None in parts or any(not is_hidden(v) for v in left.binds() & right.binds()):
                 return None
             events = tuple(event for part in parts if part for event in part.events)
             clauses = tuple(clause for part in parts if part for clause in part.clauses)
@@ -137,13 +140,13 @@ def any_order(formula: cel.Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder |
 class Surrounded(NamedTuple):
     """A `gathered` formula, and the absences before and after the whole, all in this window (None: there are none)."""
 
-    formula: cel.Formula
+    formula: Formula
     window: Window | None
-    before: tuple[cel.Formula, ...] = ()
-    after: tuple[cel.Formula, ...] = ()
+    before: tuple[Formula, ...] = ()
+    after: tuple[Formula, ...] = ()
 
 
-def surrounded(formula: cel.Formula) -> Surrounded | None:
+def surrounded(formula: Formula) -> Surrounded | None:
     """The parts of a gathered formula; what compares the absences with the whole stays around that. None if they have
     several windows."""
     match formula:
@@ -157,7 +160,7 @@ def surrounded(formula: cel.Formula) -> Surrounded | None:
             if found is None or found.window not in (None, window):
                 return None
             return found._replace(window=window, after=(*found.after, *vetoes))
-        case cel.Across(inner) if is_around(formula):
+        case Across(inner) if is_around(formula):
             found = surrounded(inner)
             return None if found is None else found._replace(formula=replace(formula, inner=found.formula))
     return Surrounded(formula, None)

@@ -17,25 +17,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner import cel
-from planner.cel import rebuilt
+from planner.across import Across, Candidate, Pending
+from planner.formula import Formula
+from planner.terms import parts_of
 
 
-def inside_choices(formula: cel.Formula) -> cel.Formula:
+def inside_choices(formula: Formula) -> Formula:
     """The formula with each comparison at the outermost place where a variable of it is bound."""
-    if isinstance(formula, cel.Across):
+    if isinstance(formula, Across):
         placed = _placed(formula)
-        if not isinstance(placed, cel.Across) or placed.number != formula.number:  # it went inside; here is another
+        if not isinstance(placed, Across) or placed.number != formula.number:  # it went inside; here is another
             return inside_choices(placed)
         formula = placed
-    return rebuilt(formula, inside_choices)
+    return formula.rebuilt(inside_choices)
 
 
-def _placed(across: cel.Across) -> cel.Formula:
+def _placed(across: Across) -> Formula:
     steps = way(across.inner, across.number)
     inside = _inside_choices_of(steps)
-    if not inside or any(isinstance(part, cel.Pending) and part.number == across.number for part in steps):
+    if not inside or any(isinstance(part, Pending) and part.number == across.number for part in steps):
         return across
-    own = [cel.variables(across.inner), *(cel.variables(steps[i]) for i in inside)]
+    own = [across.inner.binds(), *(steps[i].binds() for i in inside)]
     levels = [level for name in _names(across) if (level := level_of(name, own)) is not None]
     outermost = min(levels, default=len(inside))
     made = steps[-1]
@@ -44,7 +46,7 @@ def _placed(across: cel.Across) -> cel.Formula:
             made = _with(steps[i], steps[i + 1], made)
         level = inside.index(i) + 1 if i in inside else 0
         if level > outermost:
-            made = cel.Pending(made, across.number, level - outermost)
+            made = Pending(made, across.number, level - outermost)
         elif level and level == outermost:
             made = replace(across, inner=made)
     return made if outermost else replace(across, inner=made)
@@ -55,48 +57,48 @@ def level_of(name: str | None, own: list[frozenset[str]]) -> int | None:
     return max((level for level, names in enumerate(own) if name in names), default=None)
 
 
-def way(formula: cel.Formula, number: int) -> list[cel.Formula]:
+def way(formula: Formula, number: int) -> list[Formula]:
     """From the formula down to the operator that holds the negated part."""
-    if number in candidates(cel.negated(formula)):
+    if number in candidates(formula.negated()):
         return [formula]
-    for part in cel.children(formula):
+    for part in formula.children():
         found = way(part, number)
         if found:
             return [formula, *found]
     return []
 
 
-def _inside_choices_of(steps: list[cel.Formula]) -> list[int]:
+def _inside_choices_of(steps: list[Formula]) -> list[int]:
     """Which of the steps of a way stand directly inside a choice: in a strategy, or as what must not happen."""
     found = []
     for i in range(1, len(steps)):
         above, part = steps[i - 1], steps[i]
         chosen = isinstance(above, cel.Strategy) and above.name != "STRICT"
-        negated = not isinstance(part, cel.Candidate) and any(part is veto for veto in cel.negated(above))
-        if chosen or negated or isinstance(above, cel.Candidate):
+        negated = not isinstance(part, Candidate) and any(part is veto for veto in above.negated())
+        if chosen or negated or isinstance(above, Candidate):
             found.append(i)
     return found
 
 
-def _names(across: cel.Across) -> frozenset[str | None]:
+def _names(across: Across) -> frozenset[str | None]:
     """The variables of its conditions."""
-    return frozenset(part.variable for clause in across.clauses for side in clause for part in cel.parts_of(side))
+    return frozenset(part.variable for clause in across.clauses for side in clause for part in parts_of(side))
 
 
-def _with(formula: cel.Formula, part: cel.Formula, made: cel.Formula) -> cel.Formula:
+def _with(formula: Formula, part: Formula, made: Formula) -> Formula:
     """The formula with `made` in place of a direct part."""
-    return rebuilt(formula, lambda own: made if own is part else own)
+    return formula.rebuilt(lambda own: made if own is part else own)
 
 
-def candidates(vetoes: tuple[cel.Formula, ...]) -> frozenset[int]:
-    return frozenset(veto.number for veto in vetoes if isinstance(veto, cel.Candidate))
+def candidates(vetoes: tuple[Formula, ...]) -> frozenset[int]:
+    return frozenset(veto.number for veto in vetoes if isinstance(veto, Candidate))
 
 
-def is_split(formula: cel.Formula) -> bool:
+def is_split(formula: Formula) -> bool:
     """Is some negated part compared with events that choices around it do not bind?"""
-    return cel.contains(formula, (cel.Pending,))
+    return formula.contains((Pending,))
 
 
-def holds(formula: cel.Formula, number: int) -> bool:
+def holds(formula: Formula, number: int) -> bool:
     """Is the negated part of this number in it, or the formula itself?"""
-    return (isinstance(formula, cel.Candidate) and formula.number == number) or bool(way(formula, number))
+    return (isinstance(formula, Candidate) and formula.number == number) or bool(way(formula, number))

@@ -11,24 +11,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner import cel
-from planner.cel import is_flat, rebuilt
+from planner.formula import Formula
+from planner.terms import Predicate, Side, parts_of
 
 
-def push_filters(formula: cel.Formula) -> cel.Formula:
+def push_filters(formula: Formula) -> Formula:
     """Filters moved down to flat parts, so that an event that fails them satisfies no guard and need not leave Spark.
 
     A filter on each event of a variable holds of a match if it holds of its parts. It stays above strategies, which
     choose before it, and above AND, whose sides must mark alike.
     """
     match formula:
-        case cel.Filter(inner, variable, predicate) if not is_flat(inner):
+        case cel.Filter(inner, variable, predicate) if not inner.is_flat():
             return _pushed(push_filters(inner), variable, predicate)
         case cel.Compare(inner, sides):
             return _compared(push_filters(inner), sides)
-    return rebuilt(formula, push_filters)
+    return formula.rebuilt(push_filters)
 
 
-def _compared(formula: cel.Formula, sides: tuple[cel.Side, ...]) -> cel.Formula:
+def _compared(formula: Formula, sides: tuple[Side, ...]) -> Formula:
     """A comparison where all its variables are bound and no earlier, so that runs forget soonest what they compared.
 
     In OR, `;` and `:` the sides that bind none of the variables have nothing to say about it.
@@ -37,38 +38,38 @@ def _compared(formula: cel.Formula, sides: tuple[cel.Side, ...]) -> cel.Formula:
     match formula:
         case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
             left, right = formula.left, formula.right
-            inside = [bool(wanted & cel.variables(part)) for part in (left, right)]
+            inside = [bool(wanted & part.binds()) for part in (left, right)]
             if inside == [True, False]:
                 return replace(formula, left=_compared(left, sides))
             if inside == [False, True]:
                 return replace(formula, right=_compared(right, sides))
         case cel.Or(left, right):
-            return cel.Or(*(_compared(p, sides) if wanted & cel.variables(p) else p for p in (left, right)))
+            return cel.Or(*(_compared(p, sides) if wanted & p.binds() else p for p in (left, right)))
         case cel.Filter() | cel.FilterAny() | cel.Compare() | cel.Agree():
             return cel.Compare(formula, sides)  # conditions stay in the order in which they are asked
     if formula.filters:
-        return rebuilt(formula, lambda part: _compared(part, sides), only_positive=True)
+        return formula.rebuilt(lambda part: _compared(part, sides), only_positive=True)
     return cel.Compare(formula, sides)
 
 
-def compared_variables(sides: tuple[cel.Side, ...]) -> frozenset[str]:
+def compared_variables(sides: tuple[Side, ...]) -> frozenset[str]:
     """The variables of which events are chosen."""
-    return frozenset(part.variable for side in sides for part in cel.parts_of(side))
+    return frozenset(part.variable for side in sides for part in parts_of(side))
 
 
-def _pushed(formula: cel.Formula, variable: str | None, predicate: cel.Predicate) -> cel.Formula:
-    def push(part: cel.Formula) -> cel.Formula:
+def _pushed(formula: Formula, variable: str | None, predicate: Predicate) -> Formula:
+    def push(part: Formula) -> Formula:
         return _pushed(part, variable, predicate)
 
     match formula:
-        case _ if variable is not None and variable not in cel.variables(formula):
+        case _ if variable is not None and variable not in formula.binds():
             return formula
         case cel.As(inner, name):
             return cel.As(_pushed(inner, None if name == variable else variable, predicate), name)
-        case _ if is_flat(formula):
+        case _ if formula.is_flat():
             return cel.Filter(formula, variable, predicate)
         case cel.Project(inner, keep) if variable is None or variable not in keep:
             return cel.Filter(formula, variable, predicate)
         case cel.Strategy() | cel.And():
             return cel.Filter(formula, variable, predicate)
-    return rebuilt(formula, push, only_positive=True)
+    return formula.rebuilt(push, only_positive=True)

@@ -18,12 +18,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from planner import cel
-from planner.cel import always_bound, rebuilt
+from planner.across import Across, Candidate
+from planner.formula import Formula
 from planner.query import Key, Query
 from planner.rewrite.links import Equality, agreed, applied, links, of_one_event, with_vetoes
 from planner.sql import quote
+from planner.terms import Comparison, Side
 
-AROUND = (cel.Compare, cel.Agree, cel.Across, cel.Filter, cel.FilterAny, cel.As)  # filters around the whole pattern
+AROUND = (cel.Compare, cel.Agree, Across, cel.Filter, cel.FilterAny, cel.As)  # filters around the whole pattern
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def keyed(query: Query, obstacle: str | None) -> Keyed:
     if obstacle is not None:
         return Keyed(query, (f"equality of all events is no key here, since {obstacle}",))
     keys: list[Key] = []
-    gone: list[Equality | cel.Formula] = []
+    gone: list[Equality | Formula] = []
     for node in agreements:
         sql = node.terms[0][1]
         if _agrees(node, query.formula, sql) and _reaches(query.formula, (sql, node.type.lower())):
@@ -71,12 +73,12 @@ def _linked(query: Query, agreements: list[cel.Agree], equalities: list[Equality
     formula = query.formula
     parts = [agreed(node) for node in agreements if _covers({variable for variable, _ in node.terms}, formula)]
     for candidate in links(equalities):
-        linked = with_vetoes(candidate, equalities, always_bound(formula))
+        linked = with_vetoes(candidate, equalities, formula.always_binds())
         edges = {e.variables for e in linked.used if isinstance(e, Equality) and isinstance(e.node, cel.Compare)}
         if _connects(frozenset(linked.attributes), edges, formula):
             parts.append(linked)
     for candidate in of_one_event(formula, equalities):
-        parts.append(with_vetoes(candidate, equalities, always_bound(formula)))
+        parts.append(with_vetoes(candidate, equalities, formula.always_binds()))
     found = next((linked for linked in parts if linked and _reached(linked.vetoes, formula)), None)
     if found is None:
         return Keyed(query, ("equalities do not reach every event, so they are no key",))
@@ -92,46 +94,46 @@ def _linked(query: Query, agreements: list[cel.Agree], equalities: list[Equality
     )
 
 
-def _reached(vetoes: dict[int, dict[str, str]], formula: cel.Formula) -> bool:
+def _reached(vetoes: dict[int, dict[str, str]], formula: Formula) -> bool:
     """Is every event of what must not happen linked? What in turn prevents that would have to be, too."""
     for veto in _vetoes(formula):
-        if not isinstance(veto, cel.Candidate) or any(_vetoes(veto.inner)):
+        if not isinstance(veto, Candidate) or any(_vetoes(veto.inner)):
             return False
         if not _covers(vetoes.get(veto.number, ()), veto.inner):
             return False
     return True
 
 
-def _agrees(node: cel.Agree, formula: cel.Formula, sql: str) -> bool:
+def _agrees(node: cel.Agree, formula: Formula, sql: str) -> bool:
     """Does it say of every event of the formula that it agrees on one attribute?"""
     return {own for _, own in node.terms} == {sql} and _covers({variable for variable, _ in node.terms}, formula)
 
 
-def _reaches(formula: cel.Formula, attribute: tuple[str, str]) -> bool:
+def _reaches(formula: Formula, attribute: tuple[str, str]) -> bool:
     """Is every event of what must not happen asked to agree with the events around it, which agree?"""
     links: dict[int, set[str]] = {}
     for node in _around(formula):
-        for equality in _equalities(node) if isinstance(node, cel.Across) else ():
-            if equality.attribute == attribute and equality.variables & always_bound(formula):
-                assert isinstance(node, cel.Across)
-                links.setdefault(node.number, set()).update(equality.variables - cel.variables(formula))
+        for equality in _equalities(node) if isinstance(node, Across) else ():
+            if equality.attribute == attribute and equality.variables & formula.always_binds():
+                assert isinstance(node, Across)
+                links.setdefault(node.number, set()).update(equality.variables - formula.binds())
     for veto in _vetoes(formula):
-        if not isinstance(veto, cel.Candidate) or veto.number not in links:
+        if not isinstance(veto, Candidate) or veto.number not in links:
             return False
         linked, inner = links[veto.number], veto.inner
         alike = any(isinstance(node, cel.Agree) and _agrees(node, inner, attribute[0]) for node in _around(inner))
-        if not (linked & always_bound(inner) if alike else _covers(linked, inner)) or not _reaches(inner, attribute):
+        if not (linked & inner.always_binds() if alike else _covers(linked, inner)) or not _reaches(inner, attribute):
             return False
     return True
 
 
-def _vetoes(formula: cel.Formula) -> Iterator[cel.Formula]:
+def _vetoes(formula: Formula) -> Iterator[Formula]:
     """The negated parts of a formula, without those inside them."""
-    for part in cel.walk(formula, cel.positive):
-        yield from cel.negated(part)
+    for part in formula.walk(only_positive=True):
+        yield from part.negated()
 
 
-def _around(formula: cel.Formula) -> Iterator[cel.Formula]:
+def _around(formula: Formula) -> Iterator[Formula]:
     """The filters around the whole pattern."""
     while isinstance(formula, AROUND):
         yield formula
@@ -139,10 +141,10 @@ def _around(formula: cel.Formula) -> Iterator[cel.Formula]:
 
 
 def _without(
-    formula: cel.Formula,
-    gone: list[Equality | cel.Formula],
-    core: Callable[[cel.Formula], cel.Formula] = lambda formula: formula,
-) -> cel.Formula:
+    formula: Formula,
+    gone: list[Equality | Formula],
+    core: Callable[[Formula], Formula] = lambda formula: formula,
+) -> Formula:
     """The formula without what is gone; a negated part of which nothing is left to compare is an ordinary one.
 
     `core`: a change of what the filters stand around.
@@ -151,68 +153,68 @@ def _without(
         return core(formula)
     inner = _without(formula.inner, gone, core)
     clauses = [e.clause for e in gone if isinstance(e, Equality) and e.node is formula]
-    if isinstance(formula, cel.Across) and clauses:
+    if isinstance(formula, Across) and clauses:
         left = tuple(clause for clause in formula.clauses if clause not in clauses)
         return replace(formula, inner=inner, clauses=left) if left else _ordinary(inner, formula.number)
     return inner if clauses or any(formula is node for node in gone) else replace(formula, inner=inner)
 
 
-def _without_implied(formula: cel.Formula, keys: set[tuple[str, str]]) -> cel.Formula:
+def _without_implied(formula: Formula, keys: set[tuple[str, str]]) -> Formula:
     """The formula without further comparisons that ask of events what they have in common by their key."""
 
-    def is_implied(clause: tuple[cel.Side, ...]) -> bool:
+    def is_implied(clause: tuple[Side, ...]) -> bool:
         side = clause[0]
-        if len(clause) > 1 or not isinstance(side, cel.Comparison) or side.op not in ("=", "<=>"):
+        if len(clause) > 1 or not isinstance(side, Comparison) or side.op not in ("=", "<=>"):
             return False
         return side.left.sql == side.right.sql and (side.left.sql, side.type.lower()) in keys
 
     if isinstance(formula, cel.Event):
         return formula
-    made = rebuilt(formula, lambda part: _without_implied(part, keys))
+    made = formula.rebuilt(lambda part: _without_implied(part, keys))
     match made:
         case cel.Agree(inner, terms, type) if all((sql, type.lower()) in keys for _, sql in terms):
             return inner if len({sql for _, sql in terms}) == 1 else made
         case cel.Compare(inner, sides) if is_implied(sides):
             return inner
-        case cel.Across(inner, number, clauses):
+        case Across(inner, number, clauses):
             left = tuple(clause for clause in clauses if not is_implied(clause))
             return replace(made, clauses=left) if left else _ordinary(inner, number)
     return made
 
 
-def _ordinary(formula: cel.Formula, number: int) -> cel.Formula:
+def _ordinary(formula: Formula, number: int) -> Formula:
     match formula:
-        case cel.Candidate(inner, own) if own == number:
+        case Candidate(inner, own) if own == number:
             return inner
         case cel.Event():
             return formula
-    return rebuilt(formula, lambda part: _ordinary(part, number))
+    return formula.rebuilt(lambda part: _ordinary(part, number))
 
 
-def _equalities(node: cel.Formula) -> Iterator[Equality]:
-    clauses = node.clauses if isinstance(node, cel.Across) else (node.sides,) if isinstance(node, cel.Compare) else ()
+def _equalities(node: Formula) -> Iterator[Equality]:
+    clauses = node.clauses if isinstance(node, Across) else (node.sides,) if isinstance(node, cel.Compare) else ()
     for clause in clauses:
         side = clause[0]
-        if len(clause) > 1 or not isinstance(side, cel.Comparison) or side.op != "=":
+        if len(clause) > 1 or not isinstance(side, Comparison) or side.op != "=":
             continue
         if {side.left.of, side.right.of} == {"each"} and side.left.variable != side.right.variable:
-            assert isinstance(node, cel.Across | cel.Compare)
+            assert isinstance(node, Across | cel.Compare)
             yield Equality(node, clause, side)
 
 
-def _covers(named: Collection[str | None], formula: cel.Formula) -> bool:
+def _covers(named: Collection[str | None], formula: Formula) -> bool:
     """Do the variables (None: all) reach every event of a match?"""
     return None in named or all(marks & set(named) for marks in atoms(formula, positive=True))
 
 
-def atoms(formula: cel.Formula, more: frozenset[str] = frozenset(), positive: bool = False) -> Iterator[frozenset[str]]:
+def atoms(formula: Formula, more: frozenset[str] = frozenset(), positive: bool = False) -> Iterator[frozenset[str]]:
     """The marks that each atom's events get, by AS around them too. `positive`: without those of negated parts."""
     if isinstance(formula, cel.Event):
         yield formula.marks | more
         return
     if isinstance(formula, cel.As):
         more |= {formula.variable}
-    for part in cel.positive(formula) if positive else cel.children(formula):
+    for part in formula.positive() if positive else formula.children():
         yield from atoms(part, more, positive)
 
 
@@ -234,9 +236,9 @@ def _classes(equalities: list[Equality], query: Query) -> Iterator[tuple[Key, li
             yield Key(attribute[0], own[0].side.type), own
 
 
-def _connects(variables: frozenset[str], edges: set[frozenset[str]], formula: cel.Formula) -> bool:
+def _connects(variables: frozenset[str], edges: set[frozenset[str]], formula: Formula) -> bool:
     """Do equalities between these variables say of every event of every match that it has the same value?"""
-    present = always_bound(formula)
+    present = formula.always_binds()
     if not _covers(variables, formula) or not _connected(edges, variables & present):
         return False
     if {v for v in variables - present if not any(frozenset((v, other)) in edges for other in present)}:
@@ -245,7 +247,7 @@ def _connects(variables: frozenset[str], edges: set[frozenset[str]], formula: ce
     return len(variables & present) > 1 or binds_one_of(formula, variables - present)
 
 
-def binds_one_of(formula: cel.Formula, wanted: frozenset[str]) -> bool:
+def binds_one_of(formula: Formula, wanted: frozenset[str]) -> bool:
     """Has every match an event of one of the variables?"""
     match formula:
         case cel.Event(_, marks):
@@ -258,7 +260,7 @@ def binds_one_of(formula: cel.Formula, wanted: frozenset[str]) -> bool:
             return binds_one_of(left, wanted) and binds_one_of(right, wanted)
         case cel.Repeat(inner, low):
             return low > 0 and binds_one_of(inner, wanted)
-    return any(binds_one_of(part, wanted) for part in cel.positive(formula))
+    return any(binds_one_of(part, wanted) for part in formula.positive())
 
 
 def _connected(edges: set[frozenset[str]], variables: frozenset[str]) -> bool:

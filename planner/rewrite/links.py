@@ -14,22 +14,24 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from planner import cel
-from planner.cel import rebuilt
+from planner.across import Across, Candidate
+from planner.formula import Formula
 from planner.query import Link, Query
 from planner.sql import quote
+from planner.terms import Comparison, Predicate, Side
 
 LINK_COLUMN = "__cersql_link"
 Node = tuple[str, str]  # a variable and its attribute
-Rewriting = Callable[[cel.Formula], cel.Formula]
+Rewriting = Callable[[Formula], Formula]
 
 
 @dataclass(frozen=True)
 class Equality:
     """`a.x = b.y`, said by a whole clause of a node around the pattern."""
 
-    node: cel.Compare | cel.Across
-    clause: tuple[cel.Side, ...]
-    side: cel.Comparison
+    node: cel.Compare | Across
+    clause: tuple[Side, ...]
+    side: Comparison
 
     @property
     def attribute(self) -> tuple[str, str] | None:
@@ -52,7 +54,7 @@ class Linked:
     type: str
     attributes: dict[str, str]
     vetoes: dict[int, dict[str, str]]
-    used: list[Equality | cel.Formula]
+    used: list[Equality | Formula]
     alone: bool = False  # one event, of which nothing is asked but by what must not happen: it may have NULL
 
     def pairs(self) -> Iterator[Node]:
@@ -88,13 +90,13 @@ def links(equalities: Iterable[Equality]) -> Iterator[Linked]:
             yield Linked(type, attributes, {}, [*used])
 
 
-def of_one_event(formula: cel.Formula, equalities: Iterable[Equality]) -> Iterator[Linked]:
+def of_one_event(formula: Formula, equalities: Iterable[Equality]) -> Iterator[Linked]:
     """Each attribute of a match's only event that something which must not happen is compared with."""
-    events = [part for part in cel.walk(formula, cel.positive) if isinstance(part, cel.Event)]
-    if len(events) > 1 or any(isinstance(part, _SEVERAL) for part in cel.walk(formula, cel.positive)):
+    events = [part for part in formula.walk(only_positive=True) if isinstance(part, cel.Event)]
+    if len(events) > 1 or any(isinstance(part, _SEVERAL) for part in formula.walk(only_positive=True)):
         return
-    names = {variable for variable, _ in cel.bindings(formula)}
-    found = [end for e in equalities for end in e.ends if end[0] in names & cel.variables(formula)]
+    names = {variable for variable, _ in formula.bindings()}
+    found = [end for e in equalities for end in e.ends if end[0] in names & formula.binds()]
     types = {end: e.side.type for e in equalities for end in e.ends}
     for variable, sql in dict.fromkeys(found):
         yield Linked(types[variable, sql], {variable: sql}, {}, [], alone=True)
@@ -108,7 +110,7 @@ def with_vetoes(linked: Linked, equalities: Iterable[Equality], present: frozens
     vetoes: dict[int, dict[str, str]] = defaultdict(dict)
     used = list(linked.used)
     for equality in equalities:
-        if not isinstance(equality.node, cel.Across) or equality.side.type != linked.type:
+        if not isinstance(equality.node, Across) or equality.side.type != linked.type:
             continue
         for (v, own), (w, other) in (equality.ends, equality.ends[::-1]):
             known = v in present and linked.attributes.get(v) == own and w not in linked.attributes
@@ -118,9 +120,7 @@ def with_vetoes(linked: Linked, equalities: Iterable[Equality], present: frozens
     return replace(linked, vetoes=dict(vetoes), used=used)
 
 
-def applied(
-    query: Query, linked: Linked, without: Callable[[Callable[[cel.Formula], cel.Formula]], cel.Formula]
-) -> Query:
+def applied(query: Query, linked: Linked, without: Callable[[Callable[[Formula], Formula]], Formula]) -> Query:
     """The query with the link as a column of its rows and as a condition on them.
 
     `without(f)`: its formula with f of what the filters around it stand around, and without what the link says.
@@ -130,7 +130,7 @@ def applied(
     for variable, own in linked.attributes.items():
         formula = cel.Filter(formula, variable, _is_key(own, linked.type, column, "<=>" if linked.alone else "="))
     by: dict[str, set[str | None]] = {sql: set() for _, sql in linked.pairs()}
-    for bound, kind in cel.bindings(query.formula):
+    for bound, kind in query.formula.bindings():
         for name, sql in linked.pairs():
             if name == bound:
                 by[sql].add(kind)
@@ -138,17 +138,17 @@ def applied(
     return replace(query, formula=formula, links=(*query.links, Link(column, linked.type, found, linked.alone)))
 
 
-def _is_key(sql: str, type: str, column: str, op: str = "=") -> cel.Predicate:
-    return cel.Predicate(f"{f'CAST({sql} AS {type})' if type else sql} {op} {quote(column)}")
+def _is_key(sql: str, type: str, column: str, op: str = "=") -> Predicate:
+    return Predicate(f"{f'CAST({sql} AS {type})' if type else sql} {op} {quote(column)}")
 
 
-def _inside(formula: cel.Formula, linked: Linked, column: str) -> cel.Formula:
+def _inside(formula: Formula, linked: Linked, column: str) -> Formula:
     """What must not happen, asked for its key."""
     if isinstance(formula, cel.Event):
         return formula
-    if isinstance(formula, cel.Candidate) and formula.number in linked.vetoes:
+    if isinstance(formula, Candidate) and formula.number in linked.vetoes:
         inner = formula.inner
         for variable, sql in linked.vetoes[formula.number].items():
             inner = cel.Filter(inner, variable, _is_key(sql, linked.type, column))
         return replace(formula, inner=inner)
-    return rebuilt(formula, lambda part: _inside(part, linked, column))
+    return formula.rebuilt(lambda part: _inside(part, linked, column))

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from planner import cel
+from planner.formula import Formula
 from planner.rewrite.absence import absence_outside
 from planner.rewrite.across import inside_choices
 from planner.rewrite.filters import push_filters
 from planner.rewrite.strategies import choosing_once, without_choice_before
 
-Rule = Callable[[cel.Formula], cel.Formula]
+Rule = Callable[[Formula], Formula]
 
 RULES: tuple[Rule, ...] = (without_choice_before, choosing_once, inside_choices, absence_outside, push_filters)
 
@@ -26,20 +26,20 @@ RULES: tuple[Rule, ...] = (without_choice_before, choosing_once, inside_choices,
 class Rewritten(NamedTuple):
     """A formula after all rules, and the names of those that changed it."""
 
-    formula: cel.Formula
+    formula: Formula
     by: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"rules that changed it: {', '.join(self.by) or 'none'}"
 
 
-def rewritten(formula: cel.Formula) -> Rewritten:
+def rewritten(formula: Formula) -> Rewritten:
     """The formula after each rule has been applied to it once, in their order. Its variables stay."""
-    variables, by = cel.variables(formula), []
+    variables, by = formula.binds(), []
     for rule in RULES:
         made = rule(formula)
         if made != formula:
             by.append(rule.__name__)
-            assert cel.variables(made) == variables, rule.__name__
+            assert made.binds() == variables, rule.__name__
         formula = made
     return Rewritten(formula, tuple(by))

@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner import cel
-from planner.cel import rebuilt
+from planner.across import Across
+from planner.formula import Formula
 
 AROUND_ABSENCE = (
-    cel.As, cel.Filter, cel.FilterAny, cel.Compare, cel.Agree, cel.Across, cel.Project, cel.NotAfter,
+    cel.As, cel.Filter, cel.FilterAny, cel.Compare, cel.Agree, Across, cel.Project, cel.NotAfter,
 )  # fmt: skip
 
 
-def without_choice_before(formula: cel.Formula) -> cel.Formula:
+def without_choice_before(formula: Formula) -> Formula:
     """!NXT(ψ) before a match is !ψ: some match of ψ is the greatest wherever there is one. LAST and MAX likewise."""
     if isinstance(formula, cel.NotBefore):
         vetoes = []
@@ -30,14 +31,14 @@ def without_choice_before(formula: cel.Formula) -> cel.Formula:
     return formula
 
 
-def choosing_once(formula: cel.Formula) -> cel.Formula:
+def choosing_once(formula: Formula) -> Formula:
     """Without strategies that leave what another one right inside them has left: NXT(NXT(φ)) is NXT(φ).
 
     What NXT or LAST leaves has the same positions, so that neither they nor MAX choose among it; what MAX leaves, no
     two of which one holds the other, MAX leaves as it is; and their greatest is in no other, so that NXT(MAX(φ)) is
     NXT(φ). Of STRICT's matches each choice is STRICT's again.
     """
-    formula = rebuilt(formula, choosing_once)
+    formula = formula.rebuilt(choosing_once)
     if not isinstance(formula, cel.Strategy):
         return formula
     name, inside, below = formula.name, set[str](), formula.inner

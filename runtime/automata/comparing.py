@@ -15,6 +15,7 @@ from typing import Any
 
 from runtime import nodes, relations
 from runtime.automata.machine import REPORT, Machine, Maker, Move, Sighting, Symbol, Value
+from runtime.clauses import Choice, Compared, Operand
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -39,7 +40,7 @@ Profile = tuple[int | bool | None, ...]  # what the sides ask of one event: its 
 Chosen = tuple[Profile, ...]  # one event of a choice, or several consecutive ones
 
 
-def nothing_of(choice: nodes.Choice) -> Value:
+def nothing_of(choice: Choice) -> Value:
     """What is bound where no event is."""
     return (frozenset(), ()) if choice.in_a_row > 1 else frozenset()
 
@@ -51,7 +52,7 @@ class Comparing:
     events, which the next will be chosen with.
     """
 
-    def __init__(self, node: nodes.Compared) -> None:
+    def __init__(self, node: Compared) -> None:
         self._choices = node.choices
         n = len(node.choices)
         self._terms: list[list[int]] = [[] for _ in range(n)]
@@ -72,10 +73,10 @@ class Comparing:
         self._extremes = self._only_extremes(node)
         self.nothing: Value = tuple(map(nothing_of, node.choices))
 
-    def _place(self, operand: nodes.Operand) -> tuple[int, int, int]:
+    def _place(self, operand: Operand) -> tuple[int, int, int]:
         return operand.choice, operand.which, self._terms[operand.choice].index(operand.number)
 
-    def _only_extremes(self, node: nodes.Compared) -> dict[int, Callable[..., Any]]:
+    def _only_extremes(self, node: Compared) -> dict[int, Callable[..., Any]]:
         """Which choice needs no more than its greatest or least value: in a clause that is one inequality of two."""
         if (
             len(node.comparisons) != 1

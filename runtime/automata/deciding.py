@@ -25,9 +25,10 @@ from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 
-from runtime import nodes, relations
+from runtime import clauses, nodes, relations
 from runtime.automata.comparing import Chosen, compares, nothing_of
 from runtime.automata.machine import DECIDED, NONE_SEEN, REPORT, Machine, Maker, Move, Sighting, Symbol, Value
+from runtime.clauses import NEGATED, Clause, Operand, Profiles
 
 Bound = tuple[tuple[int, frozenset[Chosen]], ...]  # what can be chosen, by the number of the choice
 
@@ -38,7 +39,7 @@ class Binder:
     For each choice that is the set of profiles; for several events in a row, also the last profiles.
     """
 
-    def __init__(self, profiles: nodes.Profiles, level: int) -> None:
+    def __init__(self, profiles: Profiles, level: int) -> None:
         self._profiles = profiles
         self._own = [k for k, at in enumerate(profiles.levels) if at == level]
         self.nothing: Value = tuple(nothing_of(profiles.choices[k]) for k in self._own)
@@ -73,7 +74,7 @@ class Deciding:
     A condition asks for all choices, so one that fails stays failed, and such a match can be forgotten at once.
     """
 
-    def __init__(self, node: nodes.Deciding, level: int = 0) -> None:
+    def __init__(self, node: clauses.Deciding, level: int = 0) -> None:
         self.number, self._clauses = node.number, node.clauses
         self._binder = Binder(node.profiles, level)
         self.nothing: Value = self._binder.nothing
@@ -129,15 +130,15 @@ def _each(sightings: Iterable[Sighting], change: Callable[[Sighting], Sighting |
     return frozenset(found)
 
 
-def _holds_for_all(clause: nodes.Clause, chosen: dict[int, frozenset[Chosen]]) -> bool:
+def _holds_for_all(clause: Clause, chosen: dict[int, frozenset[Chosen]]) -> bool:
     """Does some side hold whatever is chosen for each variable of the clause? Yes, where one has no events."""
     named = list(dict.fromkeys(o.choice for o in clause.operands))
     choices = product(*(chosen.get(k, ()) for k in named))
     return all(_some_side(clause, dict(zip(named, picked, strict=True))) for picked in choices)
 
 
-def _some_side(clause: nodes.Clause, picked: dict[int, Chosen]) -> bool:
-    def of(operand: nodes.Operand) -> Any:
+def _some_side(clause: Clause, picked: dict[int, Chosen]) -> bool:
+    def of(operand: Operand) -> Any:
         return picked[operand.choice][operand.which][operand.number]
 
     return (
@@ -152,7 +153,7 @@ class CandidateMachine(Machine, of=nodes.Candidate):
 
     def __init__(self, node: nodes.Candidate, make: Maker) -> None:
         self._inner, self._number = make(node.inner), node.number
-        self._binder = Binder(node.profiles, nodes.NEGATED)
+        self._binder = Binder(node.profiles, NEGATED)
 
     def initial(self) -> list[Value]:
         return [(value, self._binder.nothing) for value in self._inner.initial()]

@@ -19,6 +19,7 @@ from typing import Any
 
 from runtime import nodes
 from runtime.automata.machine import REPORT, Machine, Maker, Move, Sighting, Symbol, Value
+from runtime.clauses import Measure, Register
 from runtime.monoids import MONOIDS, OVERFLOW, Monoid, capped, order, value_of
 from runtime.relations import arithmetic_error
 
@@ -70,7 +71,7 @@ class MeasuredMachine(Machine, of=nodes.Measured):
     def _holds(self, held: tuple[Any, ...]) -> bool:
         return any(self._stands(side, held) in _HOLDS[side.op] for side in self._node.sides)
 
-    def _stands(self, side: nodes.Measure, held: tuple[Any, ...]) -> int | None:
+    def _stands(self, side: Measure, held: tuple[Any, ...]) -> int | None:
         """How the left side stands to the right one; None where one is NULL."""
         left = self._lowered(side.left, held)
         if left is None:
@@ -89,7 +90,7 @@ class MeasuredMachine(Machine, of=nodes.Measured):
         """Can no event mend it any more?"""
         return all(self._is_lost_side(side, held) for side in self._node.sides)
 
-    def _is_lost_side(self, side: nodes.Measure, held: tuple[Any, ...]) -> bool:
+    def _is_lost_side(self, side: Measure, held: tuple[Any, ...]) -> bool:
         way = _GROWS.get(self._node.registers[side.left].function)
         if side.other is not None or way is None or held[side.left] is None:
             return False
@@ -107,5 +108,5 @@ def _bounds(node: nodes.Measured) -> tuple[Any, ...]:
     return tuple(next(iter(numbers)) if len(numbers) == 1 else None for numbers in found)
 
 
-def _monoid(register: nodes.Register, bound: Any) -> Monoid:
+def _monoid(register: Register, bound: Any) -> Monoid:
     return (capped(register.function, bound) if bound is not None else None) or MONOIDS[register.function]

@@ -31,7 +31,8 @@ from runtime.automata.comparing import Comparing
 from runtime.automata.deciding import Deciding, prevents
 from runtime.automata.machine import NONE_SEEN, Machine, Maker, Move, Sighting, Symbol, Value
 from runtime.automata.values import Watch
-from runtime.nodes import BEGIN, Follow, PositionAutomaton
+from runtime.nodes import BEGIN
+from runtime.position_automaton import Follow, PositionAutomaton
 
 WAITING = "waiting"
 

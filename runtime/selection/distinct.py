@@ -1,6 +1,6 @@
 """Equal matches: one of them is left, where hidden marks tell apart what is the same for the user.
 
-What is computed of the matches of a part (planner.cel.Round) is computed of what is listed, and what is listed has
+What is computed of the matches of a part (planner.acel.Round) is computed of what is listed, and what is listed has
 marks of ours. `PROJECT(y : AGG(y : s = SUM(a.v) ; A+ a))` lists a match for every choice of As; those with equal start,
 end and sum are one. For that comparison a created event counts as its time and its attribute values.
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray
+from runtime.chain_cea import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOBODY, Early
 from runtime.compact_set.tecs import inside
 from runtime.jit import inlined, kernel
-from runtime.nodes import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOBODY, Early
 from runtime.program import NULL_CODE
 from runtime.steppers.register_ops import BAD, EMPTY, apply, holds, passes, term_of
 

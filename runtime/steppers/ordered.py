@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray
+from runtime.chain_cea import EVERY, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, UNEQUAL
 from runtime.compact_set.tecs import BOTTOM, inside, link
 from runtime.jit import inlined, kernel
-from runtime.nodes import EVERY, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, UNEQUAL
 
 BLOCKS = 64  # more than there can be: each is twice as long as the next
 N_BLOCKS, END = 0, 1

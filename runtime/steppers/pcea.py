@@ -21,7 +21,7 @@ from runtime.arrays import AnyArray
 from runtime.compact_set.products import heap_of, inserted, product
 from runtime.compact_set.tecs import BOTTOM, extend, inside
 from runtime.jit import inlined, kernel
-from runtime.nodes import ROOT
+from runtime.pcea import ROOT
 from runtime.program import NULL_CODE
 from runtime.steppers.events import Values
 from runtime.steppers.register_ops import holds, term_of
@@ -51,7 +51,7 @@ class Waiting(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """The arrays of nodes.Parallel."""
+    """The arrays of runtime.pcea.Parallel."""
 
     guard: AnyArray
     own_of: AnyArray

@@ -7,24 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from runtime import capacities, nodes
+from runtime import capacities
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set import products
 from runtime.compact_set.store import Store
+from runtime.pcea import Parallel
 from runtime.program import Program
 from runtime.steppers import pcea
 from runtime.steppers.stepper import Feed, Stepper
 
 
 class PceaStepper(Stepper):
-    """Runs nodes.Parallel."""
+    """Runs Parallel."""
 
     looks_below = True
 
     def __init__(self, program: Program, store: Store) -> None:
         super().__init__(store)
         machine = program.machine
-        assert isinstance(machine, nodes.Parallel)
+        assert isinstance(machine, Parallel)
         self._depth = machine.depth
         n_steps, n_parts = len(machine.place), len(machine.part)
         # An output for each step, a product for each part, and where a run waits a path of its heap.

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.jit import called, inlined
-from runtime.nodes import (
+from runtime.chain_cea import (
     ANY_OF,
     BOTH,
     EQUAL,
@@ -31,6 +30,7 @@ from runtime.nodes import (
     RESET,
     SET,
 )
+from runtime.jit import called, inlined
 from runtime.program import NULL_CODE
 from runtime.steppers.relation_ops import related
 

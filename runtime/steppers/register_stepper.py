@@ -7,38 +7,48 @@ from typing import Any
 
 import numpy as np
 
-from runtime import capacities, nodes
+from runtime import capacities
 from runtime.arrays import AnyArray
+from runtime.chain_cea import LATE, NOBODY, ONLY_NEAR, Registers
 from runtime.compact_set.store import Store
 from runtime.program import Program
 from runtime.relations import arithmetic_error
 from runtime.steppers import happened, leading, ordered, registers, relation_ops, run_table
+from runtime.steppers.pending import (
+    DONE,
+    NEEDS_ENTRIES,
+    NEEDS_HAPPENED,
+    NEEDS_NODES,
+    NEEDS_ORDERED,
+    NEEDS_PENDING,
+    NEEDS_RECORDS,
+    NEEDS_ROOTS,
+)
+from runtime.steppers.register_runs import BOTH_STAY, NEXT_BEST, TOGETHER, Automaton, Options, Runs, new_pending
 from runtime.steppers.stepper import Feed, Stepper
 
 NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
 
 class RegisterStepper(Stepper):
-    """Runs nodes.Registers."""
+    """Runs Registers."""
 
     def __init__(self, program: Program, store: Store) -> None:
         super().__init__(store)
         machine = program.machine
-        assert isinstance(machine, nodes.Registers)
+        assert isinstance(machine, Registers)
         self._program, self._n_registers = program, machine.n_registers
-        own = [name for name in registers.Automaton._fields if name not in ("relations", "words")]
+        own = [name for name in Automaton._fields if name not in ("relations", "words")]
         arrays = {name: getattr(machine, name) for name in own}
         self._relations = machine.relations
-        self._automaton = registers.Automaton(
-            **arrays, relations=relation_ops.flat(machine.relations), words=program.words
-        )
+        self._automaton = Automaton(**arrays, relations=relation_ops.flat(machine.relations), words=program.words)
         self._index_of = machine.index_of
-        self._late = bool(machine.special[nodes.LATE] != nodes.NOBODY)
-        self._apart = registers.BOTH_STAY if self._late else registers.TOGETHER
+        self._late = bool(machine.special[LATE] != NOBODY)
+        self._apart = BOTH_STAY if self._late else TOGETHER
         if machine.apart:
-            self._apart = registers.NEXT_BEST
-        self._options = registers.Options(machine.greedy, program.consume, self._apart)
-        self.looks_below = self._apart != registers.TOGETHER
+            self._apart = NEXT_BEST
+        self._options = Options(machine.greedy, program.consume, self._apart)
+        self.looks_below = self._apart != TOGETHER
         store.whole = bool(self._apart)  # a run is inside the window as a whole or not at all
         self._make(np.dtype(np.int64), 0)
 
@@ -53,7 +63,7 @@ class RegisterStepper(Stepper):
         self._ordered = ordered.new_ordered(n, capacities.ORDERED, clock)
         kinds, checks = len(self._automaton.early.guard), len(self._automaton.early.kind)
         self._happened = happened.new_happened(kinds, checks, capacities.HAPPENED, clock)
-        self._pending = registers.new_pending(capacities.PENDING, self._n_registers, clock)
+        self._pending = new_pending(capacities.PENDING, self._n_registers, clock)
 
     # ------------------------------------------------------------ reading
 
@@ -66,7 +76,7 @@ class RegisterStepper(Stepper):
             self._make(feed.clocks.dtype, int(self._entries.counts[run_table.KEY]))
         while True:
             entries = self._entries
-            runs = registers.Runs(entries, self._ordered, self._happened, self._pending)
+            runs = Runs(entries, self._ordered, self._happened, self._pending)
             result, at = registers.step_kernel(store.space, self._automaton, runs, at, feed, self._options)
             failed = int(self._automaton.relations.error[0])
             if failed != relation_ops.NO_ERROR:
@@ -76,26 +86,26 @@ class RegisterStepper(Stepper):
             store.n_roots = int(entries.counts[run_table.N_ROOTS])
             yield
             store.n_roots = entries.counts[run_table.N_ROOTS] = 0
-            if result == registers.DONE:
+            if result == DONE:
                 return
             self._bring(result, feed.clocks[at], at)
-            store.listed_before(at, result == registers.NEEDS_ROOTS)
+            store.listed_before(at, result == NEEDS_ROOTS)
 
     def _bring(self, result: int, now: Any, at: int) -> None:
         """What the kernel lacks before event `at`, whose clock is `now`."""
-        if result == registers.NEEDS_NODES:
+        if result == NEEDS_NODES:
             self.store.make_room(now, at)
-        elif result == registers.NEEDS_ENTRIES:
+        elif result == NEEDS_ENTRIES:
             self._more_entries(now)
-        elif result == registers.NEEDS_ORDERED:
+        elif result == NEEDS_ORDERED:
             self._more_ordered(now)
-        elif result == registers.NEEDS_HAPPENED:
+        elif result == NEEDS_HAPPENED:
             self._happened = happened.with_room(self._automaton.early, self._happened, capacities.HAPPENED)
-        elif result == registers.NEEDS_RECORDS:
+        elif result == NEEDS_RECORDS:
             self._entries = self._entries._replace(leading=leading.roomier(self._entries.leading))
-        elif result == registers.NEEDS_PENDING:
+        elif result == NEEDS_PENDING:
             room = 2 * len(self._pending.at)
-            self._pending = registers.new_pending(room, self._n_registers, self._entries.start.dtype)
+            self._pending = new_pending(room, self._n_registers, self._entries.start.dtype)
 
     def _more_entries(self, now: Any) -> None:
         """Without those that have left the window; with more room, if these are few or more than half have not."""
@@ -147,7 +157,7 @@ class RegisterStepper(Stepper):
         entries = self._entries
         self._sweep(self.store.clock.type(self.store.now))
         alive = entries.at >= 0
-        near = self._automaton.near[np.maximum(entries.at, 0)] == nodes.ONLY_NEAR
+        near = self._automaton.near[np.maximum(entries.at, 0)] == ONLY_NEAR
         # The kernel may have stopped before what it calls the last position.
         alive &= ~near | (entries.last >= entries.counts[run_table.LAST_POSITION] - 1)
         return int(entries.registers[alive, -1].min(initial=NEVER))

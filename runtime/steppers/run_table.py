@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray
+from runtime.chain_cea import LATE, NOBODY
 from runtime.compact_set.tecs import inside
 from runtime.jit import inlined, kernel
-from runtime.nodes import LATE, NOBODY
 from runtime.program import NULL_CODE
 from runtime.steppers.leading import Leading, is_skipped, joins, new_leading
 from runtime.steppers.register_ops import EMPTY, term_of

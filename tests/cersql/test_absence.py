@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 from queries import bound, check_error
 
-from planner import cel
-from planner.cel import walk
+from planner import cel, terms
+from planner.across import Across, Candidate
+from planner.formula import Formula
+from planner.terms import Comparison, Predicate, Term, Window
 
 END = " ORDER BY ts RETURN *"
 
 
-def formula(pattern: str, rest: str = "") -> cel.Formula:
+def formula(pattern: str, rest: str = "") -> Formula:
     return bound(f"FROM t PATTERN {pattern} {rest} ORDER BY ts RETURN *").formula
 
 
@@ -20,12 +22,12 @@ def atom(type: str, *marks: str) -> cel.Event:
 
 
 A, B, C, D, X = map(atom, "ABCDX")
-FIVE = cel.Window("events", 5)
+FIVE = Window("events", 5)
 b = atom("B", "b", "@B")
 
 
-def where(inner: cel.Formula, variable: str, sql: str) -> cel.Formula:
-    return cel.Filter(inner, variable, cel.Predicate(sql))
+def where(inner: Formula, variable: str, sql: str) -> Formula:
+    return cel.Filter(inner, variable, Predicate(sql))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_at_the_edges() -> None:
     )
     assert formula("(A ; !B) FILTER A.v > 1", within) == where(cel.NotAfter(A, (B,), FIVE), "A", "`v` > 1")
     assert formula("A : C ; !B", "WITHIN 10 SECONDS") == cel.NotAfter(
-        cel.Contiguous(A, C), (B,), cel.Window("time", 10_000_000)
+        cel.Contiguous(A, C), (B,), Window("time", 10_000_000)
     )
 
 
@@ -74,7 +76,7 @@ def test_long_sequences() -> None:
     found = formula(long)
     depth = 0
     while not isinstance(found, cel.Event):
-        found, depth = cel.positive(found)[0], depth + 1
+        found, depth = found.positive()[0], depth + 1
     assert depth < 70
 
 
@@ -149,7 +151,7 @@ def test_conditions_of_each_part() -> None:
     x = atom("X", "x", "@X")
     assert formula("SEQ(A, !B b, C, !X x, D)", "WHERE x.v > 1 AND b.v > 2 AND 1 = 1") == cel.Filter(
         cel.Absent(cel.Absent(A, (where(b, "b", "`v` > 2"),), C), (where(x, "x", "`v` > 1"),), D),
-        None, cel.Predicate("1 = 1"),
+        None, Predicate("1 = 1"),
     )  # fmt: skip
     assert formula("A UNLESS B b", "WHERE b.v > 1") == cel.Unless(A, where(b, "b", "`v` > 1"))
     assert formula("SEQ(A, !B b)", "WHERE b.v > 1 WITHIN 5 EVENTS") == cel.NotAfter(
@@ -158,30 +160,28 @@ def test_conditions_of_each_part() -> None:
     assert formula("SEQ(A, !(B b ; !X x ; D), C)", "WHERE x.v > 1") == cel.Absent(
         A, (cel.Absent(b, (where(x, "x", "`v` > 1"),), D),), C
     )
-    two = cel.FilterAny(cel.Sequence(b, x), (("b", cel.Predicate("`v` > 1")), ("x", cel.Predicate("`v` > 2"))))
+    two = cel.FilterAny(cel.Sequence(b, x), (("b", Predicate("`v` > 1")), ("x", Predicate("`v` > 2"))))
     assert formula("SEQ(A, !(B b ; X x), C)", "WHERE b.v > 1 OR x.v > 2") == cel.Absent(A, (two,), C)
 
 
 def test_conditions_between_a_negated_part_and_the_match() -> None:
-    a, candidate = atom("A", "a", "@A"), cel.Candidate(b, 0)
+    a, candidate = atom("A", "a", "@A"), Candidate(b, 0)
 
-    def equal(left: str, right: str) -> cel.Comparison:
-        return cel.Comparison(cel.Term(left, "`v`"), "=", cel.Term(right, "`v`"))
+    def equal(left: str, right: str) -> Comparison:
+        return Comparison(Term(left, "`v`"), "=", Term(right, "`v`"))
 
     inner = cel.Absent(a, (candidate,), C)
-    assert formula("SEQ(A a, !B b, C)", "WHERE b.v = a.v") == cel.Across(inner, 0, ((equal("b", "a"),),))
+    assert formula("SEQ(A a, !B b, C)", "WHERE b.v = a.v") == Across(inner, 0, ((equal("b", "a"),),))
     # all conditions together say what may not be there; those on b alone belong to it
     both = formula("SEQ(A a, !B b, C)", "WHERE b.v = a.v AND b.w = 1 AND (b.v = C.v OR b.w > 2)")
-    vetoed = cel.Absent(a, (cel.Candidate(where(b, "b", "`w` = 1"), 0),), C)
-    either = (equal("b", "C"), cel.Test("b", cel.Predicate("`w` > 2")))
-    assert both == cel.Across(vetoed, 0, ((equal("b", "a"),), either))
-    assert formula("SEQ(A a, !B b, C) FILTER a.v = b.v", "WHERE C.v = b.v") == cel.Across(
+    vetoed = cel.Absent(a, (Candidate(where(b, "b", "`w` = 1"), 0),), C)
+    either = (equal("b", "C"), terms.Test("b", Predicate("`w` > 2")))
+    assert both == Across(vetoed, 0, ((equal("b", "a"),), either))
+    assert formula("SEQ(A a, !B b, C) FILTER a.v = b.v", "WHERE C.v = b.v") == Across(
         inner, 0, ((equal("a", "b"),), (equal("C", "b"),))
     )
-    assert formula("A a UNLESS B b", "WHERE a.v = b.v") == cel.Across(
-        cel.Unless(a, candidate), 0, ((equal("a", "b"),),)
-    )
-    assert formula("SEQ(A a, !B b)", "WHERE a.v = b.v WITHIN 5 EVENTS") == cel.Across(
+    assert formula("A a UNLESS B b", "WHERE a.v = b.v") == Across(cel.Unless(a, candidate), 0, ((equal("a", "b"),),))
+    assert formula("SEQ(A a, !B b)", "WHERE a.v = b.v WITHIN 5 EVENTS") == Across(
         cel.NotAfter(a, (candidate,), FIVE), 0, ((equal("a", "b"),),)
     )
     # inside a negated part, events of it are compared as anywhere
@@ -201,7 +201,7 @@ def test_agreement_names_the_events_that_must_not_happen_apart() -> None:
         ("SEQ(A a, !(C n OR C m), C c)", {"n", "m"}), ("SEQ(A a, !C, C)", {"@not 0"}), ("SEQ(A a, !C n, C c)", {"n"}),
     ):  # fmt: skip
         found = formula(pattern, "WHERE [k]")
-        across = next(part for part in walk(found) if isinstance(part, cel.Across))
+        across = next(part for part in found.walk() if isinstance(part, Across))
         negated = {side.left.variable for clause in across.clauses for side in clause}  # type: ignore[union-attr]
         assert negated == names, pattern
 

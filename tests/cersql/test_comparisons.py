@@ -10,6 +10,7 @@ from queries import bound, check_error, where
 import cersql
 from cersql.show.explain import STAGES
 from planner import cel
+from planner.across import Across
 from planner.query import Query
 from planner.rewrite.keys import keyed
 
@@ -24,7 +25,7 @@ def compared(condition: str, pattern: str = "A a ; B b") -> list[str]:
     query, found = bound(where(condition, pattern)), []
     formula = query.formula
     while not isinstance(formula, cel.Sequence | cel.Iteration | cel.Event | cel.Absent | cel.Or):
-        found.append(cel.show(formula).split("\n")[0].removeprefix("FILTER ").replace("`", ""))
+        found.append(formula.show().split("\n")[0].removeprefix("FILTER ").replace("`", ""))
         formula = formula.inner  # type: ignore[attr-defined]
     return [*found[::-1], *(f"ON MATCH {len(query.on_match)}" for _ in query.on_match[:1])]
 
@@ -124,7 +125,7 @@ def test_agreement() -> None:
     # what must not happen is only what agrees
     query = bound("FROM t PATTERN SEQ(A a, !(B b ; C), D d) WHERE [k] AND b.v > a.v ORDER BY ts RETURN *")
     assert (
-        cel.show(query.formula).replace("`", "")
+        query.formula.show().replace("`", "")
         == """\
 AGREE every event: k
   NOT 0 WHERE C: k = a: k AND b: v > a: v
@@ -147,7 +148,7 @@ def test_part_by() -> None:
     negated = bound("FROM t PATTERN SEQ(A a, !B b, C c) PART BY (a.k, b.v, c.k)" + END).formula
     assert isinstance(negated, cel.Agree)
     assert [variable for variable, _ in negated.terms] == ["a", "c"]
-    assert isinstance(negated.inner, cel.Across)
+    assert isinstance(negated.inner, Across)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +251,7 @@ def test_nothing_is_left_to_compare() -> None:
         "SEQ(A a, !B b, C c) WHERE a.k = b.k AND a.k = c.k",
     ):  # fmt: skip
         query: Query = keyed(bound(f"FROM t PATTERN {pattern} ORDER BY ts RETURN *"), None).query
-        shown = cel.show(query.formula)
+        shown = query.formula.show()
         assert not any(word in shown for word in ("AGREE", "not 0", "NOT 0", " = ")), shown
 
 

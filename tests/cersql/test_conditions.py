@@ -14,6 +14,7 @@ from queries import bound, check_error, filters, where
 from cersql.binding.booleans import structure
 from cersql.binding.expressions import read
 from planner import cel
+from planner.formula import Formula
 from runtime.errors import Span
 
 Truth = bool | None
@@ -142,7 +143,7 @@ def by_definition(condition: str, a: list[Row], b: list[Row]) -> bool:
     return all(holds(clause) for clause in normal_form(condition))
 
 
-def by_formula(formula: cel.Formula, a: list[Row], b: list[Row]) -> bool:
+def by_formula(formula: Formula, a: list[Row], b: list[Row]) -> bool:
     """Does the match that binds a and b pass the filters?"""
     match formula:
         case cel.Filter(inner, variable, predicate):

@@ -11,9 +11,9 @@ import cersql
 from cersql.api import SchemaCatalog
 from cersql.binding.bind import bind
 from cersql.language.parse import parse
-from planner import cel
-from planner.cel import Window
+from planner.across import Across
 from planner.query import Query
+from planner.terms import Window
 from runtime.errors import CersqlError
 
 TABLES = {
@@ -106,7 +106,7 @@ def test_conditions_of_an_event_on_others() -> None:
     where = bound("PATTERN A a ; (C c ALL B b) WHERE b.id = a.id AND b.price > 1 ORDER BY ts RETURN *", TABLES)
     assert query("every (a=A -> c=C and b=B(id = a.id and price > 1))").formula == where.formula
     absent = query("every (a=A -> (b=B and not c=C(id = a.id)))")
-    assert isinstance(absent.formula, cel.Across)
+    assert isinstance(absent.formula, Across)
 
 
 def test_leading_ctes_and_semicolon() -> None:
@@ -230,7 +230,7 @@ WHERE [patient] AND M.rate < NEXT(M).rate AND M.activity = {}"""
 
 
 def shown(query: Query) -> str:
-    return cel.show(query.formula).replace("`", "")
+    return query.formula.show().replace("`", "")
 
 
 def test_the_papers_texts_without_comparisons() -> None:

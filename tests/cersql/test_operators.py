@@ -6,7 +6,7 @@ import pytest
 from queries import bound, check_error
 
 from cersql.binding.formulas import MANY, always, occurrences, own_types, shown_marks, size, together
-from planner import cel
+from planner.formula import Formula
 from planner.query import Query
 
 END = " ORDER BY ts RETURN *"
@@ -16,9 +16,9 @@ def query(pattern: str, rest: str = "") -> Query:
     return bound(f"FROM t PATTERN {pattern} {rest} ORDER BY ts RETURN *")
 
 
-def line(formula: cel.Formula) -> str:
-    """cel.show in one line, by depth: `;( A / a, B / b )`."""
-    shown = cel.show(formula).splitlines()
+def line(formula: Formula) -> str:
+    """The formula in one line, by depth: `;( A / a, B / b )`."""
+    shown = formula.show().splitlines()
     text, depth = "", 0
     for row in shown:
         level = (len(row) - len(row.lstrip())) // 2

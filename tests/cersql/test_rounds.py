@@ -6,7 +6,7 @@ import pytest
 from queries import SCHEMAS, bound, check_error
 
 import cersql
-from planner import cel
+from planner.acel import Measured
 from planner.physical import plan
 
 T, END = "FROM t PATTERN ", " ORDER BY ts RETURN *"
@@ -14,7 +14,7 @@ T, END = "FROM t PATTERN ", " ORDER BY ts RETURN *"
 
 def test_marks_make_rounds_visible() -> None:
     query = bound(T + "PROJECT(y : AGG(y : s = SUM(x.v) ; A x ; B+ x))+" + END)
-    assert cel.show(query.formula).splitlines() == [
+    assert query.formula.show().splitlines() == [
         "+",
         "  PROJECT @#1, @#1:x, y",
         "    AGG 1 @#1, y: s = SUM(x.v)",
@@ -61,7 +61,7 @@ def test_a_projected_variable_may_have_a_second_name() -> None:
 def test_runs_ask_what_they_can_where_matches_are_not_listed() -> None:
     def measured(pattern: str) -> list[str]:
         formula = bound(T + pattern + END).formula
-        return [part.condition for part in cel.walk(formula) if isinstance(part, cel.Measured)]
+        return [part.condition for part in formula.walk() if isinstance(part, Measured)]
 
     assert measured("NXT((A a ; B+ b) FILTER COUNT(b) > 1 AND 2.5 > SUM(b.v)) ; C") == [
         "2.5 > SUM(b.v)",

@@ -9,6 +9,8 @@ from cersql.binding.skip_points import shapes_of
 from cersql.language.parse import parse
 from cersql.statements.find import is_ours
 from planner import cel
+from planner.across import Across, Candidate
+from planner.formula import Formula
 from planner.physical import plan
 from planner.query import Query
 
@@ -66,7 +68,7 @@ def test_the_same_formula(printed: str, plain: str) -> None:
     )  # fmt: skip
 
 
-def shown(formula: cel.Formula) -> object:
+def shown(formula: Formula) -> object:
     """A formula whose conditions are written alike; filters stand in the order of their text."""
     around = []
     while isinstance(formula, cel.Filter | cel.Compare | cel.Agree):
@@ -139,17 +141,17 @@ def test_not_all_agree() -> None:
 
 def test_each_side_has_negated_parts_of_its_own() -> None:
     formula = query("PATTERN SEQ(A a, !B b, C c) WHERE b.v > 5 AND ([k] OR [v])").formula
-    numbers = [node.number for node in walk(formula) if isinstance(node, cel.Across)]
+    numbers = [node.number for node in walk(formula) if isinstance(node, Across)]
     assert len(numbers) == len(set(numbers)) == 2
-    inside = [node.inner for node in walk(formula) if isinstance(node, cel.Candidate)]
+    inside = [node.inner for node in walk(formula) if isinstance(node, Candidate)]
     assert [node.terms for node in inside if isinstance(node, cel.Agree)] == [((None, "`k`"),), ((None, "`v`"),)]
     assert [filters(node.inner) for node in inside if isinstance(node, cel.Agree)] == ["b | b: v > 5"] * 2
     marked = "FROM t PATTERN SEQ(A a, !B b, C c) FILTER ([k] OR [v]) WHERE ‸b.v > 5" + END
     check_error(marked, "TWO_NEGATED_PARTS")
 
 
-def walk(formula: cel.Formula) -> list[cel.Formula]:
-    return [formula, *(node for child in cel.children(formula) for node in walk(child))]
+def walk(formula: Formula) -> list[Formula]:
+    return [formula, *(node for child in formula.children() for node in walk(child))]
 
 
 def test_a_boolean_column_of_a_variable_is_a_condition() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from queries import bound, filters
 
-from cersql.binding.to_cel import MANY, occurrences, together
+from cersql.binding.formulas import MANY, occurrences, together
 from planner import cel
+from planner.formula import Formula
 
 
-def formula(pattern: str) -> cel.Formula:
+def formula(pattern: str) -> Formula:
     return bound(f"FROM t PATTERN {pattern} ORDER BY ts RETURN *").formula
 
 

@@ -8,19 +8,22 @@ import pytest
 
 from cersql import compile
 from planner import cel
+from planner.across import Across, Candidate, Pending
+from planner.formula import Formula
 from planner.rewrite.across import inside_choices
+from planner.terms import Comparison, Term
 
-VETO = cel.Candidate(cel.Event("B", frozenset({"b"})), 7)
+VETO = Candidate(cel.Event("B", frozenset({"b"})), 7)
 A, C, D = (cel.Event(type, frozenset({type.lower()})) for type in "ACD")
 GAP = cel.Absent(A, (VETO,), C)
-CLAUSES = ((cel.Comparison(cel.Term("a", "x"), "<", cel.Term("b", "x"), ""),),)
+CLAUSES = ((Comparison(Term("a", "x"), "<", Term("b", "x"), ""),),)
 
 
-def compared(formula: cel.Formula) -> cel.Formula:
-    return cel.Across(formula, 7, CLAUSES)
+def compared(formula: Formula) -> Formula:
+    return Across(formula, 7, CLAUSES)
 
 
-INSIDE: dict[str, Callable[[cel.Formula], cel.Formula]] = {
+INSIDE: dict[str, Callable[[Formula], Formula]] = {
     "a strategy": lambda gap: cel.Strategy("NXT", gap),
     "two": lambda gap: cel.Strategy("MAX", cel.As(cel.Strategy("LAST", gap), "m")),
     "what follows": lambda gap: cel.Sequence(D, cel.Strategy("NXT", gap)),
@@ -30,29 +33,29 @@ INSIDE: dict[str, Callable[[cel.Formula], cel.Formula]] = {
     "what must not happen": lambda gap: cel.Absent(D, (gap,), D),
     "with a name of its own": lambda gap: cel.As(cel.Strategy("NXT", gap), "a"),
 }
-STAYS: dict[str, cel.Formula] = {
+STAYS: dict[str, Formula] = {
     "no choice": cel.Sequence(D, GAP),
     "a choice beside it": cel.Sequence(cel.Strategy("NXT", D), GAP),
     "both sides": cel.And(GAP, cel.Sequence(A, C)),
     "nothing to choose": cel.Strategy("STRICT", GAP),
 }
 OTHER = cel.Absent(D, (VETO,), C)  # binds no a
-SPLIT: dict[str, tuple[cel.Formula, cel.Formula]] = {
+SPLIT: dict[str, tuple[Formula, Formula]] = {
     "asks of what is outside": (
         cel.Sequence(A, cel.Strategy("NXT", OTHER)),
-        cel.Sequence(A, cel.Strategy("NXT", cel.Pending(OTHER, 7, 1))),
+        cel.Sequence(A, cel.Strategy("NXT", Pending(OTHER, 7, 1))),
     ),
     "asks of a name outside": (
         cel.As(cel.Strategy("NXT", OTHER), "a"),
-        cel.As(cel.Strategy("NXT", cel.Pending(OTHER, 7, 1)), "a"),
+        cel.As(cel.Strategy("NXT", Pending(OTHER, 7, 1)), "a"),
     ),
     "two choices": (
         cel.Sequence(A, cel.Strategy("NXT", cel.Absent(D, (OTHER,), D))),
-        cel.Sequence(A, cel.Strategy("NXT", cel.Pending(cel.Absent(D, (cel.Pending(OTHER, 7, 2),), D), 7, 1))),
+        cel.Sequence(A, cel.Strategy("NXT", Pending(cel.Absent(D, (Pending(OTHER, 7, 2),), D), 7, 1))),
     ),
     "a compared negated part": (
-        cel.Absent(A, (cel.Candidate(OTHER, 8),), D),
-        cel.Absent(A, (cel.Candidate(cel.Pending(OTHER, 7, 1), 8),), D),
+        cel.Absent(A, (Candidate(OTHER, 8),), D),
+        cel.Absent(A, (Candidate(Pending(OTHER, 7, 1), 8),), D),
     ),
 }
 
@@ -71,20 +74,20 @@ def test_pending_in_each_choice(around: str) -> None:
 
 def test_two_comparisons_around_a_choice() -> None:
     """Each goes where its variables are bound, whichever stands outside."""
-    inner = cel.Absent(A, (cel.Candidate(cel.Absent(D, (VETO,), D), 8),), C)
-    other = ((cel.Comparison(cel.Term("a", "x"), "<", cel.Term("d", "x"), ""),),)
-    both = compared(cel.Across(cel.Strategy("NXT", inner), 8, other))
-    pending = cel.Absent(A, (cel.Candidate(cel.Pending(cel.Absent(D, (VETO,), D), 7, 1), 8),), C)
-    made = cel.Strategy("NXT", cel.Across(compared(pending), 8, other))
+    inner = cel.Absent(A, (Candidate(cel.Absent(D, (VETO,), D), 8),), C)
+    other = ((Comparison(Term("a", "x"), "<", Term("d", "x"), ""),),)
+    both = compared(Across(cel.Strategy("NXT", inner), 8, other))
+    pending = cel.Absent(A, (Candidate(Pending(cel.Absent(D, (VETO,), D), 7, 1), 8),), C)
+    made = cel.Strategy("NXT", Across(compared(pending), 8, other))
     assert inside_choices(both) == made
-    assert inside_choices(cel.Across(compared(cel.Strategy("NXT", inner)), 8, other)) == cel.Strategy(
-        "NXT", compared(cel.Across(pending, 8, other))
+    assert inside_choices(Across(compared(cel.Strategy("NXT", inner)), 8, other)) == cel.Strategy(
+        "NXT", compared(Across(pending, 8, other))
     )
 
 
 def test_inside_the_outer_of_two_choices() -> None:
     both = cel.Strategy("NXT", cel.Sequence(A, cel.Strategy("MAX", OTHER)))
-    made = compared(cel.Sequence(A, cel.Strategy("MAX", cel.Pending(OTHER, 7, 1))))
+    made = compared(cel.Sequence(A, cel.Strategy("MAX", Pending(OTHER, 7, 1))))
     assert inside_choices(compared(both)) == cel.Strategy("NXT", made)
 
 

@@ -5,28 +5,31 @@ from __future__ import annotations
 import pytest
 
 from planner import candidates, cel
+from planner.across import Across, Candidate
 from planner.candidates import CANDIDATES
 from planner.compile import lowered
+from planner.formula import Formula
 from planner.query import Skip
 from planner.refusal import Refusal
 from planner.rewrite.rules import RULES, rewritten
+from planner.terms import Comparison, Term, Window
 
 A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
-RISING = (cel.Comparison(cel.Term("a", "v"), "<", cel.Term("b", "v")),)
-EQUAL = (cel.Comparison(cel.Term("a", "v"), "=", cel.Term("b", "v")),)
-VETO = cel.Absent(A, (cel.Candidate(C, 0),), B)
-OTHERS = (cel.Comparison(cel.Term("a", "v"), "<", cel.Term("c", "v")),)
-HOUR = cel.Window("time", 60)
+RISING = (Comparison(Term("a", "v"), "<", Term("b", "v")),)
+EQUAL = (Comparison(Term("a", "v"), "=", Term("b", "v")),)
+VETO = cel.Absent(A, (Candidate(C, 0),), B)
+OTHERS = (Comparison(Term("a", "v"), "<", Term("c", "v")),)
+HOUR = Window("time", 60)
 # What each rule changes: the formula before and after all rules.
-EXAMPLES: dict[str, tuple[cel.Formula, cel.Formula]] = {
+EXAMPLES: dict[str, tuple[Formula, Formula]] = {
     "without_choice_before": (
         cel.NotBefore((cel.Strategy("NXT", C),), A, HOUR),
         cel.NotBefore((C,), A, HOUR),
     ),
     "choosing_once": (cel.Strategy("NXT", cel.Strategy("MAX", A)), cel.Strategy("NXT", A)),
     "inside_choices": (
-        cel.Across(cel.Strategy("NXT", VETO), 0, (OTHERS,)),
-        cel.Strategy("NXT", cel.Across(VETO, 0, (OTHERS,))),
+        Across(cel.Strategy("NXT", VETO), 0, (OTHERS,)),
+        cel.Strategy("NXT", Across(VETO, 0, (OTHERS,))),
     ),
     "absence_outside": (cel.As(cel.NotAfter(A, (C,), HOUR), "x"), cel.NotAfter(cel.As(A, "x"), (C,), HOUR)),
     "push_filters": (
@@ -86,7 +89,7 @@ def test_the_first_that_can_runs_it_and_all_before_it_say_why_not(name: str) -> 
         (cel.NotBefore((cel.Start(C),), A, HOUR), {}, "general engine", "asks where its search begins"),
     ],
 )
-def test_why_not_something_faster(formula: cel.Formula, options: dict, stepper: str, why: str) -> None:
+def test_why_not_something_faster(formula: Formula, options: dict, stepper: str, why: str) -> None:
     made = lowered(formula, HOUR, ("a", "b"), **options)
     assert made.stepper == stepper
     assert why in " ".join(str(refusal) for _, refusal in made.refusals)

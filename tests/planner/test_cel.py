@@ -8,16 +8,21 @@ import numpy as np
 import pytest
 
 from planner import cel
+from planner.acel import Aggregate, Judged, Measured
+from planner.across import Across, Candidate, Pending
+from planner.formula import Formula
 from planner.rewrite.rules import rewritten
+from planner.terms import Comparison, Measure, Predicate, Register, Term, Window
 from runtime import nodes
+from runtime.clauses import Numbering
 
 A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
-HOUR = cel.Window("time", 60)
+HOUR = Window("time", 60)
 BOTH = cel.Sequence(A, B)
-SIDES = (cel.Comparison(cel.Term("a", "v"), "<", cel.Term("b", "v")),)
-POSITIVE = cel.Predicate("v > 0")
+SIDES = (Comparison(Term("a", "v"), "<", Term("b", "v")),)
+POSITIVE = Predicate("v > 0")
 # Each class: a formula, its positive parts and its negated ones.
-PARTS: dict[type[cel.Formula], tuple[cel.Formula, tuple[cel.Formula, ...], tuple[cel.Formula, ...]]] = {
+PARTS: dict[type[Formula], tuple[Formula, tuple[Formula, ...], tuple[Formula, ...]]] = {
     type(formula): (formula, positive, negated)
     for formula, positive, negated in (
         (A, (), ()),
@@ -36,43 +41,43 @@ PARTS: dict[type[cel.Formula], tuple[cel.Formula, tuple[cel.Formula, ...], tuple
         (cel.NotAfter(A, (B, C), HOUR), (A,), (B, C)),
         (cel.Start(A), (A,), ()),
         (cel.Project(A, frozenset({"a"})), (A,), ()),
-        (cel.Aggregate(A, 1, frozenset({"y"}), (("n", "COUNT(a)"),)), (A,), ()),
-        (cel.Judged(A, 1, "COUNT(a) > 1"), (A,), ()),
-        (cel.Measured(A, (cel.Measure(cel.Register("COUNT", "a"), ">", 1),), "COUNT(a) > 1"), (A,), ()),
+        (Aggregate(A, 1, frozenset({"y"}), (("n", "COUNT(a)"),)), (A,), ()),
+        (Judged(A, 1, "COUNT(a) > 1"), (A,), ()),
+        (Measured(A, (Measure(Register("COUNT", "a"), ">", 1),), "COUNT(a) > 1"), (A,), ()),
         (cel.Strategy("NXT", A), (A,), ()),
         (cel.Within(A, HOUR), (A,), ()),
         (cel.Filter(A, "a", POSITIVE), (A,), ()),
         (cel.FilterAny(A, (("a", POSITIVE),)), (A,), ()),
         (cel.Compare(BOTH, SIDES), (BOTH,), ()),
         (cel.Agree(BOTH, (("a", "v"), ("b", "v"))), (BOTH,), ()),
-        (cel.Candidate(A, 0), (A,), ()),
-        (cel.Pending(A, 0, 1), (A,), ()),
-        (cel.Across(A, 0, (SIDES,)), (A,), ()),
+        (Candidate(A, 0), (A,), ()),
+        (Pending(A, 0, 1), (A,), ()),
+        (Across(A, 0, (SIDES,)), (A,), ()),
     )
 }
 
 
-def marked(formula: cel.Formula) -> cel.Formula:
+def marked(formula: Formula) -> Formula:
     return cel.As(formula, "x")
 
 
 def test_each_class_is_here() -> None:
-    assert set(PARTS) == {kind for kind in cel.Formula.__subclasses__() if kind.__module__ == cel.__name__}
+    assert set(PARTS) == {kind for kind in Formula.__subclasses__() if kind.__module__.startswith("planner.")}
 
 
 @pytest.mark.parametrize("kind", PARTS, ids=lambda kind: kind.__name__)
-def test_parts(kind: type[cel.Formula]) -> None:
+def test_parts(kind: type[Formula]) -> None:
     formula, positive, negated = PARTS[kind]
-    assert (cel.positive(formula), cel.negated(formula)) == (positive, negated)
-    assert sorted(map(id, cel.children(formula))) == sorted(map(id, (*positive, *negated)))
-    assert next(cel.walk(formula)) is formula
-    assert cel.rebuilt(formula, lambda part: part) == formula
-    assert cel.positive(cel.rebuilt(formula, marked)) == tuple(map(marked, positive))
-    assert cel.negated(cel.rebuilt(formula, marked)) == tuple(map(marked, negated))
-    assert cel.negated(cel.rebuilt(formula, marked, only_positive=True)) == negated
-    assert cel.show(formula).splitlines()[0] == formula.head()
-    assert len(cel.show(formula).splitlines()) == len(list(cel.walk(formula)))
-    assert cel.always_bound(formula) <= cel.variables(formula)
+    assert (formula.positive(), formula.negated()) == (positive, negated)
+    assert sorted(map(id, formula.children())) == sorted(map(id, (*positive, *negated)))
+    assert next(formula.walk()) is formula
+    assert formula.rebuilt(lambda part: part) == formula
+    assert formula.rebuilt(marked).positive() == tuple(map(marked, positive))
+    assert formula.rebuilt(marked).negated() == tuple(map(marked, negated))
+    assert formula.rebuilt(marked, only_positive=True).negated() == negated
+    assert formula.show().splitlines()[0] == formula.head()
+    assert len(formula.show().splitlines()) == len(list(formula.walk()))
+    assert formula.always_binds() <= formula.binds()
 
 
 @pytest.mark.parametrize(
@@ -84,26 +89,26 @@ def test_parts(kind: type[cel.Formula]) -> None:
         (cel.Or(cel.Contiguous(A, B), cel.Repeat(A, 0, 1)), True, True, True),
         (cel.Repeat(A, 2, 2, contiguous=True), True, True, False),
         (cel.Unless(A, cel.Contiguous(A, B)), True, False, False),
-        (cel.Within(A, cel.Window("events", 3)), True, False, False),
+        (cel.Within(A, Window("events", 3)), True, False, False),
         (cel.Within(A, HOUR), False, False, False),
         (cel.Strategy("STRICT", A), True, False, False),
         (cel.Strategy("NXT", cel.Repeat(A, 0, 1)), False, False, False),
         (cel.Compare(cel.Repeat(A, 0, 1), SIDES), False, False, True),
     ],
 )
-def test_facts(formula: cel.Formula, gaps: bool, flat: bool, empty: bool) -> None:
-    assert (cel.sees_gaps(formula), cel.is_flat(formula), cel.may_be_empty(formula)) == (gaps, flat, empty)
+def test_facts(formula: Formula, gaps: bool, flat: bool, empty: bool) -> None:
+    assert (formula.sees_gaps(), formula.is_flat(), formula.may_be_empty()) == (gaps, flat, empty)
 
 
 # ---------------------------------------------------------------- an operator that the planner has never seen
 
 
 @dataclass(frozen=True)
-class Unlike(cel.Formula):
+class Unlike(Formula):
     """C of φ of which no match of ψ says anything; what it means does not matter here."""
 
-    inner: cel.Formula
-    others: tuple[cel.Formula, ...]
+    inner: Formula
+    others: tuple[Formula, ...]
     negated_fields = ("others",)
     filters = True
 
@@ -113,13 +118,13 @@ class Unlike(cel.Formula):
 
 def test_a_new_operator_is_walked_rewritten_and_shown_by_what_its_class_says() -> None:
     formula = cel.Compare(cel.Filter(Unlike(BOTH, (C,)), "a", POSITIVE), SIDES)
-    assert cel.variables(formula) == {"a", "b"}
-    assert not cel.is_flat(formula)
+    assert formula.binds() == {"a", "b"}
+    assert not formula.is_flat()
     assert rewritten(formula) == (
         Unlike(cel.Compare(cel.Filter(BOTH, "a", POSITIVE), SIDES), (C,)),
         ("push_filters",),
     )
-    assert "UNLIKE" in cel.show(formula)
+    assert "UNLIKE" in formula.show()
 
 
 # ---------------------------------------------------------------- nodes
@@ -137,7 +142,7 @@ class Beside(nodes.Node):
     others: tuple[nodes.Node, ...]
     guard: int
 
-    def own_guards(self, number: nodes.Numbering) -> nodes.Node:
+    def own_guards(self, number: Numbering) -> nodes.Node:
         return Beside(self.inner, self.others, number(self.guard))
 
 

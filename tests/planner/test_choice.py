@@ -14,6 +14,7 @@ from planner import cel
 from planner.choice import MAX_NESTED, check_nesting
 from planner.compile import compile_formula
 from planner.errors import PlanError
+from planner.formula import Formula
 from planner.rewrite.strategies import choosing_once
 
 A, B = (cel.Event(name.upper(), frozenset(name)) for name in "ab")
@@ -26,12 +27,12 @@ BASES = (
 )
 
 
-def around(rules: tuple[str, ...], formula: cel.Formula) -> cel.Formula:
+def around(rules: tuple[str, ...], formula: Formula) -> Formula:
     """The formula inside these strategies, the first outermost."""
     return reduce(lambda made, rule: cel.Strategy(rule, made), reversed(rules), formula)
 
 
-def chain(formula: cel.Formula) -> list[str]:
+def chain(formula: Formula) -> list[str]:
     found = []
     while isinstance(formula, cel.Strategy):
         found.append(formula.name)
@@ -83,7 +84,7 @@ def test_it_means_the_same(n: int) -> None:
 
 
 def test_nesting_has_a_limit() -> None:
-    def nested(n: int) -> cel.Formula:
+    def nested(n: int) -> Formula:
         return reduce(lambda made, k: cel.Strategy(RULES[1 + k % 3], cel.Sequence(made, B)), range(n), A)
 
     check_nesting(nested(MAX_NESTED))

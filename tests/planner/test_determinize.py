@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from planner.cel import Contiguous, Event, Filter, Formula, Iteration, Or, Predicate, Sequence
+from planner.cel import Contiguous, Event, Filter, Iteration, Or, Sequence
 from planner.compile import compile_formula
 from planner.deterministic import determinize
+from planner.formula import Formula
+from planner.terms import Predicate
 
 A, B, C = (Event(name.upper(), frozenset(name)) for name in "abc")
 X = Event("A", frozenset("x"))

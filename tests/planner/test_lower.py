@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from planner.automata.automaton import Automaton
-from planner.cel import Event, Filter, Iteration, Predicate, Sequence
+from planner.cel import Event, Filter, Iteration, Sequence
 from planner.compile import compile_formula
 from planner.lower import integral, lower, lower_window
 from planner.query import Window
+from planner.terms import Predicate
 from runtime import program as rt
 
 A, B = (Event(name.upper(), frozenset(name)) for name in "ab")

@@ -7,16 +7,9 @@ from dataclasses import replace
 import pytest
 from queries import bound
 
-from planner.physical import (
-    LEAST_SLICE,
-    MAX_SPAN,
-    SLICE_WINDOWS,
-    PhysicalPlan,
-    drop_sql,
-    packed_symbol_sql,
-    plan,
-    symbol_sql,
-)
+from planner.layout import LEAST_SLICE, MAX_SPAN, SLICE_WINDOWS
+from planner.physical import PhysicalPlan, plan
+from planner.symbols import drop_sql, packed_symbol_sql, symbol_sql
 
 
 def planned(rest: str, source: str = "t") -> PhysicalPlan:

@@ -7,13 +7,16 @@ from planner.automata.automaton import show
 from planner.automata.compose import Composer
 from planner.automata.positions import position_node
 from planner.automata.simple import gathered
+from planner.formula import Formula
+from planner.terms import Predicate, Window
 from runtime import nodes
+from runtime.position_automaton import PositionAutomaton
 
 A, B, C = (cel.Event(name.upper(), frozenset(name)) for name in "abc")
-WINDOW = cel.Window("time", 5)
+WINDOW = Window("time", 5)
 
 
-def built(formula: cel.Formula) -> tuple[nodes.Node, list[str]]:
+def built(formula: Formula) -> tuple[nodes.Node, list[str]]:
     composer = Composer()
     node = position_node(formula, composer)
     return node, show(composer.automata[0]).splitlines()
@@ -21,8 +24,8 @@ def built(formula: cel.Formula) -> tuple[nodes.Node, list[str]]:
 
 def test_absences_around_the_whole_come_outside_and_all_else_inside() -> None:
     inner = cel.NotAfter(cel.Sequence(A, B), (C,), WINDOW)
-    formula = cel.As(cel.NotBefore((B,), cel.Filter(inner, "a", cel.Predicate("p")), WINDOW), "x")
-    core = cel.As(cel.Filter(cel.Sequence(A, B), "a", cel.Predicate("p")), "x")
+    formula = cel.As(cel.NotBefore((B,), cel.Filter(inner, "a", Predicate("p")), WINDOW), "x")
+    core = cel.As(cel.Filter(cel.Sequence(A, B), "a", Predicate("p")), "x")
     assert gathered(formula) == cel.NotAfter(cel.NotBefore((B,), core, WINDOW), (C,), WINDOW)
 
 
@@ -55,7 +58,7 @@ def test_after_a_skip_what_is_contiguous_is_gone() -> None:
 
 def test_every_copy_of_an_atom_is_a_position_and_follows_the_one_before() -> None:
     node, _ = built(cel.Repeat(A, 2, 3))
-    assert isinstance(node, nodes.PositionAutomaton)
+    assert isinstance(node, PositionAutomaton)
     assert node.first == (2,)  # built from the last copy to the first
     assert node.last == {0, 1}
     assert [[f.position for f in follow] for follow in node.follow] == [[], [0], [1]]
@@ -63,6 +66,6 @@ def test_every_copy_of_an_atom_is_a_position_and_follows_the_one_before() -> Non
 
 def test_one_absence_in_two_copies_is_one_veto() -> None:
     node, _ = built(cel.Repeat(cel.Absent(A, (C,), B), 2, 2))
-    assert isinstance(node, nodes.PositionAutomaton)
+    assert isinstance(node, PositionAutomaton)
     assert len(node.vetoes) == 1
     assert [[f.absences for f in follow] for follow in node.follow] == [[(0,)], [], [(0,)], [()]]

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 import cersql
-from planner import physical
-from runtime import nodes
+from planner.reasons import LOOKS
+from runtime.chain_cea import EACH, EQUAL, NOBODY, SAME, Registers
 from runtime.engine import engine_for
 from runtime.steppers import run_table
 from runtime.steppers.register_stepper import RegisterStepper
@@ -69,12 +69,12 @@ def chain_length(made: cersql.Compiled) -> int:
     assert entries is not None
     waiting = entries.counts[run_table.N_USED]
     assert waiting > 1_000
-    indexed = entries.index_of[np.maximum(entries.at, 0), 0] != nodes.NOBODY
+    indexed = entries.index_of[np.maximum(entries.at, 0), 0] != NOBODY
     assert (indexed & (entries.at >= 0)).sum() > 0.9 * waiting or "registers" not in program.family
     longest = 0
-    for first in entries.bucket[entries.bucket != nodes.NOBODY].tolist():
+    for first in entries.bucket[entries.bucket != NOBODY].tolist():
         length, e = 0, first
-        while e != nodes.NOBODY:
+        while e != NOBODY:
             length, e = length + 1, int(entries.chain_next[e])
         longest = max(longest, length)
     return longest
@@ -122,7 +122,7 @@ def test_what_came_before_is_found_by_its_extremes(where: str) -> None:
 
 
 def test_every_way_of_looking_has_its_words() -> None:
-    assert sorted(physical.LOOKS) == list(range(nodes.EACH + 1))
+    assert sorted(LOOKS) == list(range(EACH + 1))
 
 
 def test_a_loop_whose_events_must_be_equal_forgets_runs_that_are_not() -> None:
@@ -130,11 +130,11 @@ def test_a_loop_whose_events_must_be_equal_forgets_runs_that_are_not() -> None:
 
     def checks(pattern: str, rest: str = "") -> int:
         machine = compiled(pattern, "a.x = b.x", rest).program.machine
-        assert isinstance(machine, nodes.Registers)
+        assert isinstance(machine, Registers)
         (loop,) = (e for e in range(int(machine.edge_of[1])) if machine.source[e] == 0)
         kinds = machine.op_kind[machine.op_of[loop] : machine.op_of[loop + 1]].tolist()
-        assert nodes.SAME in kinds
-        return kinds.count(nodes.EQUAL)
+        assert SAME in kinds
+        return kinds.count(EQUAL)
 
     assert checks("A+ a ; B b ; C c") == 1
     assert checks("A+ a ; B? b ; C c") == 0

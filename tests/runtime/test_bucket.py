@@ -20,7 +20,9 @@ from strategies import Row
 
 from planner import cel
 from planner.errors import PlanError
+from planner.formula import Formula
 from planner.query import Skip
+from planner.terms import Comparison, Term, Window
 from runtime.errors import ExecutionError
 from runtime.partition import partition
 from runtime.stream.bucket import Bucket
@@ -43,7 +45,7 @@ def check(task: StreamTask, rows: Sequence[Row], seed: int) -> Counter[str]:
 
 A, B, C = (cel.Event(name, frozenset({name})) for name in "ABC")
 SEQUENCE = cel.Sequence(cel.Sequence(A, B), C)
-WINDOW = cel.Window("time", 5)
+WINDOW = Window("time", 5)
 
 
 @given(strategies.queries(), strategies.busy_streams(14, keys=(0, 1, 5, None)), st.booleans(), st.integers(0, 99))
@@ -60,10 +62,10 @@ def test_random_queries(asked: strategies.Asked, rows: list[Row], keyed: bool, s
 
 WINDOWS = {
     "time": WINDOW,
-    "strict": cel.Window("time", 4, strict=True),
-    "events": cel.Window("events", 4),
+    "strict": Window("time", 4, strict=True),
+    "events": Window("events", 4),
 }
-QUERIES: dict[str, tuple[cel.Formula, Options]] = {
+QUERIES: dict[str, tuple[Formula, Options]] = {
     "sequence": (SEQUENCE, PLAIN),
     "loop": (cel.Sequence(A, cel.Sequence(cel.Iteration(B), C)), PLAIN),
     "contiguous": (cel.Contiguous(A, B), PLAIN),
@@ -84,7 +86,7 @@ QUERIES: dict[str, tuple[cel.Formula, Options]] = {
     "skip to first of next match": (cel.Sequence(A, B), Options("NEXT_MATCH", skip=Skip("TO FIRST", "B"))),
     "skip to last": (cel.Sequence(A, cel.Iteration(B)), Options(skip=Skip("TO LAST", "B"))),
     "compared": (
-        cel.Compare(cel.Sequence(A, B), (cel.Comparison(cel.Term("A", "v"), "<", cel.Term("B", "v")),)), PLAIN,
+        cel.Compare(cel.Sequence(A, B), (Comparison(Term("A", "v"), "<", Term("B", "v")),)), PLAIN,
     ),
 }  # fmt: skip
 
@@ -101,7 +103,7 @@ def long_stream(seed: int, n: int = 120, keys: Sequence[int | None] = (0, 1, 5, 
 @pytest.mark.breadth(16)
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("name", QUERIES)
-def test_every_policy(name: str, window: cel.Window) -> None:
+def test_every_policy(name: str, window: Window) -> None:
     formula, options = QUERIES[name]
     for keyed in (True, False):
         task = stream_task(formula, window, options, keyed, allow=False)
@@ -110,7 +112,7 @@ def test_every_policy(name: str, window: cel.Window) -> None:
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("strategy", ["NXT", "LAST", "MAX"])
-def test_rivals_that_began_before(window: cel.Window, strategy: str) -> None:
+def test_rivals_that_began_before(window: Window, strategy: str) -> None:
     """A match that is known only now has lost to one that was known a window ago."""
     formula = cel.NotAfter(cel.Iteration(A), (A,), window)
     for seed in range(3):
@@ -119,7 +121,7 @@ def test_rivals_that_began_before(window: cel.Window, strategy: str) -> None:
 
 @pytest.mark.parametrize("window", [WINDOWS["time"], WINDOWS["strict"]], ids=["time", "strict"])
 @pytest.mark.parametrize("options", [PLAIN, Options(consume="PARTITION"), Options(skip=Skip("PAST LAST ROW"))])
-def test_timeouts(window: cel.Window, options: Options) -> None:
+def test_timeouts(window: Window, options: Options) -> None:
     for keyed in (True, False):
         task = stream_task(SEQUENCE, window, options, keyed, timeouts=True, allow=False)
         found = check(task, long_stream(7), 7)
@@ -128,7 +130,7 @@ def test_timeouts(window: cel.Window, options: Options) -> None:
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("strategy", ["ALL", "NXT", "LAST"])
-def test_absences_around(window: cel.Window, strategy: str) -> None:
+def test_absences_around(window: Window, strategy: str) -> None:
     for formula in (
         cel.NotAfter(A, (B,), window),
         cel.NotBefore((C,), cel.Sequence(A, B), window),
@@ -148,7 +150,7 @@ def test_absences_around(window: cel.Window, strategy: str) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_what_was_consumed_is_not_forgotten_by_an_absence_before(window: cel.Window, options: Options) -> None:
+def test_what_was_consumed_is_not_forgotten_by_an_absence_before(window: Window, options: Options) -> None:
     """It can be what must not happen before a later match, and no match begins at it."""
     formula = cel.NotBefore((cel.Sequence(A, C),), cel.Sequence(A, B), window)
     for keyed in (True, False):
@@ -198,7 +200,7 @@ def test_keys_that_never_come_back_are_freed_unread() -> None:
 
 
 def test_only_slabs_with_rows_are_read() -> None:
-    task = stream_task(SEQUENCE, cel.Window("time", 1000))
+    task = stream_task(SEQUENCE, Window("time", 1000))
     store = Memory()
     took(task, store, [table_of(task, [Row("A", 1, 1, key) for key in range(4)])], NEVER)
     took(task, store, [], 2)
@@ -334,7 +336,7 @@ def test_a_return_of_fewer_columns_goes_on() -> None:
         (cel.Sequence(cel.Repeat(A, 0, 1), cel.Strategy("MAX", SEQUENCE)), PLAIN, "MAX"),
     ],
 )
-def test_what_cannot_be_bounded_is_refused(formula: cel.Formula, options: Options, says: str) -> None:
+def test_what_cannot_be_bounded_is_refused(formula: Formula, options: Options, says: str) -> None:
     with pytest.raises(PlanError) as caught:
         stream_task(formula, None, options, allow=False)
     assert caught.value.condition == "STREAM_UNBOUNDED"
@@ -368,7 +370,7 @@ def test_timeouts_need_a_window() -> None:
 
 def test_a_task_of_a_stream_lists_no_more_matches_than_it_may() -> None:
     a, b = (cel.Event(name.upper(), frozenset({name})) for name in "ab")
-    task = stream_task(cel.Sequence(cel.Iteration(a), b), cel.Window("time", 100))
+    task = stream_task(cel.Sequence(cel.Iteration(a), b), Window("time", 100))
     rows = [Row("A", None, ts, 1) for ts in range(6)] + [Row("B", None, 6, 1)]
 
     def found(limit: int) -> int:
@@ -391,14 +393,14 @@ def test_a_task_of_a_stream_lists_no_more_matches_than_it_may() -> None:
 )  # fmt: skip
 def test_rivals_over_an_absence_wait_for_each_other(options: Options) -> None:
     """A@2 B@3 beats A@1 B@3 under LAST; it is vetoed by the C@5, out of the window of A@1, which is known before."""
-    task = stream_task(cel.NotAfter(cel.Sequence(A, B), (C,), cel.Window("time", 3)), cel.Window("time", 3), options)
+    task = stream_task(cel.NotAfter(cel.Sequence(A, B), (C,), Window("time", 3)), Window("time", 3), options)
     rows = [Row(kind, 0, ts, 0) for kind, ts in (("A", 1), ("A", 2), ("B", 3), ("C", 5), ("-", 8), ("A", 40))]
     for seed in range(6):
         assert check(task, rows, seed).total() == 1
 
 
 def test_timeouts_beside_what_waits_for_its_rivals() -> None:
-    formula = cel.NotAfter(cel.Sequence(A, B), (C,), cel.Window("time", 3))
+    formula = cel.NotAfter(cel.Sequence(A, B), (C,), Window("time", 3))
     with pytest.raises(PlanError) as raised:
-        stream_task(formula, cel.Window("time", 3), Options("NXT", skip=Skip("TO NEXT ROW")), timeouts=True)
+        stream_task(formula, Window("time", 3), Options("NXT", skip=Skip("TO NEXT ROW")), timeouts=True)
     assert raised.value.condition == "TIMEOUTS"

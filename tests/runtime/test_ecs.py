@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from strategies import Row
 
 from planner import cel
+from planner.formula import Formula
 from runtime import capacities
 from runtime.compact_set import tecs as ecs
 from runtime.engine import Engine
@@ -43,7 +44,7 @@ def check_arena(arena: ecs.Arena) -> None:
         assert spine[node] <= SPINE
 
 
-def engine_of(formula: cel.Formula, window: oracle.Window | None) -> Engine:
+def engine_of(formula: Formula, window: oracle.Window | None) -> Engine:
     engine = harness.engine_for(harness.compiled(formula, window))
     assert isinstance(engine.stepper, TableStepper)
     return engine
@@ -51,7 +52,7 @@ def engine_of(formula: cel.Formula, window: oracle.Window | None) -> Engine:
 
 @given(strategies.formulas(6), strategies.streams(max_size=25), strategies.windows())
 @strategies.examples(60)
-def test_invariants(formula: cel.Formula, rows: list[Row], window: oracle.Window | None) -> None:
+def test_invariants(formula: Formula, rows: list[Row], window: oracle.Window | None) -> None:
     """After every event, and after compacting: ordered, children first, left spines short, starts as promised."""
     engine = engine_of(formula, window)
     fed = harness.rows_of(engine._program, [row.event() for row in rows])
@@ -66,7 +67,7 @@ def test_invariants(formula: cel.Formula, rows: list[Row], window: oracle.Window
 @given(strategies.formulas(4), strategies.streams(max_size=16), strategies.windows(), st.integers(1, 5))
 @strategies.examples(60)
 def test_compacting_changes_nothing(
-    formula: cel.Formula, rows: list[Row], window: oracle.Window | None, every: int
+    formula: Formula, rows: list[Row], window: oracle.Window | None, every: int
 ) -> None:
     engine, plain = engine_of(formula, window), engine_of(formula, window)
     fed = harness.rows_of(engine._program, [row.event() for row in rows])

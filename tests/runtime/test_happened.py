@@ -5,36 +5,36 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime import nodes
 from runtime.arrays import AnyArray
+from runtime.chain_cea import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, NOBODY, UNEQUAL, Early
 from runtime.program import NULL_CODE
 from runtime.steppers import happened
 from runtime.steppers.register_ops import BAD, EMPTY
 
 NONE = -1
 HOLDS = {
-    nodes.LESS: lambda a, b: a < b,
-    nodes.LESS_EQUAL: lambda a, b: a <= b,
-    nodes.GREATER: lambda a, b: a > b,
-    nodes.GREATER_EQUAL: lambda a, b: a >= b,
-    nodes.EQUAL: lambda a, b: a == b,
-    nodes.UNEQUAL: lambda a, b: a != b,
+    LESS: lambda a, b: a < b,
+    LESS_EQUAL: lambda a, b: a <= b,
+    GREATER: lambda a, b: a > b,
+    GREATER_EQUAL: lambda a, b: a >= b,
+    EQUAL: lambda a, b: a == b,
+    UNEQUAL: lambda a, b: a != b,
 }
 
 
-def early_of(kinds: list[int]) -> nodes.Early:
+def early_of(kinds: list[int]) -> Early:
     """One kind of event, compared by these checks when a match ends."""
 
     def ints(values: list[int]) -> AnyArray:
         return np.array(values, np.int64)
 
     n = len(kinds)
-    return nodes.Early(
+    return Early(
         guard=ints([0]),
         edge=ints([0]),
         decided=np.zeros(1, np.bool_),
         check_of=ints([0, n]),
-        equal=ints([kinds.index(nodes.EQUAL) if nodes.EQUAL in kinds else nodes.NOBODY]),
+        equal=ints([kinds.index(EQUAL) if EQUAL in kinds else NOBODY]),
         kind=ints(kinds),
         term=ints([*range(n)]),
         register=ints([*range(n)]),
@@ -42,7 +42,7 @@ def early_of(kinds: list[int]) -> nodes.Early:
     )
 
 
-def logged(early: nodes.Early, values: AnyArray, begin: int) -> happened.Happened:
+def logged(early: Early, values: AnyArray, begin: int) -> happened.Happened:
     """Events at positions 0, 10, 20 …, of which those from `begin` on are inside the window."""
     n, checks = values.shape
     made = happened.new_happened(1, checks, 4, np.dtype(np.int64))
@@ -59,7 +59,7 @@ def logged(early: nodes.Early, values: AnyArray, begin: int) -> happened.Happene
     return made
 
 
-@pytest.mark.parametrize("kinds", [[k] for k in HOLDS] + [[nodes.LESS, nodes.EQUAL], [nodes.LESS, nodes.GREATER]])
+@pytest.mark.parametrize("kinds", [[k] for k in HOLDS] + [[LESS, EQUAL], [LESS, GREATER]])
 def test_what_prevents_a_match_is_found(kinds: list[int]) -> None:
     chance = np.random.default_rng(sum(kinds))
     early, seen = early_of(kinds), set()
@@ -84,7 +84,7 @@ def test_what_prevents_a_match_is_found(kinds: list[int]) -> None:
 
 
 def test_a_log_keeps_what_is_inside_the_window_and_grows() -> None:
-    early = early_of([nodes.LESS])
+    early = early_of([LESS])
     log = logged(early, np.arange(100, dtype=np.int64)[:, None], 90)
     assert log.clock.shape[1] == 32
     assert log.ends.tolist() == [[0, 10]]

@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 import cersql
-from planner.cel import Event, Iteration, Sequence, Strategy, Window, Within
+from planner.cel import Event, Iteration, Sequence, Strategy, Within
 from planner.compile import compile_formula
+from planner.terms import Window
 from runtime import capacities, limits
 from runtime.automata import symbols
 from runtime.automata.determinize import Subsets

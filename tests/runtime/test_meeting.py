@@ -15,8 +15,10 @@ from harness import PLAIN, Options
 from strategies import Row
 
 from planner import cel
+from planner.formula import Formula
 from planner.query import Skip
 from planner.tabulated import tabulated
+from planner.terms import Related, Tabulated, Term, Window
 from runtime import relations
 from runtime.partition import partition
 from runtime.partition.tables import tables_of
@@ -37,20 +39,20 @@ def true_of(left: int | None, right: int | None) -> bool:
     return left is not None and right is not None and (left + 2 * right) % 3 != 1
 
 
-def asked(left: str, right: str, modes: tuple[str, str] = ("each", "each")) -> cel.Related:
+def asked(left: str, right: str, modes: tuple[str, str] = ("each", "each")) -> Related:
     relation = relations.Relation(((relations.LOAD, 0), (relations.LOAD, 1), (relations.MEMBER, 0)), shown="f")
-    terms = cel.Term(left, "left", modes[0]), cel.Term(right, "right", modes[1])
-    return cel.Related(terms, ("bigint", "bigint"), relation, cel.Tabulated(("v",), ("v",), "f"))
+    terms = Term(left, "left", modes[0]), Term(right, "right", modes[1])
+    return Related(terms, ("bigint", "bigint"), relation, Tabulated(("v",), ("v",), "f"))
 
 
-def related(inner: cel.Formula, left: str, right: str) -> cel.Formula:
+def related(inner: Formula, left: str, right: str) -> Formula:
     return cel.Compare(inner, (asked(left, right),))
 
 
-TIME, EVENTS = cel.Window("time", 5), cel.Window("events", 4)
+TIME, EVENTS = Window("time", 5), Window("events", 4)
 SEQUENCE = related(cel.Sequence(A, B), "A", "B")
 LOOP = cel.Compare(cel.Sequence(cel.Iteration(A), B), (asked("A", "A", ("earlier", "later")),))
-QUERIES: dict[str, tuple[cel.Formula, Options]] = {
+QUERIES: dict[str, tuple[Formula, Options]] = {
     "sequence": (SEQUENCE, PLAIN),
     "next match": (SEQUENCE, Options("NEXT_MATCH")),
     "neighbours": (LOOP, PLAIN),
@@ -73,14 +75,14 @@ def long_stream(seed: int, n: int = 90, values: int = 5) -> list[Row]:
     return rows
 
 
-def meeting_task(task: StreamTask | WindowTask, formula: cel.Formula) -> MeetingTask:
+def meeting_task(task: StreamTask | WindowTask, formula: Formula) -> MeetingTask:
     (found,) = tabulated(formula)
     reach = task.reach if isinstance(task, StreamTask) else Reach("time", task.size, strict=True)
     left, right = (Role(f"is_{side}", (f"{side}0",), f"{side}_code") for side in ("left", "right"))
     return MeetingTask("slab", "ts", "until", task.task.keys, left, right, found.ordered, reach)
 
 
-def sides_of(table: pa.Table, rows: Sequence[Row], formula: cel.Formula) -> pa.Table:
+def sides_of(table: pa.Table, rows: Sequence[Row], formula: Formula) -> pa.Table:
     """What the first operator is sent."""
     (found,) = tabulated(formula)
     columns = {name: table.column(name) for name in ("slab", "ts", "key", "window") if name in table.column_names}
@@ -139,7 +141,7 @@ def micro_batches(rows: Sequence[Row], chance: random.Random) -> Iterator[tuple[
     yield [], FOREVER
 
 
-WINDOWS = {"time": TIME, "events": EVENTS, "strict": cel.Window("time", 4, strict=True)}
+WINDOWS = {"time": TIME, "events": EVENTS, "strict": Window("time", 4, strict=True)}
 
 
 def copied(task: StreamTask | WindowTask, rows: Sequence[Row]) -> tuple[pa.Table, Sequence[Row]]:
@@ -152,7 +154,7 @@ def copied(task: StreamTask | WindowTask, rows: Sequence[Row]) -> tuple[pa.Table
 
 
 def streamed(
-    task: StreamTask | WindowTask, formula: cel.Formula, rows: Sequence[Row], chance: random.Random
+    task: StreamTask | WindowTask, formula: Formula, rows: Sequence[Row], chance: random.Random
 ) -> Counter[str]:
     """Through both operators, with fresh ones in each micro-batch."""
     meet = meeting_task(task, formula)

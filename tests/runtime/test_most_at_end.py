@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cersql
-from planner import cel
+from planner.formula import Formula
 from runtime.engine import engine_for
 from runtime.errors import InternalError
 from runtime.program import Program
@@ -42,7 +42,7 @@ def check(program: Program, events: list[oracle.Event], keyed: bool, most: int) 
 )  # fmt: skip
 @strategies.examples(150)
 def test_some_of_each_end(
-    formula: cel.Formula, rows: list[strategies.Row], window: oracle.Window | None, keyed: bool, strategy: str,
+    formula: Formula, rows: list[strategies.Row], window: oracle.Window | None, keyed: bool, strategy: str,
     consume: str, most: int,
 ) -> None:  # fmt: skip
     program = harness.compiled(formula, window, harness.Options(strategy, consume))

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import cersql
-from runtime import capacities, nodes
+from runtime import capacities
 from runtime.arrays import AnyArray
+from runtime.chain_cea import NOBODY, Registers
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, Program
 from runtime.steppers import ordered, register_stepper
@@ -68,9 +69,9 @@ def run(program: Program, symbols: AnyArray, times: AnyArray, keys: AnyArray | N
 
 def without(program: Program) -> Program:
     machine = program.machine
-    assert isinstance(machine, nodes.Registers)
-    assert (machine.ordered_of != nodes.NOBODY).any()
-    return replace(program, machine=replace(machine, ordered_of=np.full_like(machine.ordered_of, nodes.NOBODY)))
+    assert isinstance(machine, Registers)
+    assert (machine.ordered_of != NOBODY).any()
+    return replace(program, machine=replace(machine, ordered_of=np.full_like(machine.ordered_of, NOBODY)))
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from strategies import Row
 
 from planner import cel
+from planner.formula import Formula
 from runtime.partition import partition
 from runtime.partition.order import as_clock
 from runtime.task import OrderColumn, OutputVariable, Slices, Task
@@ -26,7 +27,7 @@ A, B = cel.Event("A", frozenset({"x"})), cel.Event("B", frozenset({"y"}))
 KEYS = (None, 0.0, -0.0, math.nan, 2.5)
 
 
-def task(formula: cel.Formula, window: oracle.Window | None = None, **changes: Any) -> Task:
+def task(formula: Formula, window: oracle.Window | None = None, **changes: Any) -> Task:
     program = compiled(formula, window)
     variables = tuple(OutputVariable(name, name, False, ("id",)) for name in program.variables)
     made = Task(
@@ -79,9 +80,7 @@ def counted(made: Task, rows: pa.Table) -> int:
 
 @given(strategies.formulas(4), strategies.streams(max_size=14, keys=KEYS), strategies.windows(), st.integers(1, 9))
 @strategies.examples(40)
-def test_sorted_here_or_by_spark(
-    formula: cel.Formula, rows: list[Row], window: oracle.Window | None, size: int
-) -> None:
+def test_sorted_here_or_by_spark(formula: Formula, rows: list[Row], window: oracle.Window | None, size: int) -> None:
     made = task(formula, window)
     data = table(made, rows)
     total = counted(made, data)

@@ -16,27 +16,30 @@ from hypothesis import strategies as st
 from planner import cel
 from planner.automata.pcea import pcea_of
 from planner.choice import choice
+from planner.formula import Formula
 from planner.lower import lower_composed
 from planner.query import Window
 from planner.refusal import Refusal
 from planner.rewrite.rules import rewritten
-from runtime import capacities, nodes
+from planner.terms import Comparison, Term
+from runtime import capacities
 from runtime.arrays import AnyArray
 from runtime.compact_set import products
 from runtime.compact_set import tecs as ecs
 from runtime.engine import engine_for
+from runtime.pcea import Parallel
 from runtime.program import NULL_CODE, Program
 
 NAMES = "abcd"
 
 
-def in_any_order(types: str, equal: tuple[tuple[str, str], ...], type: str = "") -> cel.Formula:
+def in_any_order(types: str, equal: tuple[tuple[str, str], ...], type: str = "") -> Formula:
     """ALL of one event of each type, a, b, c …, with equalities such as ("a.x", "b.y")."""
     events = [cel.Event(t if t != "*" else None, frozenset({name})) for t, name in zip(types, NAMES, strict=False)]
     formula = reduce(cel.All, events)
     for left, right in equal:
-        terms = (cel.Term(*left.split(".")), cel.Term(*right.split(".")))
-        formula = cel.Compare(formula, (cel.Comparison(terms[0], "=", terms[1], type),))
+        terms = (Term(*left.split(".")), Term(*right.split(".")))
+        formula = cel.Compare(formula, (Comparison(terms[0], "=", terms[1], type),))
     return formula
 
 
@@ -46,7 +49,7 @@ def event(types: str, time: int, key: int, *values: int | None) -> oracle.Event:
 
 
 @st.composite
-def queries(draw: st.DrawFn) -> cel.Formula:
+def queries(draw: st.DrawFn) -> Formula:
     """ALL of two to four events with equalities that keep it hierarchical, self-joins and one-event values included."""
     n = draw(st.integers(2, 4))
     types = "".join(draw(st.sampled_from("AABBC*")) for _ in range(n))
@@ -78,7 +81,7 @@ def test_as_the_oracle(keyed: bool) -> None:
 
     @given(queries(), streams(), st.one_of(st.none(), strategies.small_windows()), st.integers(0, 1 << 16))
     @strategies.examples(220)
-    def check(formula: cel.Formula, stream: list[oracle.Event], window: Window | None, seed: int) -> None:
+    def check(formula: Formula, stream: list[oracle.Event], window: Window | None, seed: int) -> None:
         matched.append(harness.check(formula, stream, window, keyed, seed))
 
     check()
@@ -221,15 +224,13 @@ def test_what_is_not_run_side_by_side() -> None:
     not_hierarchical = in_any_order("ABC", (("a.x", "b.x"), ("b.y", "c.y")))
     assert harness.compiled(not_hierarchical).family == "registers"
     assert pcea_of(not_hierarchical) == Refusal("it is not hierarchical")
-    unequal = cel.Compare(
-        in_any_order("AB", (("a.x", "b.x"),)), (cel.Comparison(cel.Term("a", "y"), "<", cel.Term("b", "y")),)
-    )
+    unequal = cel.Compare(in_any_order("AB", (("a.x", "b.x"),)), (Comparison(Term("a", "y"), "<", Term("b", "y")),))
     assert pcea_of(unequal) == Refusal("a condition that is no equality of two events")
     twice = cel.Compare(
         in_any_order("AB", (("a.x", "b.x"),), "INT"),
-        (cel.Comparison(cel.Term("a", "x"), "=", cel.Term("b", "y"), "BIGINT"),),
+        (Comparison(Term("a", "x"), "=", Term("b", "y"), "BIGINT"),),
     )
     assert pcea_of(twice) == Refusal("one value compared in several types")
     machine = harness.compiled(Q0).machine
-    assert isinstance(machine, nodes.Parallel)
+    assert isinstance(machine, Parallel)
     assert machine.depth == 2

@@ -9,9 +9,11 @@ import pytest
 
 from planner import cel
 from planner.choice import choice
+from planner.formula import Formula
 from planner.lower import lower_composed
 from planner.query import Skip, Window
 from planner.rewrite.rules import rewritten
+from planner.terms import Comparison, Term
 from runtime import capacities
 from runtime.arrays import AnyArray
 from runtime.engine import engine_for
@@ -21,9 +23,9 @@ A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
 EITHER = cel.Event("B", frozenset({"x"}))
 
 
-def rising(inner: cel.Formula, first: str, second: str, of: tuple[str, str] = ("each", "each")) -> cel.Formula:
-    terms = (cel.Term(first, "v", of[0]), cel.Term(second, "v", of[1]))
-    return cel.Compare(inner, (cel.Comparison(terms[0], "<", terms[1]),))
+def rising(inner: Formula, first: str, second: str, of: tuple[str, str] = ("each", "each")) -> Formula:
+    terms = (Term(first, "v", of[0]), Term(second, "v", of[1]))
+    return cel.Compare(inner, (Comparison(terms[0], "<", terms[1]),))
 
 
 FORMULAS = {

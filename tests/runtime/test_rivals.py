@@ -22,8 +22,9 @@ from planner import cel
 from planner.choice import skip_by
 from planner.errors import PlanError
 from planner.lower import lower_window, rt_skip
-from planner.physical import COMPETING
 from planner.query import Skip
+from planner.second_pass import COMPETING
+from planner.terms import Window
 from runtime import capacities
 from runtime.partition import partition
 from runtime.program import Later
@@ -106,7 +107,7 @@ def expected(asked: Asked, rows: Sequence[Row], keyed: bool, timeouts: bool) -> 
             found[rows[parts[key][start]].key, "match", of_ids(key, mu)] += 1
     if timeouts:
         for key, own in parts.items():
-            order = tuple(sorted(v for v in cel.variables(formula) if not v.startswith("@")))
+            order = tuple(sorted(v for v in formula.binds() if not v.startswith("@")))
             part = [events[number] for number in own]
             late = oracle.timeouts(
                 formula, part, order, window, LIMIT, **options.given(), where=lambda _, c, key=key: where(key, c)
@@ -169,7 +170,7 @@ def rows_of(text: str, keys: Sequence[int | None] = (0,)) -> list[Row]:
 def test_every_choice(options: Options, timeouts: bool) -> None:
     total = 0
     for n, text in enumerate(("AABB", "ABABAB", "AAB-ABB", "BA", "AAABBAB", "A")):
-        for window in (None, cel.Window("time", 3), cel.Window("events", 3)):
+        for window in (None, Window("time", 3), Window("events", 3)):
             for formula in (AB, LOOP):
                 keyed = bool(n % 2) or options.consume == "ANY"
                 timed = timeouts and options.consume != "ANY"
@@ -179,7 +180,7 @@ def test_every_choice(options: Options, timeouts: bool) -> None:
 
 def test_starts_that_all_keys_consume() -> None:
     """The A of key 1 is under way when key 0 matches; where its window had closed by then, it has timed out."""
-    for window, lost in ((None, True), (cel.Window("time", 1), False), (cel.Window("events", 2), True)):
+    for window, lost in ((None, True), (Window("time", 1), False), (Window("events", 2), True)):
         asked = Asked(AB, window, Options(consume="ANY"))
         task = listed(asked, True, True)
         rows = [Row("A", 0, 0, 1), Row("A", 0, 1, 0), Row("B", 0, 2, 0)]
@@ -199,7 +200,7 @@ def test_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
         table = buckets.table_of(task, rows_of("A" * 14 + "B"))
         most = held_at_most(task, partition.run(task.task, table.to_batches()))
         assert most < 3 * capacities.HELD_MATCHES
-    past = Asked(AB, cel.Window("time", 2), Options(skip=Skip("PAST LAST ROW")))
+    past = Asked(AB, Window("time", 2), Options(skip=Skip("PAST LAST ROW")))
     task = listed(past, False, False)
     table = buckets.table_of(task, rows_of("AB" * 20_000))
     assert held_at_most(task, partition.run(task.task, table.to_batches())) < 3 * capacities.HELD_MATCHES

@@ -9,6 +9,8 @@ import oracle
 import pytest
 
 from planner import cel
+from planner.across import Across, Candidate
+from planner.terms import Comparison, Term, Window
 from runtime import capacities
 from runtime.automata.machine import NOW, Clock
 from runtime.steppers.rows_known import Asked, KnownRows, Row
@@ -67,13 +69,13 @@ def test_rows_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert known.find(STATE, event(0)) is None
 
 
-FORMULA = cel.Across(
+FORMULA = Across(
     cel.Unless(
-        cel.Within(cel.Sequence(cel.Event("A", frozenset("a")), cel.Event("B", frozenset("b"))), cel.Window("time", 9)),
-        cel.Candidate(cel.Event("C", frozenset("c")), 0),
+        cel.Within(cel.Sequence(cel.Event("A", frozenset("a")), cel.Event("B", frozenset("b"))), Window("time", 9)),
+        Candidate(cel.Event("C", frozenset("c")), 0),
     ),
     0,
-    ((cel.Comparison(cel.Term("c", "v"), "=", cel.Term("a", "v")),),),
+    ((Comparison(Term("c", "v"), "=", Term("a", "v")),),),
 )
 
 

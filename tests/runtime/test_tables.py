@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from runtime import nodes
+from runtime.clauses import Choice, Compared, Operand
 from runtime.errors import InternalError
 from runtime.partition.tables import tables_of, with_tables
 from runtime.program import NULL_CODE, Program
@@ -30,8 +31,8 @@ def test_a_pair_is_in_the_table_or_not() -> None:
 
 def test_tables_are_read_from_rows_and_put_where_they_are_asked_for() -> None:
     flat = nodes.Flat(np.zeros((0, 4), np.int64), (), (), ())
-    operands = nodes.Operand(0, 0, 2), nodes.Operand(1, 0, 0)
-    compared = nodes.Compared((nodes.Choice(4, 1), nodes.Choice(8, 1)), (), (), ((operands, LOOKED_UP),))
+    operands = Operand(0, 0, 2), Operand(1, 0, 0)
+    compared = Compared((Choice(4, 1), Choice(8, 1)), (), (), ((operands, LOOKED_UP),))
     program = replace(EMPTY, machine=nodes.Compare(flat, compared), tables=((3, 2, 0), (4, 1, 2)))
     codes = np.array([[7, 0, 1], [NULL_CODE, 0, 5], [9, 8, 6]])
     tables = tables_of(program, np.array([3, 3, 4]), codes)

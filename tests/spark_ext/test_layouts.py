@@ -13,6 +13,7 @@ from pyspark.sql import functions as fn
 
 import cersql
 import spark_ext.batch
+import spark_ext.source_rows
 from cersql.statements.planned import plan_query
 from planner.physical import PhysicalPlan
 from runtime.errors import Span
@@ -77,7 +78,7 @@ def cut_small(patch: pytest.MonkeyPatch) -> None:
     """Cut the order also where a few rows would not be worth it: sample all of them, and make slices short."""
     patch.setattr(spark_ext.batch, "MANY_ROWS_BYTES", 0)
     patch.setattr("spark_ext.numbering.SAMPLE", 1.0)
-    patch.setattr("planner.physical.LEAST_SLICE", 1)
+    patch.setattr("planner.layout.LEAST_SLICE", 1)
 
 
 def test_a_source_that_changes_is_noticed(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +100,7 @@ def test_each_layout_gives_the_rows_of_one_key(
     session: SparkSession, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slices of one window, four ranges or more: borders lie between the events of many matches."""
-    monkeypatch.setattr("planner.physical.SLICE_WINDOWS", 1)
+    monkeypatch.setattr("planner.layout.SLICE_WINDOWS", 1)
     cut_small(monkeypatch)
     events(session, STREAMS[stream], seed=len(stream))
     frames = []
@@ -155,7 +156,7 @@ def test_dropping_and_sorting_change_nothing(
     for sort in ("worker", "spark"):
         with sparks.settings(session, cersql__sort=sort), pytest.MonkeyPatch.context() as patch:
             frames.append(session.sql(text))
-            patch.setattr(spark_ext.batch, "drop_sql", lambda plan: None)
+            patch.setattr(spark_ext.source_rows, "drop_sql", lambda plan: None)
             frames.append(session.sql(text))
     first, *others = [sorted(map(str, own)) for own in sparks.together(frames)]
     assert first

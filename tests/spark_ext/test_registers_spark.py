@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 
 import cersql
 from cersql.binding.rounds import Rounds
-from planner import cel
+from planner.acel import Measured
 
 SCHEMA = "ts BIGINT, type STRING, i INT, s SMALLINT, big BIGINT, d DOUBLE, f FLOAT, dec DECIMAL(10,2), t TIMESTAMP"
 CONDITIONS = (
@@ -60,7 +60,7 @@ def test_registers_answer_as_spark_does(session: Any, step: int) -> None:
     with sparks.patched(Rounds, "placed", lambda self, formula, inside=False: placed(self, formula, True)):
         held = [cersql.sql(session, text) for text in texts]
         formula = cersql.compile(texts[0], {"numbers": SCHEMA}).query.formula
-    assert cel.contains(formula, (cel.Measured,))
+    assert formula.contains((Measured,))
     for condition, one, other in zip(asked, sparks.together(listed), sparks.together(held), strict=True):
         assert sorted(map(str, one)) == sorted(map(str, other)), condition
 

@@ -15,7 +15,9 @@ from oracle import Event
 
 import cersql
 from planner import cel
+from planner.formula import Formula
 from planner.query import Skip
+from planner.terms import Window
 
 ROUNDS = int(os.environ.get("CERSQL_DIFFERENTIAL", "1"))
 QUERIES = 12  # a round is one Spark job
@@ -24,7 +26,7 @@ Row = dict[str, Any]
 
 A, B, C = (cel.Event(kind, frozenset({name})) for kind, name in zip("ABC", "xyz", strict=True))
 ANOTHER = cel.Event("A", frozenset({"y"}))
-PATTERNS: dict[str, cel.Formula] = {
+PATTERNS: dict[str, Formula] = {
     "A x ; B y": cel.Sequence(A, B),
     "A+ x ; B y": cel.Sequence(cel.Iteration(A), B),
     "A x : (B y OR A y)": cel.Contiguous(A, cel.Or(B, ANOTHER)),
@@ -81,7 +83,7 @@ class Query:
         self.consume = chance.choice(("PARTITION", "ANY")) if kind == "consume" else "NONE"
         self.skip = chance.choice(list(SKIPS)) if kind == "skip" else None
         self.timeouts = kind == "timeouts" or (self.consume != "ANY" and chance.random() < 0.3)
-        self.window = chance.choice((None, cel.Window("time", 4), cel.Window("events", 5)))
+        self.window = chance.choice((None, Window("time", 4), Window("events", 5)))
         self.keyed = chance.random() < 0.6
 
     def text(self) -> str:

@@ -185,7 +185,7 @@ CLOCKS: dict[str, tuple[str, str, str]] = {
 
 def test_windows_are_exact_on_every_clock(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In turn inclusive, strict, a little shorter, and with a key: pairs at most 3, 2, 2 and 3 steps apart."""
-    monkeypatch.setattr("planner.physical.SLICE_WINDOWS", 1)
+    monkeypatch.setattr("planner.layout.SLICE_WINDOWS", 1)
     frames, expected = [], []
     numbers = "(SELECT CAST(id AS INT) AS n FROM range(9))"
     for clock, three, shorter in CLOCKS.values():
