@@ -155,8 +155,16 @@ def check_foreign_query(toks: Sequence[Token]) -> None:
             raise ParseError("NOT_SUPPORTED_YET", span=token.span, construct=construct, hint=_OF_ROWS[token.upper])
 
 
+_DECLARED = (
+    "Streams are tables and views here, and types the values of a column or what DEFINE says: nothing is declared."
+)
+
+
 def check_first_word(toks: Sequence[Token]) -> None:
-    """Raises for a query that begins with SELECT, or with SASE's EVENT."""
+    """Raises for a query that begins with SELECT, with SASE's EVENT, or CORE's DECLARE EVENT."""
+    declares = [token.upper for token in toks[:2]]
+    if declares[:1] in (["DECLARE"], ["CREATE"]) and declares[1:] in (["EVENT"], ["STREAM"]):
+        raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause=" ".join(declares), hint=_DECLARED)
     if toks and toks[0].upper == "EVENT":
         raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause=toks[0].text, hint="Write PATTERN.")
     if toks and toks[0].upper == "SELECT":
