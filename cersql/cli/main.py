@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from cersql.cli import checking, output, running, serving, shell
+from cersql.cli import checking, completion_scripts, output, running, serving, shell
 from cersql.cli.arguments import Commands, add_common, add_query, positive
 from cersql.cli.errors import CommandError
 from cersql.cli.local import started
@@ -38,9 +38,9 @@ from cersql.cli.reports import (
     table_hint,
 )  # fmt: skip
 from cersql.cli.tables import load
+from cersql.cli.versions import Version
 from cersql.show.explain import DRAWINGS, STAGES
 from runtime.errors import CersqlError
-from runtime.program import package_version
 
 __all__ = ["CommandError", "load", "main", "started"]  # for the commands that have files of their own
 
@@ -105,11 +105,12 @@ def _forget_stdout() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cersql", description="Complex event recognition on Apache Spark.")
-    parser.add_argument("--version", action="version", version=f"cersql {package_version()}")
+    parser.add_argument("--version", action=Version)
     commands = parser.add_subparsers(required=True, metavar="command")
     # A command with a file of its own brings its arguments itself: `other.register(commands)`.
     for register in (_demo, _run, _explain, _check, _shell, serving.register, _warm):
         register(commands)
+    completion_scripts.register(commands, parser)
     return parser
 
 
@@ -120,8 +121,9 @@ def _demo(commands: Commands) -> None:
 
 
 def _run_demo(arguments: argparse.Namespace) -> None:
-    from cersql.cli.demo import demo
+    from cersql.cli.demo import check_data, demo
 
+    check_data()
     with started("cersql demo", verbose=arguments.verbose) as spark:
         demo(spark, Console())
 
@@ -159,7 +161,9 @@ def _run(commands: Commands) -> None:
         "views. Example: cersql run late.sql --table flights=flights.csv --output late.parquet",
     )
     add_query(command)
-    command.add_argument("--format", choices=output.FORMATS, help="default: by the end of --output's name, else table")
+    command.add_argument(
+        "--format", choices=output.FORMATS, help="of the result (default: by the end of --output's name, else table)"
+    )
     command.add_argument(
         "--output",
         "-o",
@@ -190,7 +194,8 @@ def _explain(commands: Commands) -> None:
         description="Print what becomes of the pattern queries in a file. None is run.",
     )
     add_query(command)
-    command.add_argument("--stage", choices=STAGES + DRAWINGS, metavar="STAGE", help=", ".join(STAGES + DRAWINGS))
+    stages = ", ".join(STAGES + DRAWINGS)
+    command.add_argument("--stage", choices=STAGES + DRAWINGS, metavar="STAGE", help=f"print this alone: {stages}")
     add_common(command)
     command.set_defaults(command=running.explain)
 

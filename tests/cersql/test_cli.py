@@ -5,20 +5,23 @@ from __future__ import annotations
 import io
 import json
 import logging
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sparks import taught
 
-from cersql.cli import demo, local, running
+from cersql.cli import demo, local, running, versions
 from cersql.cli import main as cli
 from cersql.cli.completion import completions, is_complete
 from cersql.cli.progress import _listed, matches
 from cersql.language.parse import parse
 from runtime import warm
+from runtime.program import package_version
 
 
 @pytest.fixture
@@ -449,3 +452,25 @@ def test_py4j_is_quiet_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
         told("/lib/other/it.py")
     told("/lib/py4j/clientserver.py")
     assert [record.getMessage() for record in caplog.records] == ["/lib/other/it.py", "/lib/py4j/clientserver.py"]
+
+
+def test_version_says_what_a_report_needs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    first, python, java, packages = capsys.readouterr().out.splitlines()
+    assert first == f"cersql {package_version()}"
+    assert python.startswith(f"Python {platform.python_version()}, ")
+    assert java.startswith("Java: ")
+    assert f"pyspark {version('pyspark')}, " in packages
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    assert "Java: /nowhere/bin/java does not run" in versions.lines()
+
+
+def test_the_demo_says_that_its_data_are_missing_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "FOLDER", tmp_path)
+    monkeypatch.setattr(cli, "started", None)
+    assert cli.main(["demo"]) != 0
+    assert "run `make demo` in a checkout" in capsys.readouterr().err
