@@ -18,9 +18,9 @@ from sparks import taught
 from cersql.cli import demo, local, running, versions
 from cersql.cli import main as cli
 from cersql.cli.completion import completions, is_complete
-from cersql.cli.progress import _listed, matches
+from cersql.cli.progress import Progress, _listed, matches
 from cersql.language.parse import parse
-from runtime import warm
+from runtime import compiling, warm
 from runtime.program import package_version
 
 
@@ -474,3 +474,12 @@ def test_the_demo_says_that_its_data_are_missing_before_spark_starts(
     monkeypatch.setattr(cli, "started", None)
     assert cli.main(["demo"]) != 0
     assert "run `make demo` in a checkout" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("shown", "lines"), [(True, [f"cersql: {compiling.COMPILES}"]), (False, [])])
+def test_a_command_says_that_it_compiles(shown: bool, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Where stderr is no terminal, on which the line of progress says it; with --quiet nobody does."""
+    with Progress(shown=shown):
+        compiling._tell(compiling.COMPILES)
+    assert " ".join(capsys.readouterr().err.split()) == " ".join(lines)
+    assert compiling._tell == compiling.logger.warning
