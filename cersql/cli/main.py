@@ -28,6 +28,7 @@ from cersql.cli import checking, completion_scripts, output, running, serving, s
 from cersql.cli.arguments import Commands, add_common, add_query, positive
 from cersql.cli.errors import CommandError
 from cersql.cli.local import started
+from cersql.cli.parser import Parser
 from cersql.cli.reports import (
     StatementError,
     problem_of,
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = None
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parser().parsed(argv)
         from spark_ext.quiet import mute_captures
 
         mute_captures()
@@ -104,8 +105,8 @@ def _forget_stdout() -> None:
 # ---------------------------------------------------------------- arguments
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cersql", description="Complex event recognition on Apache Spark.")
+def _parser() -> Parser:
+    parser = Parser(prog="cersql", description="Complex event recognition on Apache Spark.")
     parser.add_argument("--version", action=Version)
     commands = parser.add_subparsers(required=True, metavar="command")
     # A command with a file of its own brings its arguments itself: `other.register(commands)`.

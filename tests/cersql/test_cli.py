@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import platform
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -483,3 +484,35 @@ def test_a_command_says_that_it_compiles(shown: bool, lines: list[str], capsys: 
         compiling._tell(compiling.COMPILES)
     assert " ".join(capsys.readouterr().err.split()) == " ".join(lines)
     assert compiling._tell == compiling.logger.warning
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("rnu QUERY", "There is no command rnu. Did you mean run?"),
+        ("QUERY", "To run a file of statements: cersql run QUERY"),
+        ("q.sql", "To run a file of statements: cersql run q.sql"),
+        ("'FROM t PATTERN A RETURN *'", 'To run a text: cersql run -e "FROM t PATTERN A RETURN *"'),
+        ("version", "Write cersql --version"),
+        ("xyz", "There are: demo, run, "),
+        ("--run QUERY", "cersql run"),
+        ("run QUERY --tabel t=t.csv", "run has no option --tabel. Did you mean --table?"),
+        ("run QUERY --zzzz", "It has: -h, --help, --execute"),
+        ("run QUERY t=t.csv", "A table is given as --table t=t.csv"),
+        ("run FROM t PATTERN A", 'A text is one argument, in quotes: cersql run -e "FROM t PATTERN A"'),
+        ("shell QUERY", "Statements to begin with are given as --init QUERY"),
+        ("warm QUERY", "QUERY is one argument too many."),
+        ("run QUERY --format exel", "'exel' is none of table, csv, json, parquet."),
+        ("explain QUERY --stage automat", "Did you mean automaton?"),
+        ("run QUERY --rows ten", "cersql run --help says more."),
+        ("completion", "required: shell"),
+        ("", "usage: cersql"),
+    ],
+)
+def test_a_mistyped_command_is_told_the_nearest_right_one(
+    line: str, told: str, query: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(shlex.split(line.replace("QUERY", query))) == 2
+    shown = capsys.readouterr()
+    assert told.replace("QUERY", query) in shown.err
+    assert not shown.out
