@@ -70,7 +70,7 @@ wheel: java $(VENV)/.installed-dev
 
 # Warnings are errors, such as a link that leads nowhere.
 docs: $(VENV)/.installed-docs
-	$(BIN)/python -P -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -P -m mkdocs build --strict --quiet
 	@echo "Open site/index.html"
 
 clean:

@@ -55,7 +55,7 @@ class BindError(CersqlError):
         "SAME_SOURCE_NAME": Condition("42712", "Two sources are called {name}."),
         "DUPLICATE_COLUMN": Condition("42701", "{source} has two columns called {name}."),
         "UNKNOWN_TYPE": Condition("42704", "There is no event type {name}."),
-        "NO_TYPE_COLUMN": Condition("42704", "{source} has no column of event types, so nothing can be a {name}."),
+        "NO_TYPE_COLUMN": Condition("42704", "{source} has no column of event types, so no row is of the type {name}."),
         "DEFINED_TWICE": Condition("42710", "{name} is defined twice."),
         "UNKNOWN_VARIABLE": Condition("42703", "There is no variable {name} here."),
         "UNKNOWN_COLUMN": Condition("42703", "{name} is not a column of {owner}."),

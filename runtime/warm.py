@@ -7,7 +7,6 @@ and a fraction of a second in every process after that.
 from __future__ import annotations
 
 import functools
-import logging
 import time
 from dataclasses import replace
 from typing import assert_never
@@ -29,7 +28,7 @@ FAMILIES: dict[Family, str] = {
     "pcea": "ALL with equalities",
 }
 
-logger = logging.getLogger(__name__)
+logger = compiling.logger
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from planner.sql import Sql
 from runtime.errors import CersqlError, Span
 from spark_ext.errors import ExpressionError
+from spark_ext.function_hints import function_hint
 from spark_ext.quiet import quiet_captures
 
 
@@ -142,7 +143,10 @@ def _objection(
         if type is not None:
             detail = f"a condition is a BOOLEAN, and this is {type}."
             return ExpressionError("INVALID_EXPRESSION", span=span, detail=detail)
-        return ExpressionError("INVALID_EXPRESSION", span=span, detail=_detail(error), hint=_interval(error))
+        way_out = _interval(error) or function_hint(error, frame.sparkSession)
+        if way_out is None and spark_condition.startswith("DATATYPE_MISMATCH") and "||" in sql.text:
+            way_out = "In SQL || joins texts; between conditions write OR."
+        return ExpressionError("INVALID_EXPRESSION", span=span, detail=_detail(error), hint=way_out)
 
 
 def _if_text(name: str, columns: Sequence[str]) -> str:

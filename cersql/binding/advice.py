@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from cersql.binding import formulas, skip_points
 from cersql.binding.expressions import Call, Node, Ref, read
@@ -25,6 +26,7 @@ def warnings(query: syntax.Query, bound: Query, scope: Scope, used: frozenset[st
     yield from _filter_of_the_last_part(query)
     yield from _endless_loop(query, bound)
     yield from _window_over_one_event(bound)
+    yield from _against_null(query)
     for node in bound.formula.walk():
         if not (query.ceql and _is_no_such_event(node)):
             yield from _never(node)
@@ -47,6 +49,18 @@ def _filter_of_the_last_part(query: syntax.Query) -> Iterator[str]:
         return
     written = " ".join(query.text[last.inner.span.start : last.inner.span.end].split())
     yield f"FILTER binds {written} alone; for a condition on the whole pattern write WHERE, or (…) FILTER."
+
+
+def _against_null(query: syntax.Query) -> Iterator[str]:
+    """`a.v <> NULL` is NULL, whatever a.v is."""
+    filters = [part.condition for part in syntax.walk(query.pattern) if isinstance(part, syntax.FilterPart)]
+    defined = [definition.condition for definition in query.definitions]
+    for text in [*defined, *query.where, *filters, *([query.having] if query.having is not None else [])]:
+        toks = query.text.within(text.span)
+        for mark, null in pairwise(toks):
+            if mark.text in ("=", "==", "<>", "!=") and null.upper == "NULL":
+                instead = "IS NULL" if mark.text in ("=", "==") else "IS NOT NULL"
+                yield f"A comparison with NULL, {mark.text} NULL, is never true: write {instead}."
 
 
 # ---------------------------------------------------------------- one alarm, not a thousand

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from cersql.binding import advice, selection, sliding, source_rows
+from cersql.binding import advice, mistaken, selection, sliding, source_rows
 from cersql.binding import sources as src
 from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
@@ -43,7 +43,7 @@ def bind(
     try:
         return _Binder(query, catalog, given, order_by).bind()
     except CersqlError as error:
-        raise error.at(query.text) from None
+        raise mistaken.explained(error, query).at(query.text) from None
     except RecursionError:
         raise too_complex().at(query.text, query.clause("PATTERN")) from None
 
@@ -56,6 +56,7 @@ class _Binder:
         selection.refuse(query)
         self._sources: dict[str, tuple[int, ...]] = {}
         self.names: PatternNames = collect(query.pattern, catalog.case_sensitive)
+        mistaken.check_aliases(query, self.names)
         self.sources: Sources = src.resolve(query, self.names, catalog, given)
         self.stream = self.sources.columns
         self.scope = Scope(self.names, catalog.case_sensitive)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from cersql.binding.aggregates import REFUSED, TABLE
 from cersql.errors import ParseError
+from cersql.language.foreign_expressions import check_mark
 from cersql.language.lexer import CLOSING, OPENING, Token, closing, shown, split, strip_quotes
 from cersql.language.source import SourceText
 from cersql.language.syntax import Text
@@ -299,10 +300,7 @@ class _Reader:
         if sign is not None:
             self.at += 1
             return Said(Token("word" if sign.isalpha() else "op", sign, token.start, token.end))
-        if token.text == "&" and self.peek(1) == "&" and self.toks[self.at + 1].start == token.end:
-            raise ParseError(
-                "UNEXPECTED_TOKEN", span=token.span, found="'&&'", expected="AND or OR", hint="Write AND."
-            )  # fmt: skip
+        check_mark(self.toks, self.at)
         if not inert and token.upper == "IN":
             _check_in(self.text, self.toks, self.at)
         self.at += 1

@@ -23,13 +23,18 @@ SHOWN = 8
 COLUMNS = ("aircraft", "airline", "flight", "arrived", "next flight", "left")
 
 
-def demo(spark: SparkSession, console: Console) -> None:
-    """Run examples/flights/knock_on.sql and print what happens."""
+def check_data() -> None:
+    """Raises CommandError where the example's data are not beside the package, before Spark is started."""
     if not (FOLDER / "flights.csv").exists():
         raise CommandError(
             f"The demo's data are not in {FOLDER}. They come with the source of cersql, not with the installed "
             "package: run `make demo` in a checkout."
         )
+
+
+def demo(spark: SparkSession, console: Console) -> None:
+    """Run examples/flights/knock_on.sql and print what happens."""
+    check_data()
     sql = (FOLDER / "knock_on.sql").read_text(encoding="utf-8")
     load(spark, [(path.stem, path) for path in sorted(FOLDER.glob("*.csv"))])
 

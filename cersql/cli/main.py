@@ -24,10 +24,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from cersql.cli import checking, output, running, serving, shell
+from cersql.cli import checking, completion_scripts, output, running, serving, shell
 from cersql.cli.arguments import Commands, add_common, add_query, positive
 from cersql.cli.errors import CommandError
 from cersql.cli.local import started
+from cersql.cli.parser import Parser
 from cersql.cli.reports import (
     StatementError,
     problem_of,
@@ -38,9 +39,10 @@ from cersql.cli.reports import (
     table_hint,
 )  # fmt: skip
 from cersql.cli.tables import load
+from cersql.cli.versions import Version
 from cersql.show.explain import DRAWINGS, STAGES
+from runtime import compiling
 from runtime.errors import CersqlError
-from runtime.program import package_version
 
 __all__ = ["CommandError", "load", "main", "started"]  # for the commands that have files of their own
 
@@ -51,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Of LLVM's levels the lowest that optimizes: kernels are compiled in three fifths of the time, and are as fast.
     os.environ.setdefault("NUMBA_OPT", "1")
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parser().parsed(argv)
         from spark_ext.quiet import mute_captures
 
         mute_captures()
@@ -105,13 +107,14 @@ def _forget_stdout() -> None:
 # ---------------------------------------------------------------- arguments
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cersql", description="Complex event recognition on Apache Spark.")
-    parser.add_argument("--version", action="version", version=f"cersql {package_version()}")
+def _parser() -> Parser:
+    parser = Parser(prog="cersql", description="Complex event recognition on Apache Spark.")
+    parser.add_argument("--version", action=Version)
     commands = parser.add_subparsers(required=True, metavar="command")
     # A command with a file of its own brings its arguments itself: `other.register(commands)`.
     for register in (_demo, _run, _explain, _check, _shell, serving.register, _warm):
         register(commands)
+    completion_scripts.register(commands, parser)
     return parser
 
 
@@ -122,8 +125,9 @@ def _demo(commands: Commands) -> None:
 
 
 def _run_demo(arguments: argparse.Namespace) -> None:
-    from cersql.cli.demo import demo
+    from cersql.cli.demo import check_data, demo
 
+    check_data()
     with started("cersql demo", verbose=arguments.verbose) as spark:
         demo(spark, Console())
 
@@ -148,7 +152,8 @@ def _run_warm(arguments: argparse.Namespace) -> None:
     steps.append(("GROUP BY", compile_sums))
     for what, compiles in steps:
         begin = time.monotonic()
-        compiles()
+        with compiling.told(compiling.nobody):
+            compiles()
         put(console, Text(f"{what}: {time.monotonic() - begin:.1f} s"))
 
 
@@ -161,7 +166,9 @@ def _run(commands: Commands) -> None:
         "views. Example: cersql run late.sql --table flights=flights.csv --output late.parquet",
     )
     add_query(command)
-    command.add_argument("--format", choices=output.FORMATS, help="default: by the end of --output's name, else table")
+    command.add_argument(
+        "--format", choices=output.FORMATS, help="of the result (default: by the end of --output's name, else table)"
+    )
     command.add_argument(
         "--output",
         "-o",
@@ -192,7 +199,8 @@ def _explain(commands: Commands) -> None:
         description="Print what becomes of the pattern queries in a file. None is run.",
     )
     add_query(command)
-    command.add_argument("--stage", choices=STAGES + DRAWINGS, metavar="STAGE", help=", ".join(STAGES + DRAWINGS))
+    stages = ", ".join(STAGES + DRAWINGS)
+    command.add_argument("--stage", choices=STAGES + DRAWINGS, metavar="STAGE", help=f"print this alone: {stages}")
     add_common(command)
     command.set_defaults(command=running.explain)
 

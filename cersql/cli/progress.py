@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 INTERVAL = 0.5  # seconds between two looks at Spark
 ENGINE, ROWS = "MapInArrow", "number of output rows"  # as Spark calls the node of a plan, and one of its metrics
-COMPILES = "compiling the engine's kernels, once on this machine"
+COMPILES = compiling.COMPILES.partition(":")[0]
 
 
 class Progress:
-    """On stderr, and only where that is a terminal and `shown`; otherwise all this does nothing.
+    """On stderr, and only where that is a terminal and `shown`; otherwise all this does nothing, but for a line when
+    kernels are compiled.
 
     It writes to a descriptor of its own: stderr leads to a file while the JVM starts.
     """
@@ -40,11 +41,13 @@ class Progress:
         self.console = Console(stderr=True)
         """Prints above the line."""
         self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._compiling = compiling.told(self._line if shown and not sys.stderr.isatty() else compiling.nobody)
         if shown and sys.stderr.isatty():
             self._screen = os.fdopen(os.dup(sys.stderr.fileno()), "w")
             self.console = Console(file=self._screen)
 
     def __enter__(self) -> Progress:
+        self._compiling.__enter__()
         if self._screen is not None:
             self._thread.start()
         return self
@@ -52,11 +55,16 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._compiling.__exit__(kind, error, trace)
         self.hide()
         if self._screen is not None:
             self._done.set()
             self._thread.join()
             self._screen.close()
+
+    def _line(self, text: str) -> None:
+        """Where nothing can be drawn over: one line, at once."""
+        self.console.print(f"cersql: {text}", markup=False, highlight=False)
 
     def watch(self, spark: SparkSession | None) -> None:
         """From now on the line also says how many of Spark's tasks are done, and how many matches are listed."""

@@ -143,6 +143,7 @@ _WORDS = frozenset(("AS", "OR", "ALL", "AND", "NOT", "UNLESS", "FILTER"))
 OURS_ALONE = frozenset(("->", "*", "?", "{", "}", ","))
 """Marks of our patterns that CEQL has none of."""
 _OURS = "Our other operators stand in queries of ours: FROM S PATTERN SEQ(A a, B{2,3} b) WHERE a.x > 1 RETURN *."
+_COMMAS = "Write A; B: B after A. In any order they are a query of ours: FROM S PATTERN ALL(A a, B b) … RETURN *."
 _COMPARES = frozenset(("=", "==", "<>", "!=", "<", "<=", ">", ">="))
 _OPERAND = "an event type, NOT (…) or '('"
 SHAPE = "For example: SELECT * FROM S WHERE (A AS a; B) FILTER a[price > 10] WITHIN 100 EVENTS."
@@ -224,7 +225,7 @@ class _Reader:
         if token is not None and token.upper == "(":
             self.at += 1
             inner = self.part(_FILTER)
-            commas = "Write A; B: B after A." if self.upper() == "," else SHAPE
+            commas = _COMMAS if self.upper() == "," else SHAPE
             self.take(")", "')' or an operator", commas)
             return Joined((inner,), "", at=token)  # in parentheses
         if token is not None and token.upper in ("NOT", "!"):
@@ -288,6 +289,8 @@ class _Reader:
             self.take(")", "AND, OR or ')'")
             return inner
         hint = "What is asked of an event stands in brackets behind its name: a[price > 10]."
+        if self.upper() == "NOT":
+            hint = "NOT stands in the brackets, where it asks each event: a[NOT price > 10]."
         first = self.name("a condition, name[…]", hint)
         stream, name = None, first
         if self.upper() == ">":

@@ -11,6 +11,7 @@ from typing import Any
 from cersql.errors import ParseError
 from cersql.language.clause_table import CLAUSES, BodyKind
 from cersql.language.clauses import EXPRESSION_WORDS, Layout, Section, check_misspelt
+from cersql.language.foreign_expressions import check_condition
 from cersql.language.lexer import Token, depths, shown, split, strip_quotes
 from cersql.language.syntax import Computed, Definition, Name, OrderItem, ReturnItem, RowKey, Source, Text, Window
 from cersql.language.windows import UNITS, parse_duration, parse_window
@@ -60,6 +61,8 @@ class Body:
     def raw(self) -> Text:
         """The whole body as text."""
         check_misspelt(self.tokens)
+        if CLAUSES[self.kind].is_condition:
+            check_condition(self.tokens)
         return text_of(self.text, self.tokens)
 
 
@@ -234,7 +237,9 @@ def _source(body: Body, part: list[Token], after: Token | None) -> Source:
     if at < len(part) and part[at].upper == "TYPE":
         at += 1
         if at == len(part) or not part[at].is_name:
-            raise body.unexpected(part[at] if at < len(part) else after, "the column that holds the event types")
+            hint = f"Write TYPE {part[at + 1].text}." if at + 1 < len(part) and part[at + 1].is_name else None
+            expected = "the column that holds the event types"
+            raise body.unexpected(part[at] if at < len(part) else after, expected, hint)
         column = name_of(part[at])
         at += 1
     if at < len(part):
@@ -298,6 +303,12 @@ def _missing_comma(body: Body, toks: list[Token], at: int) -> ParseError:
 # ---------------------------------------------------------------- RETURN, LIMIT
 
 
+ALL_ROWS = (
+    "RETURN gives one row a match, with its events in arrays. A row for each event: "
+    "SELECT inline(m) FROM (PATTERN (…) AS m … RETURN m)."
+)
+
+
 def returns(body: Body) -> tuple[tuple[ReturnItem, ...], Span | None]:
     """Reads RETURN, `a.x AS x, COUNT(b) WITH TIMEOUTS`: its items, and the place of WITH TIMEOUTS."""
     timeouts: Span | None = None
@@ -311,6 +322,9 @@ def returns(body: Body) -> tuple[tuple[ReturnItem, ...], Span | None]:
     if body.tokens[0].upper == "DISTINCT":
         hint = "Put the query in parentheses: SELECT DISTINCT * FROM (PATTERN … RETURN …)."
         raise body.unexpected(body.tokens[0], body.holds, hint)
+    if [token.upper for token in body.tokens[:4]] == ["ALL", "ROWS", "PER", "MATCH"]:
+        span = body.tokens[0].span | body.tokens[3].span
+        raise ParseError("UNKNOWN_CLAUSE", span=span, clause="ALL ROWS PER MATCH", hint=ALL_ROWS)
     return tuple(_return_item(body, part, after) for part, after in body.items()), timeouts
 
 
@@ -328,10 +342,29 @@ def _return_item(body: Body, part: list[Token], after: Token | None) -> ReturnIt
         if levels[i] == 0 and token.upper == "AS" and not (i and part[i - 1].upper == "."):
             if i == 0:
                 raise body.unexpected(token, "an expression before AS")
+            _check_one(body, part[:i])
             return ReturnItem(text_of(body.text, part[:i]), _return_alias(body, part, i + 1, after))
     if _has_bare_alias(part):
+        _check_one(body, part[:-1])
         return ReturnItem(text_of(body.text, part[:-1]), name_of(part[-1]))
+    _check_one(body, part)
     return ReturnItem(text_of(body.text, part), None)
+
+
+_BETWEEN_NAMES = EXPRESSION_WORDS | {"IGNORE", "RESPECT", "DATE", "TIMESTAMP", "COLLATE"}
+
+
+def _check_one(body: Body, part: list[Token]) -> None:
+    """Raises where a comma is missing, `a.x b.y`, or AS, `a.x alias total`: a name follows an operand."""
+    levels = depths(part)
+    if any(token.upper == "INTERVAL" for token in part):  # INTERVAL '1 02' DAY TO HOUR
+        return
+    for i in range(1, len(part)):
+        before, token = part[i - 1], part[i]
+        if levels[i] or not token.is_name or token.upper in _BETWEEN_NAMES or before.upper in _BETWEEN_NAMES:
+            continue
+        if before.upper in (")", "]") or before.is_name:
+            raise body.unexpected(token, "a comma or the next clause", "Items stand between commas; a name follows AS.")
 
 
 def _return_alias(body: Body, part: list[Token], at: int, after: Token | None) -> Name:

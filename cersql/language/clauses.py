@@ -111,7 +111,7 @@ def lay_out(toks: list[Token], start: int) -> Layout:
         key = key_at(toks, index) if levels[index] == 0 else None
         if key is None:
             if levels[index] == 0 and toks[index].upper == ";" and kind not in ("", "PATTERN"):
-                raise _trailing(toks[index + 1], kind)
+                raise _trailing(toks, index, kind, sections)
             body.append(toks[index])
             index += 1
             continue
@@ -132,10 +132,21 @@ def _may_repeat(kind: str, sections: Sequence[Section]) -> bool:
     return twice and kinds.count(kind) == 1 and "PATTERN" in kinds[kinds.index(kind) :]
 
 
-def _trailing(token: Token, clause: str) -> ParseError:
+def _trailing(toks: Sequence[Token], index: int, clause: str, sections: Sequence[Section]) -> ParseError:
+    """The error for a `;` at `index` with something behind it. Behind `FROM t PATERN A` it is a pattern's."""
+    token = toks[index + 1]
+    if all(section.kind != "PATTERN" for section in sections):
+        word = misspelt_as("PATTERN", toks[:index])
+        if word is not None:
+            return misspelt(word, "PATTERN")
+    key = key_at(toks, index + 1)
     hint = "Send one statement at a time; only a pattern may hold a ';' (there '->' and SEQ(…) say the same)."
     if clause == "WITHIN":
         hint = "The window of a part of the pattern stands in parentheses: (A ; B WITHIN 10 MINUTES) ; C."
+    elif key is not None and key[0] not in ("FROM", "PATTERN") and all(key[0] != section.kind for section in sections):
+        hint = f"Leave the ';' out: {key[0]} belongs to the same query."
+    elif clause == "WHERE" and key is None and all(section.kind != "RETURN" for section in sections):
+        hint = "A condition inside the pattern is written FILTER: (A a FILTER a.x > 1) ; B. WHERE follows the pattern."
     return ParseError("TRAILING_TEXT", span=token.span, found=shown(token), hint=hint)
 
 
@@ -210,6 +221,17 @@ _OTHER_CLAUSES = {
     "MEASURES": "Write RETURN.",
     "ONE": "ONE ROW PER MATCH is what RETURN gives anyway; leave it out.",
     "SUBSET": "Name a part of the pattern: (A OR B) AS x.",
+    "OUTPUT": "Write RETURN.",
+    "EMIT": "Write RETURN.",
+    "WINDOW": "Write WITHIN 10 MINUTES.",
+    "DURING": "Write WITHIN 10 MINUTES.",
+    "SKIP": "Write AFTER MATCH SKIP PAST LAST ROW, or SEMANTICS SKIP TILL NEXT MATCH.",
+    "OFFSET": "Put the query in parentheses: SELECT * FROM (PATTERN … RETURN …) LIMIT 10 OFFSET 5.",
+    "QUALIFY": "Put the query in parentheses: SELECT * FROM (PATTERN … RETURN …) QUALIFY ….",
+    "ORDERED": "Write ORDER BY.",
+    "SORT": "Write ORDER BY.",
+    "GROUPED": "Write GROUP BY.",
+    "KEYED": "Write PARTITION BY.",
     **{f"{clause.first}{clause.second}": f"Write {clause.key}." for clause in CLAUSES.values() if clause.second},
 }
 

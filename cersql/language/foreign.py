@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from cersql.errors import ParseError
 from cersql.language.lexer import Token, shown
+from cersql.language.operators import CALLS
 
 _INSTEAD = {
     "|": "Write A OR B.",
@@ -23,6 +24,22 @@ _INSTEAD = {
     "~": "What does not happen is written !A, or NOT A.",
     "PERMUTE": "Write ALL(A a, B b): the parts in any order.",
 }
+_FOLLOWS = "B after A, with anything between, is A -> B; immediately after A, A : B."
+_ABSENT = "What does not happen in between is written SEQ(A, !B, C)."
+# Words of other languages between two parts.
+_BETWEEN = {
+    "THEN": _FOLLOWS, "FOLLOWED": _FOLLOWS, "FOLLOWEDBY": _FOLLOWS, "FOLLOWEDBYANY": _FOLLOWS, "FOLLOWS": _FOLLOWS,
+    "NEXT": _FOLLOWS, "BEFORE": _FOLLOWS, "IMMEDIATELY": _FOLLOWS, "DIRECTLY": _FOLLOWS,
+    "UNTIL": _ABSENT, "WITHOUT": _ABSENT, "NOTFOLLOWEDBY": _ABSENT, "NOTNEXT": _ABSENT, "EXCEPT": _ABSENT,
+    "XOR": "Write A OR B.", "DURING": "A window is written WITHIN 10 MINUTES.",
+}  # fmt: skip
+CALLED = {
+    "SEQUENCE": "SEQ(A a, B b)", "FOLLOWEDBY": "SEQ(A a, B b)", "CHAIN": "SEQ(A a, B b)", "BEGIN": "SEQ(A a, B b)",
+    "CONJUNCTION": "ALL(A a, B b)", "DISJUNCTION": "ANY(A a, B b)", "ONEOF": "ANY(A a, B b)",
+    "MAXIMAL": "MAX(p)", "MAXIMUM": "MAX(p)", "FIRST": "NXT(p), of the matches that end together the earliest events",
+    "TIMES": "A{3} for three times A", "ONEORMORE": "A+", "OPTIONAL": "A?",
+}  # fmt: skip
+"""Operators of other languages that look like a call, `SEQUENCE(A, B)`: what to write."""
 
 
 def foreign(token: Token, before: Token | None, after: Token | None) -> ParseError | None:
@@ -33,6 +50,10 @@ def foreign(token: Token, before: Token | None, after: Token | None) -> ParseErr
     if mark in ("=", "=="):
         name = f"{after.text} {before.text}" if before and after and before.is_name and after.is_name else "Type x"
         return _error(token, token.text, f"Write the type, then the variable: {name}.")
+    if mark == "-" and _joins(token, before, after):
+        assert before is not None
+        assert after is not None
+        return _error(token, "-", f"A name with a hyphen takes back-ticks: `{before.text}-{after.text}`.")
     if mark == "{" and after is not None and after.text == "-":
         return _error(token, "{-", _INSTEAD["{-"])
     if mark in _INSTEAD:
@@ -66,15 +87,30 @@ def every(token: Token, following: Sequence[Token]) -> ParseError | None:
     return _error(token, token.text, hint)
 
 
-def juxtaposition(token: Token) -> ParseError:
-    """A name stands where an operator is needed, `A B C`, `(A B)+ C`: the error."""
+def _joins(token: Token, before: Token | None, after: Token | None) -> bool:
+    """Of `failed-login` the hyphen touches a name on both sides."""
+    beside = before is not None and after is not None and before.is_name and after.is_name
+    return beside and before is not None and after is not None and (before.end, after.start) == (token.start, token.end)
+
+
+def juxtaposition(toks: Sequence[Token], at: int) -> ParseError:
+    """A name stands at `at` where an operator is needed: the error for `A B C`, `(A B)+ C`, `A a THEN B b`."""
+    token = toks[at]
+    found = f"{shown(token)} after a whole part"
+    return ParseError("FOREIGN_SYNTAX", span=token.span, found=found, hint=_instead_of_names(toks, at))
+
+
+def _instead_of_names(toks: Sequence[Token], at: int) -> str:
+    first, second = toks[at - 2 : at] if at > 1 else (None, None)
+    if toks[at].kind == "word" and toks[at].upper in _BETWEEN:
+        return _BETWEEN[toks[at].upper]
+    if first is not None and first.upper in CALLS:
+        return f"Write {first.upper}(…)."
     hint = "One immediately after the other is A : B : C, with anything between A -> B -> C or SEQ(A, B, C)."
-    return ParseError(
-        "FOREIGN_SYNTAX",
-        span=token.span,
-        found=f"{shown(token)} after a whole part",
-        hint=f"{hint} (p) AS x names a part.",
-    )
+    last = at + 1 == len(toks) or not toks[at + 1].is_name
+    if last and first is not None and second is not None and first.is_name and second.is_name:
+        hint = f"A name of several words takes back-ticks: `{first.text} {second.text}`. {hint}"
+    return f"{hint} (p) AS x names a part."
 
 
 _QUOTES = ("“", "”", "„", "‘", "’", "‚")
@@ -119,8 +155,16 @@ def check_foreign_query(toks: Sequence[Token]) -> None:
             raise ParseError("NOT_SUPPORTED_YET", span=token.span, construct=construct, hint=_OF_ROWS[token.upper])
 
 
+_DECLARED = (
+    "Streams are tables and views here, and types the values of a column or what DEFINE says: nothing is declared."
+)
+
+
 def check_first_word(toks: Sequence[Token]) -> None:
-    """Raises for a query that begins with SELECT, or with SASE's EVENT."""
+    """Raises for a query that begins with SELECT, with SASE's EVENT, or CORE's DECLARE EVENT."""
+    declares = [token.upper for token in toks[:2]]
+    if declares[:1] in (["DECLARE"], ["CREATE"]) and declares[1:] in (["EVENT"], ["STREAM"]):
+        raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause=" ".join(declares), hint=_DECLARED)
     if toks and toks[0].upper == "EVENT":
         raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause=toks[0].text, hint="Write PATTERN.")
     if toks and toks[0].upper == "SELECT":

@@ -277,6 +277,13 @@ def _in_brackets(body: Body, offset: int) -> bool:
     return opened[-1:] == ["["]
 
 
+def _after_nothing(before: Sequence[Token], operand: bool) -> str | None:
+    """What to say where an operand is missing behind the tokens `before`: `A ; RETURN`, `A -> -> B`."""
+    if not operand or not before or before[-1].upper in OPENING:
+        return None
+    return f"Nothing follows {shown(before[-1])}."
+
+
 def _taught(body: Body, error: lark.UnexpectedToken) -> ParseError:
     """Puts lark's error into words: what was found, what can stand there, and what was probably meant."""
     accepts = error.accepts or error.expected
@@ -286,12 +293,12 @@ def _taught(body: Body, error: lark.UnexpectedToken) -> ParseError:
         listed = [words.replace("')'", "']'") for words in listed]
     expected = ", ".join(listed[:-1]) + " or " + listed[-1] if len(listed) > 1 else "".join(listed) or "something else"
     if error.token.type == "$END":
-        return body.unexpected(None, expected)
+        return body.unexpected(None, expected, _after_nothing(body.tokens, "TYPE" in accepts))
     terminal: Terminal = error.token.value
     span = terminal.span
     first = next(token for token in body.tokens if token.start >= span.start)
     if terminal.kind in ("NAME", "TYPE"):
-        return _misspelt_operator(body, first) or juxtaposition(first)
+        return _misspelt_operator(body, first) or juxtaposition(body.tokens, body.tokens.index(first))
     hint = None
     if terminal.kind == "_COMMA":
         hint = "Only SEQ, ALL and ANY take a list: write SEQ(A, B), or A -> B."
@@ -299,7 +306,9 @@ def _taught(body: Body, error: lark.UnexpectedToken) -> ParseError:
         previous = body.tokens[body.tokens.index(first) - 1]
         if previous.upper == "(":
             return ParseError("EMPTY_PATTERN", span=first.span, expected=OPERAND)
-        hint = f"Nothing follows {shown(previous)}."
+        hint = _after_nothing([previous], True)
+    elif "TYPE" in accepts:
+        hint = _after_nothing(body.tokens[: body.tokens.index(first)], True) or f"Nothing stands before {shown(first)}."
     elif terminal.kind == "LPAR":
         hint = "Parts one after the other: A -> (…), or SEQ(A, …)."
     return body.unexpected(first, expected, hint)

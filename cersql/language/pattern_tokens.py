@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cersql.errors import ParseError
-from cersql.language.clause_bodies import name_of, text_of
+from cersql.language.clause_bodies import ALL_ROWS, name_of, text_of
 from cersql.language.clause_table import ONE_WORD
 from cersql.language.clauses import check_misspelt, key_at, letters_apart, reserved, words_at
-from cersql.language.foreign import every, foreign
+from cersql.language.foreign import CALLED, every, foreign
 from cersql.language.lexer import CLOSING, OPENING, Token, shown
 from cersql.language.operators import CALLS, ENDS_FILTER, INFIX, RESERVED, SIGNS, Heading
 from cersql.language.syntax import Name, Text, Window
@@ -32,10 +32,6 @@ _PUNCTUATION = {
 }  # fmt: skip
 _ENDS_OPERAND = frozenset(["TYPE", "NAME", "QUANT", "CONDITION", "KEYS", "WINDOW", "RPAR"])
 _MOST = 1_000_000
-_ROWS = (
-    "RETURN gives one row a match, with its events in arrays. A row for each event: "
-    "SELECT inline(m) FROM (PATTERN (…) AS m … RETURN m)."
-)
 
 
 @dataclass(frozen=True)
@@ -115,6 +111,8 @@ class PatternLexer:
         elif mark == "⊕":
             self._quantifier(token, token)
         elif mark in ("+", "*", "?") or (mark == "{" and not self.next_is("-")):
+            if mark == "{" and self.wants_operand and not (self.peek() or token).kind == "number":
+                raise self.unexpected(token, OPERAND, "Parts are grouped in parentheses: (A ; B).")
             self._quantifier(token, None)
         elif mark == "[" and not (self.wants_operand and not self.next_is("EVERY")):
             self._agreement(token)
@@ -150,6 +148,8 @@ class PatternLexer:
             error = foreign(name, None, opening)
             assert error is not None
             return error
+        if name.upper in CALLED and self.found[-1].kind == "TYPE":
+            return ParseError("UNKNOWN_OPERATOR", span=name.span, name=name.text, hint=f"Write {CALLED[name.upper]}.")
         near = [f for f in CALLS if 0 < letters_apart(name.upper, f, 2) <= (1 if len(f) < 4 else 2)]
         if near and self.found[-1].kind == "TYPE":
             near.sort(key=lambda f: letters_apart(name.upper, f, 2))
@@ -220,7 +220,7 @@ class PatternLexer:
         elif word in INFIX:
             if word == "ALL" and [self.next_is(w, k) for k, w in enumerate(("ROWS", "PER", "MATCH"), 1)] == [True] * 3:
                 span = token.span | self.toks[self.at + 3].span
-                raise ParseError("UNKNOWN_CLAUSE", span=span, clause="ALL ROWS PER MATCH", hint=_ROWS)
+                raise ParseError("UNKNOWN_CLAUSE", span=span, clause="ALL ROWS PER MATCH", hint=ALL_ROWS)
             self.emit(INFIX[word].terminal, 1, word)
         elif word == "AS" or (word == "IN" and self._names_after()):
             self._as()

@@ -105,9 +105,9 @@ def _amount(reader: _Reader, expected: str = _WINDOW) -> tuple[Text, str | None]
         return _interval(reader), "INTERVAL"
     token = reader.token
     if token is not None and token.kind == "string":
-        raise reader.wrong(expected, f"Write INTERVAL before a duration in quotes: INTERVAL {token.text} …")
+        raise reader.wrong(expected, _unquoted(token))
     if token is None or token.kind != "number":
-        hint = "It must be greater than zero." if reader.word == "-" else None
+        hint = "It must be greater than zero." if reader.word == "-" else _run_together(token)
         raise reader.wrong(expected, hint)
     _check_number(reader, token)
     reader.at += 1
@@ -124,6 +124,21 @@ def _amount(reader: _Reader, expected: str = _WINDOW) -> tuple[Text, str | None]
     if reader.token is not None and reader.word not in ("[", "SLIDE"):
         raise _bad_unit(reader, token)
     return Text(token.text, token.span), None
+
+
+def _run_together(token: Token | None) -> str | None:
+    """What to write for `10m` and `5min`."""
+    found = re.fullmatch(r"(\d+)([A-Za-z]+)", token.text if token is not None else "")
+    unit = ABBREVIATIONS.get(found[2].upper()) or nearest(found[2].upper(), [*UNITS, "EVENTS"]) if found else None
+    return f"Did you mean {found[1]} {unit}?" if found and unit else None
+
+
+def _unquoted(token: Token) -> str:
+    """What to write for `'10 minutes'`."""
+    inside = token.text[1:-1].strip()
+    if re.fullmatch(r"(\d+ +[A-Za-z]+ *)+", inside):
+        return f"Write it without quotes: {inside}."
+    return f"Write INTERVAL before a duration in quotes, and what it counts behind it: INTERVAL {token.text} MINUTE."
 
 
 def _column(reader: _Reader) -> str | None:

@@ -55,6 +55,31 @@ def test_names_keep_their_own_spelling() -> None:
     assert Names(["Price"], case_sensitive=True).get("price") is None
 
 
+def test_a_name_behind_a_part_is_no_type() -> None:
+    """The habit of MATCH_RECOGNIZE, where A B is a sequence."""
+    defined = "FROM t DEFINE A AS v > 1, B AS v < 1 PATTERN "
+    check_error(defined + "(A+ ‸B)" + END, "ALIAS_IS_TYPE", "A : B (immediately) or A -> B", "B1")
+    check_error(defined + "A ‸B" + END, "ALIAS_IS_TYPE", "A : B")
+    check_error("FROM t AS A, t AS B PATTERN A ‸B" + END, "ALIAS_IS_TYPE", "A : B")
+    assert bound(defined + "A x ; B y" + END)
+    assert bound(defined + "A b" + END)  # another name: it has another case
+
+
+def test_a_source_is_no_variable() -> None:
+    check_error(
+        "FROM t AS r PATTERN A a WHERE ‸r.v > 1" + END, "UNKNOWN_VARIABLE", "r is a source", "In scope are: a, A"
+    )
+    check_error("FROM t PATTERN A a WHERE ‸t.v > 1" + END, "UNKNOWN_VARIABLE", "t is a source")
+
+
+def test_a_comparison_with_null_is_told() -> None:
+    for text, instead in (("a.v <> NULL", "IS NOT NULL"), ("a.v = NULL", "IS NULL")):
+        (warning,) = bound(f"FROM t PATTERN A a WHERE {text}" + END).warnings
+        assert "never true" in warning
+        assert f"write {instead}." in warning
+    assert not bound("FROM t PATTERN A a WHERE a.v IS NOT NULL OR a.v <=> NULL" + END).warnings
+
+
 # ---------------------------------------------------------------- types and aliases
 
 

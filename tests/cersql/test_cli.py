@@ -5,20 +5,24 @@ from __future__ import annotations
 import io
 import json
 import logging
+import platform
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sparks import taught
 
-from cersql.cli import demo, local, running
+from cersql.cli import demo, local, running, versions
 from cersql.cli import main as cli
 from cersql.cli.completion import completions, is_complete
-from cersql.cli.progress import _listed, matches
+from cersql.cli.progress import Progress, _listed, matches
 from cersql.language.parse import parse
-from runtime import warm
+from runtime import compiling, warm
+from runtime.program import package_version
 
 
 @pytest.fixture
@@ -449,3 +453,66 @@ def test_py4j_is_quiet_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
         told("/lib/other/it.py")
     told("/lib/py4j/clientserver.py")
     assert [record.getMessage() for record in caplog.records] == ["/lib/other/it.py", "/lib/py4j/clientserver.py"]
+
+
+def test_version_says_what_a_report_needs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    first, python, java, packages = capsys.readouterr().out.splitlines()
+    assert first == f"cersql {package_version()}"
+    assert python.startswith(f"Python {platform.python_version()}, ")
+    assert java.startswith("Java: ")
+    assert f"pyspark {version('pyspark')}, " in packages
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    assert "Java: /nowhere/bin/java does not run" in versions.lines()
+
+
+def test_the_demo_says_that_its_data_are_missing_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "FOLDER", tmp_path)
+    monkeypatch.setattr(cli, "started", None)
+    assert cli.main(["demo"]) != 0
+    assert "run `make demo` in a checkout" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("shown", "lines"), [(True, [f"cersql: {compiling.COMPILES}"]), (False, [])])
+def test_a_command_says_that_it_compiles(shown: bool, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Where stderr is no terminal, on which the line of progress says it; with --quiet nobody does."""
+    with Progress(shown=shown):
+        compiling._tell(compiling.COMPILES)
+    assert " ".join(capsys.readouterr().err.split()) == " ".join(lines)
+    assert compiling._tell == compiling.logger.warning
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("rnu QUERY", "There is no command rnu. Did you mean run?"),
+        ("QUERY", "To run a file of statements: cersql run QUERY"),
+        ("q.sql", "To run a file of statements: cersql run q.sql"),
+        ("'FROM t PATTERN A RETURN *'", 'To run a text: cersql run -e "FROM t PATTERN A RETURN *"'),
+        ("version", "Write cersql --version"),
+        ("xyz", "There are: demo, run, "),
+        ("--run QUERY", "cersql run"),
+        ("run QUERY --tabel t=t.csv", "run has no option --tabel. Did you mean --table?"),
+        ("run QUERY --zzzz", "It has: -h, --help, --execute"),
+        ("run QUERY t=t.csv", "A table is given as --table t=t.csv"),
+        ("run FROM t PATTERN A", 'A text is one argument, in quotes: cersql run -e "FROM t PATTERN A"'),
+        ("shell QUERY", "Statements to begin with are given as --init QUERY"),
+        ("warm QUERY", "QUERY is one argument too many."),
+        ("run QUERY --format exel", "'exel' is none of table, csv, json, parquet."),
+        ("explain QUERY --stage automat", "Did you mean automaton?"),
+        ("run QUERY --rows ten", "cersql run --help says more."),
+        ("completion", "required: shell"),
+        ("", "usage: cersql"),
+    ],
+)
+def test_a_mistyped_command_is_told_the_nearest_right_one(
+    line: str, told: str, query: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(shlex.split(line.replace("QUERY", query))) == 2
+    shown = capsys.readouterr()
+    assert told.replace("QUERY", query) in shown.err
+    assert not shown.out

@@ -72,7 +72,7 @@ BIND = [
         "mean payments?",
     ),
     ("FROM orders DEFINE Big AS price > 1 PATTERN ‸Bog" + END, "UNKNOWN_TYPE", "no event type Bog", "mean Big?"),
-    ("FROM orders PATTERN ‸A" + END, "NO_TYPE_COLUMN", "nothing can be a A", "FROM table TYPE column"),
+    ("FROM orders PATTERN ‸A" + END, "NO_TYPE_COLUMN", "no row is of the type A", "FROM table TYPE column"),
     ("FROM t DEFINE A AS v > 1, B AS v > 2, ‸a AS v > 3 PATTERN A" + END, "DEFINED_TWICE", "a is defined twice", "OR"),
     ("FROM t PATTERN A a ; B bid WHERE\n  ‸bd.v > 1" + END, "UNKNOWN_VARIABLE", "no variable bd", "a, bid, A, B. Did"),
     ("FROM t PATTERN A a WHERE a.‸nam = 'x'" + END, "UNKNOWN_COLUMN", "nam is not a column of a", "mean name?"),

@@ -181,7 +181,10 @@ OTHERS = [
     ("PATTERN A WITHIN ‸1.5 EVENTS RETURN *", "BAD_WINDOW", "a whole number of events"),
     ("PATTERN A WITHIN ‸- 5 RETURN *", "BAD_WINDOW", "greater than zero"),
     ("PATTERN A WITHIN ‸<= 5 RETURN *", "BAD_WINDOW", "includes"),
-    ("PATTERN A WITHIN ‸'10 minutes' RETURN *", "BAD_WINDOW", "INTERVAL '10 minutes'"),
+    ("PATTERN A WITHIN ‸'10 minutes' RETURN *", "BAD_WINDOW", "without quotes: 10 minutes"),
+    ("PATTERN A WITHIN ‸'00:10' RETURN *", "BAD_WINDOW", "INTERVAL '00:10' MINUTE"),
+    ("PATTERN A WITHIN ‸10m RETURN *", "BAD_WINDOW", "Did you mean 10 MINUTES?"),
+    ("PATTERN A WITHIN ‸5minuts RETURN *", "BAD_WINDOW", "Did you mean 5 MINUTES?"),
     ("PATTERN A WITHIN INTERVAL '10' ‸RETURN *", "BAD_WINDOW", "INTERVAL '10' MINUTES"),
     ("PATTERN A WITHIN INTERVAL 10 ‸RETURN *", "BAD_WINDOW", "a unit"),
     ("PATTERN A WITHIN 1 HOUR 30 ‸RETURN *", "BAD_WINDOW", "a unit"),
@@ -269,3 +272,54 @@ def test_no_name_of_the_grammar_is_shown() -> None:
 def test_a_semicolon_at_the_end_ends_the_statement() -> None:
     assert parse("RETURN * PATTERN A ;").pattern is not None
     assert parse("PATTERN A ; B RETURN *;;").limit is None
+
+
+MEANT_ELSEWHERE = [
+    # the habits of other languages, in the pattern
+    ("PATTERN A a ‸THEN B b RETURN *", "FOREIGN_SYNTAX", "A -> B"),
+    ("PATTERN A a ‸followedBy B b RETURN *", "FOREIGN_SYNTAX", "A -> B"),
+    ("PATTERN A a ; B b ‸UNTIL C c RETURN *", "FOREIGN_SYNTAX", "SEQ(A, !B, C)"),
+    ("PATTERN ‸SEQUENCE(A a, B b) RETURN *", "UNKNOWN_OPERATOR", "Write SEQ(A a, B b)."),
+    ("PATTERN ‸MAXIMUM(A a) RETURN *", "UNKNOWN_OPERATOR", "Write MAX(p)."),
+    ("PATTERN SEQ A ‸a, B b RETURN *", "FOREIGN_SYNTAX", "Write SEQ(…)."),
+    ("PATTERN failed login ‸f ; B RETURN *", "FOREIGN_SYNTAX", "back-ticks: `failed login`"),
+    ("PATTERN failed‸-login f ; B RETURN *", "FOREIGN_SYNTAX", "back-ticks: `failed-login`"),
+    ("PATTERN ‸{A a ; B b} RETURN *", "UNEXPECTED_TOKEN", "in parentheses: (A ; B)"),
+    ("PATTERN A a ;‸; B b RETURN *", "UNEXPECTED_TOKEN", "Nothing follows ';'."),
+    ("PATTERN A a ; ‸ORDER BY ts RETURN *", "UNEXPECTED_TOKEN", "Nothing follows ';'."),
+    ("PATTERN ‸; A a RETURN *", "UNEXPECTED_TOKEN", "Nothing stands before ';'."),
+    # clauses
+    ("PATTERN A a ‸ORDERED BY ts RETURN *", "UNKNOWN_CLAUSE", "Write ORDER BY."),
+    ("PATTERN A a ORDER BY ts ‸WINDOW 10 MINUTES RETURN *", "UNKNOWN_CLAUSE", "Write WITHIN 10 MINUTES."),
+    ("PATTERN A a ORDER BY ts ‸OUTPUT a.v", "UNKNOWN_CLAUSE", "Write RETURN."),
+    ("PATTERN A a ORDER BY ts ‸SKIP PAST LAST ROW RETURN *", "UNKNOWN_CLAUSE", "Write AFTER MATCH SKIP"),
+    ("PATTERN A a RETURN * LIMIT 5 ‸OFFSET 3", "UNKNOWN_CLAUSE", "LIMIT 10 OFFSET 5"),
+    ("PATTERN A a RETURN ‸ALL ROWS PER MATCH", "UNKNOWN_CLAUSE", "SELECT inline(m)"),
+    ("FROM t TYPE ‸= kind PATTERN A a RETURN *", "UNEXPECTED_TOKEN", "Write TYPE kind."),
+    ("FROM t ‸PATERN A a ; B b RETURN *", "MISSPELT_CLAUSE", "Did you mean PATTERN?"),
+    ("PATTERN A a WHERE a.v > 1 ; ‸B b RETURN *", "TRAILING_TEXT", "is written FILTER"),
+    ("PATTERN A a ORDER BY ts ; ‸RETURN *", "TRAILING_TEXT", "Leave the ';' out: RETURN"),
+    # RETURN
+    ("PATTERN A a ; B b RETURN a.v ‸b.v", "UNEXPECTED_TOKEN", "between commas"),
+    ("PATTERN A a RETURN a.v ‸alias total", "UNEXPECTED_TOKEN", "a name follows AS"),
+    # conditions
+    ("PATTERN A a WHERE a.v > 1‸, a.w > 1 RETURN *", "UNEXPECTED_TOKEN", "joined with AND"),
+    ("PATTERN A a WHERE a.v BETWEEN 1 ‸, 2 RETURN *", "UNEXPECTED_TOKEN", "BETWEEN low AND high"),
+]
+
+
+@pytest.mark.parametrize(("marked", "condition", "hint"), MEANT_ELSEWHERE)
+def test_habits_of_other_languages(marked: str, condition: str, hint: str) -> None:
+    check(marked, condition, hint)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "INTERVAL '1 02' DAY TO HOUR", "first(a.v) IGNORE NULLS total", "a.v COLLATE UTF8_LCASE", "a.v total",
+        "a.v AT TIME ZONE 'UTC'", "a.v IS NOT UNKNOWN", "DATE '2026-01-01' day", "CASE a.v WHEN 1 THEN a.w END x",
+        "a.v DIV 2 half", "a.k LIKE a.v", "a.v::INT whole", "(a.v) whole", "EXTRACT(DAY FROM a.ts) day",
+    ],
+)  # fmt: skip
+def test_no_comma_is_missed_in(items: str) -> None:
+    parse(f"PATTERN A a RETURN {items}")

@@ -56,6 +56,10 @@ NAME = "UNRESOLVED_NAME"
         (T + "WHERE COUNT(b) > 1 AND a.v > ‸nosuch(COUNT(b))" + END, WRONG, ("nosuch",)),
         (T + "ORDER BY ts RETURN a.v, MAX(‸nosuch(b.v))", WRONG, ("nosuch",)),
         (T + "ORDER BY ts RETURN a.v, COUNT(b) + MIN(b.v + ‸zzz)", NAME, ("zzz",)),
+        (T + "WHERE ‸lenght(a.name) > 1" + END, WRONG, ("Did you mean length?",)),
+        (T + "ORDER BY ts RETURN ‸AVERAGE(a.v)", WRONG, ("Did you mean avg?",)),
+        (T + "WHERE ‸LAG(a.v) > 1" + END, WRONG, ("PREV(b.price), or b[i-1].price",)),
+        (T + "WHERE ‸a.v > 1 || a.k > 1" + END, WRONG, ("write OR",)),
     ],
 )
 def test_place(session: Any, marked: str, condition: str, fragments: tuple[str, ...]) -> None:
