@@ -368,3 +368,32 @@ def test_kernels_take_few_parameters() -> None:
         or node.args.kwarg
     ]
     assert not many
+
+
+def says(path: Path, word: re.Pattern[str]) -> bool:
+    """Does the word stand in the code, in a name or a text? Docstrings and comments may have it as an example."""
+    documented = {
+        id(node.body[0].value)
+        for node in nodes(path)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body
+        if isinstance(node.body[0], ast.Expr)
+    }
+    return any(
+        isinstance(value, str) and word.search(value)
+        for node in nodes(path)
+        if id(node) not in documented
+        for value in (getattr(node, field, None) for field in ("id", "attr", "name", "value"))
+    )
+
+
+def test_an_operator_touches_few_places() -> None:
+    """Those that the page for contributors lists."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = page[page.index("## A new operator") : page.index("## A new clause")]
+    listed = set(re.findall(r"^\|.*`((?:cersql|planner|runtime)/[\w/.]+)`.*\|.*\|$", section, re.MULTILINE))
+    found = {
+        path.relative_to(ROOT).as_posix() for path in sources() if says(path, re.compile(r"\bUNLESS\b|Unless|unless_"))
+    }
+    dialect = {"cersql/language/ceql_pattern.py", "cersql/language/ceql_words.py"}
+    assert found | {"cersql/language/grammar.lark"} == listed | dialect
+    assert len(listed) <= 8
