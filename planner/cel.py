@@ -14,11 +14,12 @@ with start and end as in Bourhis, Riveros, Salas, "ACEL", Section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from planner.formula import Formula
 from planner.terms import Asked, Predicate, Side, Window, asked
+from runtime import nodes
 
 ANY_EVENT = "every event"
 
@@ -160,6 +161,8 @@ class Or(Formula):
     left: Formula
     right: Formula
     is_small = True
+    node = nodes.Either
+    word = "OR"
 
     def head(self) -> str:
         return "OR"
@@ -177,6 +180,7 @@ class And(Formula):
 
     left: Formula
     right: Formula
+    word = "AND"
 
     def head(self) -> str:
         return "AND"
@@ -188,6 +192,8 @@ class All(Formula):
 
     left: Formula
     right: Formula
+    node = nodes.Interleave
+    word = "ALL"
 
     def head(self) -> str:
         return "ALL"
@@ -201,6 +207,8 @@ class Unless(Formula):
     veto: Formula
     negated_fields = ("veto",)
     filters = True
+    node = nodes.Unless
+    word = "UNLESS"
 
     def head(self) -> str:
         return "UNLESS (the second is the veto)"
@@ -265,6 +273,7 @@ class Start(Formula):
     """⟦START(φ)⟧(i, j): C of φ with s(C) = i."""
 
     inner: Formula
+    node = nodes.Start
 
     def head(self) -> str:
         return "START"
@@ -390,6 +399,10 @@ class Agree(Formula):
 
     def asks(self) -> Iterator[Asked]:
         return ((variable, sql, self.type) for variable, sql in self.terms)
+
+
+BETWEEN: dict[str, Callable[[Formula, Formula], Formula]] = {kind.word: kind for kind in (Or, And, All, Unless)}
+"""The operators between two patterns, by their words."""
 
 
 def searching(formula: Formula) -> Start | Strategy | None:

@@ -3,7 +3,7 @@
 A class of planner.cel or planner.acel declares its parts, which are its fields that hold formulas, and its facts: which
 parts are negated, does it filter, can it be empty, what does it bind. All that walks formulas reads these:
 
-    Unless(A, X)    children A, X    positive A    negated X    binds what A binds
+    Absent(A, (X,), B)    children A, X, B    positive A, B    negated X    binds what A and B bind
 
 Formulas are immutable and compare by value.
 """
@@ -15,6 +15,7 @@ from dataclasses import fields, replace
 from typing import ClassVar, Self
 
 from planner.terms import Asked
+from runtime.nodes import Node
 
 
 class Formula:
@@ -22,7 +23,9 @@ class Formula:
 
     `negated_fields`: those that hold what must not happen, whose events are no part of the match. `filters`: it leaves
     out some matches of its positive part, and the others as they are. `is_small`: its automaton is as large as the
-    formula, so that it is built whole. `empty_by_parts`: zero copies satisfy it if they satisfy all its parts.
+    formula, so that it is built whole. `empty_by_parts`: zero copies satisfy it if they satisfy all its parts. `node`:
+    the operator of a composed program that is made of the nodes of its parts, if that is all there is to it. `word`:
+    what an operator between two patterns is written as.
     """
 
     __slots__ = ()
@@ -30,6 +33,8 @@ class Formula:
     filters: ClassVar[bool] = False
     is_small: ClassVar[bool] = False
     empty_by_parts: ClassVar[bool] = False
+    node: ClassVar[Callable[..., Node] | None] = None
+    word: ClassVar[str | None] = None
 
     def head(self) -> str:
         """What `show` prints of it, without its parts."""

@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
+import zipfile
 import zipimport
 from pathlib import Path
 
@@ -66,7 +67,6 @@ def unpacked(package: str, loader: object) -> str | None:
 
 def _unpack(archive: Path, package: str, made: Path) -> None:
     """All or nothing: another process may do the same at the same time."""
-    import zipfile
 
     begun = Path(tempfile.mkdtemp(dir=made.parent))
     try:

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from runtime.partition.order import as_clock
+from runtime.stream.meeting import MeetingBucket
 from runtime.stream.task import NEVER, StreamTask
 from runtime.task import Limits
 from spark_ext.guarding import guarded, settle
@@ -176,8 +177,6 @@ class PairBucket(_Operator):
         self._task = task
 
     def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
-        from runtime.stream.meeting import MeetingBucket
-
         bucket = MeetingBucket(self._task, SparkStore(self._values))
         for batch in bucket.run(tables, watermark):
             yield _frame({ROWS: [as_bytes(batch)]})

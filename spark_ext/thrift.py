@@ -21,6 +21,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -57,25 +58,26 @@ _ANOTHER_PORT = "Port 0 stands for any free one."
 _OPEN = ("NONE", "NOSASL")  # ways of authentication that let everyone in
 
 
+@dataclass(frozen=True)
+class _Started:
+    """What belongs to a server that runs: in the JVM, of this process, and on disk."""
+
+    server: Any
+    spark: SparkSession
+    properties: _Properties
+    process: Any  # the JVM, where we started it
+    folder: Path
+
+
 class ThriftServer:
     """A server that runs, until `stop()` or the end of a with block; `url` is its JDBC address."""
 
-    def __init__(
-        self,
-        server: Any,
-        spark: SparkSession,
-        properties: _Properties,
-        process: Any,
-        folder: Path,
-        host: str,
-        port: int,
-        url: str,
-    ) -> None:
-        self._jvm: Any = spark._jvm
-        self._context: Any = spark.sparkContext._jsc.sc()
-        self._server, self._properties, self._process = server, properties, process
+    def __init__(self, started: _Started, host: str, port: int, url: str) -> None:
+        self._jvm: Any = started.spark._jvm
+        self._context: Any = started.spark.sparkContext._jsc.sc()
+        self._server, self._properties, self._process = started.server, started.properties, started.process
         self._stopped = threading.Event()
-        self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, started.folder, ignore_errors=True)
         self.host, self.port, self.url = host, port, url
 
     @property
@@ -192,7 +194,8 @@ def serve(
             f"the server listens on {host or 'every address'}, not only to this machine, and lets everyone in: "
             "set hive.server2.authentication"
         )
-    return ThriftServer(server, spark, properties, process, folder, host, found, _url(config, host, found))
+    started = _Started(server, spark, properties, process, folder)
+    return ThriftServer(started, host, found, _url(config, host, found))
 
 
 def check_address(host: str, port: int) -> None:

@@ -176,6 +176,62 @@ def test_no_file_imports_itself_in_a_circle() -> None:
     assert not left, f"in or behind a circle: {sorted(left)}"
 
 
+# What takes long to import, or need not be installed: a command, a view or a check that does without must not pay.
+HEAVY = ("numba", "pandas", "pyarrow", "pyspark", "pyspark.sql.connect", "sqlglot", "prompt_toolkit", "rich")
+# A function in it is pickled by value, and runs where this module is not.
+SHIPPED = {"spark_ext/shipping.py"}
+
+
+def lines_in(kind: type[ast.AST], path: Path) -> frozenset[int]:
+    """The lines of imports inside functions, or under conditions, of the file."""
+    return frozenset(
+        node.lineno
+        for around in nodes(path)
+        if isinstance(around, kind)
+        for node in ast.walk(around)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
+
+
+@functools.cache
+def inside_functions(path: Path) -> frozenset[int]:
+    return lines_in(ast.FunctionDef, path)
+
+
+@functools.cache
+def at_once() -> dict[str, set[str]]:
+    """Module of ours → what it imports before a function of it is called; not what serves annotations alone."""
+    found: dict[str, set[str]] = {}
+    for path in sources():
+        later = inside_functions(path) | lines_in(ast.If, path)
+        names = {name for line, name in imports(path) if line not in later}
+        found[module_of(path)] = names | {name.rpartition(".")[0] for name in names}
+    return found
+
+
+@functools.cache
+def heavy(module: str) -> frozenset[str]:
+    """What of HEAVY is imported with a module."""
+    found, todo = {module, module.rpartition(".")[0]}, [module, module.rpartition(".")[0]]
+    while todo:
+        new = at_once().get(todo.pop(), set()) - found
+        found |= new
+        todo += new
+    return frozenset(entry for entry in HEAVY for name in found if f"{name}.".startswith(f"{entry}."))
+
+
+def test_imports_inside_functions_spare_what_is_heavy() -> None:
+    """Where nothing heavy is spared an import stands at the head, since it hides a circle there, or is a habit."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in sources()
+        if path.relative_to(ROOT).as_posix() not in SHIPPED
+        for line, name in imports(path)
+        if line in inside_functions(path) and heavy(name) <= heavy(module_of(path))
+    ]
+    assert not wrong, f"none of {HEAVY} is imported by it that was not there before: {wrong}"
+
+
 def level(path: Path) -> tuple[int, str]:
     """(how high it stands in its package, the group)."""
     package, *_ = parts = path.relative_to(ROOT).parts
@@ -312,3 +368,32 @@ def test_kernels_take_few_parameters() -> None:
         or node.args.kwarg
     ]
     assert not many
+
+
+def says(path: Path, word: re.Pattern[str]) -> bool:
+    """Does the word stand in the code, in a name or a text? Docstrings and comments may have it as an example."""
+    documented = {
+        id(node.body[0].value)
+        for node in nodes(path)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body
+        if isinstance(node.body[0], ast.Expr)
+    }
+    return any(
+        isinstance(value, str) and word.search(value)
+        for node in nodes(path)
+        if id(node) not in documented
+        for value in (getattr(node, field, None) for field in ("id", "attr", "name", "value"))
+    )
+
+
+def test_an_operator_touches_few_places() -> None:
+    """Those that the page for contributors lists."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = page[page.index("## A new operator") : page.index("## A new clause")]
+    listed = set(re.findall(r"^\|.*`((?:cersql|planner|runtime)/[\w/.]+)`.*\|.*\|$", section, re.MULTILINE))
+    found = {
+        path.relative_to(ROOT).as_posix() for path in sources() if says(path, re.compile(r"\bUNLESS\b|Unless|unless_"))
+    }
+    dialect = {"cersql/language/ceql_pattern.py", "cersql/language/ceql_words.py"}
+    assert found | {"cersql/language/grammar.lark"} == listed | dialect
+    assert len(listed) <= 8

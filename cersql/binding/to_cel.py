@@ -15,6 +15,7 @@ from cersql.binding.joins import chained, joined, repeated
 from cersql.binding.scope import own_alias
 from cersql.errors import BindError
 from cersql.language import syntax
+from cersql.language.operators import INFIX
 from planner import cel
 from planner.formula import Formula
 from planner.terms import Predicate
@@ -24,8 +25,6 @@ from runtime.marks import (
     placeholder,
     visible_name,
 )
-
-_NODES = {"OR": cel.Or, "AND": cel.And, "ALL": cel.All}
 
 
 class Translator(Filters):
@@ -105,16 +104,16 @@ class Translator(Filters):
         return formula
 
     def _combination(self, part: syntax.Combination) -> Formula:
-        """`A OR B OR C` as (A OR B) OR C; `A UNLESS B`."""
-        if part.operator == "OR":
-            return joined(cel.Or, [self.pattern(item) for item in part.items])
+        """`A op B op C` as (A op B) op C. Only an alternative may match nothing; what is excluded is negated."""
+        kind = cel.BETWEEN[part.operator]
         construct = f"each side of {part.operator}"
-        if part.operator == "UNLESS":
+        if INFIX[part.operator].excludes:
             first, *others = part.items
             formula = self._full(first, self.pattern(first), construct)
-            return reduce(lambda inner, veto: cel.Unless(inner, self._veto(veto, construct)), others, formula)
-        formulas = [self._full(item, self.pattern(item), construct) for item in part.items]
-        return joined(_NODES[part.operator], formulas)
+            return reduce(lambda inner, veto: kind(inner, self._veto(veto, construct)), others, formula)
+        if kind is cel.Or:
+            return joined(kind, [self.pattern(item) for item in part.items])
+        return joined(kind, [self._full(item, self.pattern(item), construct) for item in part.items])
 
     def _next(self, part: syntax.Pattern) -> Formula:
         """NEXT(R): the first R from here on, ACEL's π_R((X⊕ : R) FILTER X[type ≠ R]) OR R (Appendix A.1).

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from cersql import api
 from cersql.cli import tables
 from cersql.cli.errors import UsageError
 from cersql.cli.progress import Progress
@@ -32,6 +33,9 @@ from cersql.cli.reports import (
 )  # fmt: skip
 from cersql.cli.running import ScriptError, collected_warnings, execute, holds_pattern, placed, session, statements_of
 from cersql.cli.texts import Script, Statement, read
+from cersql.language.parse import parse
+from cersql.statements.find import find, first_query, is_ours
+from cersql.statements.kinds import CreateFunction, CreateView
 from runtime.errors import CersqlError, Span
 
 if TYPE_CHECKING:
@@ -158,9 +162,6 @@ class WithoutSpark:
         self.made: set[str] = set()  # names that the file itself gives to views, whose columns only Spark knows
 
     def __call__(self, statement: Statement) -> str | None:
-        from cersql import api
-        from cersql.statements.find import first_query
-
         known, self.made = self.made, self.made | _created(statement)
         text = statement.text
         try:
@@ -185,9 +186,6 @@ class WithoutSpark:
 
 def _check_form(text: str) -> None:
     """Raises ParseError for a mistake in a statement of ours that needs no schema."""
-    from cersql.language.parse import parse
-    from cersql.statements.find import find, is_ours
-    from cersql.statements.kinds import CreateFunction
 
     found = find(text) if is_ours(text) else None
     if isinstance(found, CreateFunction) and not found.parameters:
@@ -197,8 +195,6 @@ def _check_form(text: str) -> None:
 def queries(text: str, first_query: Callable[[str], Span]) -> Iterator[Span]:
     """The places of the pattern queries in a statement: each that is found is made a query of Spark's, and the
     next is sought."""
-    from cersql.statements.find import find, is_ours
-    from cersql.statements.kinds import CreateFunction, CreateView
 
     while is_ours(text):
         query = first_query(text)

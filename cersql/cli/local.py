@@ -6,11 +6,13 @@ import contextlib
 import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cersql import api
 from cersql.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ CONFIG = {
 @contextlib.contextmanager
 def started(name: str, *, verbose: bool, config: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """A local session, quiet unless `verbose`, that is stopped at the end."""
-    from cersql import api
 
     _check_java()
     with tempfile.TemporaryDirectory(prefix="cersql-", ignore_cleanup_errors=True) as warehouse:
@@ -78,7 +79,6 @@ def _check_java() -> None:
 @contextlib.contextmanager
 def _stderr_in_a_file() -> Iterator[None]:
     """The JVM that is started meanwhile writes its stderr to a file: shown if that fails, else forgotten."""
-    import sys
 
     sys.stderr.flush()
     screen = os.dup(2)

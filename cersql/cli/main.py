@@ -26,6 +26,7 @@ from rich.text import Text
 
 from cersql.cli import checking, completion_scripts, output, running, serving, shell
 from cersql.cli.arguments import Commands, add_common, add_query, positive
+from cersql.cli.demo import check_data, demo
 from cersql.cli.errors import CommandError
 from cersql.cli.local import started
 from cersql.cli.parser import Parser
@@ -125,8 +126,6 @@ def _demo(commands: Commands) -> None:
 
 
 def _run_demo(arguments: argparse.Namespace) -> None:
-    from cersql.cli.demo import check_data, demo
-
     check_data()
     with started("cersql demo", verbose=arguments.verbose) as spark:
         demo(spark, Console())

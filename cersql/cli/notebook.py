@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from cersql.api import sql
 from cersql.cli.reports import Problem, problem_of
 from cersql.cli.texts import Script, Statement
 from cersql.statements.find import find, first_query
@@ -25,6 +26,7 @@ from runtime.errors import CersqlError, pointer
 from spark_ext.connect import is_connect
 from spark_ext.errors import SPARK_EXCEPTIONS
 from spark_ext.quiet import mute_handled_exceptions, quiet_captures
+from spark_ext.session import active
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,7 +118,6 @@ def run(
 
 def _result(spark: SparkSession, text: str, limit: int) -> Matches:
     """What a statement gives; its first rows are fetched, here where their errors can be shown as they should be."""
-    from cersql.api import sql
 
     found = find(text)
     if isinstance(found, Whole) and not is_connect(spark):
@@ -130,8 +131,6 @@ def _result(spark: SparkSession, text: str, limit: int) -> Matches:
 
 
 def _make_view(spark: SparkSession, name: str, statement: Statement, matches: Matches) -> None:
-    from cersql.api import sql
-
     if isinstance(find(statement.text), Whole):
         sql(spark, f"CREATE OR REPLACE TEMPORARY PATTERN VIEW {quote(name)} AS {statement.text.strip()}")
     else:
@@ -140,7 +139,6 @@ def _make_view(spark: SparkSession, name: str, statement: Statement, matches: Ma
 
 def _session(names: dict[str, Any]) -> SparkSession:
     """The notebook's `spark`, or the active session."""
-    from spark_ext.session import active
 
     spark = names.get("spark")
     if not hasattr(spark, "sql"):

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from cersql import api
 from cersql.cli import output, tables
 from cersql.cli.errors import CommandError, UsageError
 from cersql.cli.local import started
@@ -21,6 +22,10 @@ from cersql.cli.pages import Page
 from cersql.cli.progress import Progress
 from cersql.cli.reports import StatementError, put, warning_report
 from cersql.cli.texts import Script, Statement, read
+from cersql.errors import ParseError
+from cersql.language.parse import parse
+from cersql.statements.find import find, is_ours
+from cersql.statements.kinds import queries_of
 from cersql.statements.planned import Planned, collected
 from runtime.errors import CersqlError
 
@@ -120,8 +125,6 @@ def _put_table(result: DataFrame, arguments: Namespace, out: IO[str], progress: 
 
 
 def explain(arguments: Namespace) -> None:
-    from cersql import api
-
     script, statements = _given(arguments)
     asked = [statement for statement in statements if holds_pattern(statement)]
     if not asked:
@@ -174,15 +177,12 @@ def session(name: str, arguments: Namespace) -> Iterator[Opened]:
 
 def execute(spark: SparkSession, statement: Statement) -> DataFrame:
     """The result of a statement. A mistake in ours is told by us, one in Spark's by Spark."""
-    from cersql import api
-    from cersql.statements.find import is_ours
 
     return api.sql(spark, statement.text) if is_ours(statement.text) else spark.sql(statement.text)
 
 
 def holds_pattern(statement: Statement) -> bool:
     """Whether there is a query of ours in it, or what is meant as one."""
-    from cersql.statements.find import is_ours
 
     return statement.words[0] not in ("SHOW", "DROP", "DESC", "DESCRIBE") and is_ours(statement.text)
 
@@ -193,8 +193,6 @@ def _check_syntax(statement: Statement) -> None:
     What Spark might accept is left to it: a query has a RETURN and a PATTERN. Of the statements after the first the
     mistakes are told after the results of those before them.
     """
-    from cersql.language.parse import parse
-    from cersql.statements.kinds import queries_of
 
     try:
         for query in queries_of(_found(statement)):
@@ -207,8 +205,6 @@ def _check_syntax(statement: Statement) -> None:
 
 def _found(statement: Statement) -> Found | None:
     """What of ours the statement is; None too where to say what it is takes Spark."""
-    from cersql.errors import ParseError
-    from cersql.statements.find import find
 
     try:
         return find(statement.text)

@@ -27,6 +27,7 @@ from cersql.cli.progress import Progress
 from cersql.cli.reports import StatementError, problem_in, problem_of, put, report
 from cersql.cli.running import ScriptError, collected_warnings, execute, placed, session, statements_of
 from cersql.cli.texts import Script, Statement, read
+from planner.sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,8 +173,6 @@ class Words(Completer):
         return []
 
     def columns(self, table: str) -> list[str]:
-        from planner.sql import quote
-
         with contextlib.suppress(Exception):
             return self.spark.table(quote(table)).columns
         return []

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cersql.cli.errors import CommandError
+from cersql.binding.schemas import columns_of
+from cersql.cli.errors import CommandError, UsageError
 from cersql.cli.reports import problem_of
 from cersql.errors import suggestion
 from planner.sql import quote
@@ -179,7 +180,6 @@ def table_argument(written: str) -> TableFile:
 
 def schema_argument(written: str) -> tuple[str, str]:
     """`name=ts TIMESTAMP, price DOUBLE`."""
-    from cersql.binding.schemas import columns_of
 
     name, _, ddl = written.partition("=")
     if not name or not ddl:
@@ -195,7 +195,6 @@ def schema_argument(written: str) -> tuple[str, str]:
 
 def check_arguments(tables: Iterable[TableFile], schemas: Iterable[tuple[str, str]]) -> None:
     """Raises UsageError where two tables, or two schemas, have one name."""
-    from cersql.cli.errors import UsageError
 
     for names in ([table.name for table in tables], [name for name, _ in schemas]):
         seen: set[str] = set()

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cersql.language.ceql_pattern import OURS_ALONE
+from cersql.language.ceql_pattern import ASKING, BETWEEN, OURS_ALONE
 from cersql.language.clauses import EXPRESSION_WORDS, key_at
 from cersql.language.lexer import Token, closing, depths, split, strip_quotes
 from runtime.errors import Span
@@ -114,8 +114,8 @@ def _has_its_clauses(found: dict[str, list[Token]]) -> bool:
 
 
 def _asks_of_an_event(pattern: Sequence[Token], k: int) -> bool:
-    """FILTER x[…], UNLESS x[…] at `k`: SQL has only FILTER (WHERE …)."""
-    if pattern[k].upper not in ("FILTER", "UNLESS"):
+    """FILTER x[…] or the like at `k`: SQL has only FILTER (WHERE …)."""
+    if pattern[k].upper not in ASKING:
         return False
     k += 1
     while k < len(pattern) and pattern[k].upper == "(":
@@ -137,7 +137,6 @@ def _is_selected(item: Sequence[Token]) -> bool:
     return listed and item[0].is_name
 
 
-_BETWEEN = frozenset(("AS", "OR", "ALL", "UNLESS"))
 _NO_PART = EXPRESSION_WORDS - {"AS", "OR", "ALL", "NOT", "ANY"} | {"SELECT", "WHERE", "SET"}
 _MARKS = frozenset(("(", ")", ";", ":", "+", ">", "!"))
 
@@ -161,9 +160,9 @@ def _is_pattern(toks: Sequence[Token], streams: Sequence[str]) -> bool:
 def _is_of_pattern(toks: Sequence[Token], k: int, streams: set[str]) -> bool:
     token, before = toks[k], toks[k - 1] if k else None
     after = toks[k + 1] if k + 1 < len(toks) else None
-    operand_before = before is not None and before.is_name and before.upper not in _BETWEEN | {"NOT"}
+    operand_before = before is not None and before.is_name and before.upper not in BETWEEN | {"NOT"}
     if token.kind != "op":
-        own = token.upper in _BETWEEN
+        own = token.upper in BETWEEN
         return token.is_name and token.upper not in _NO_PART and (own or not operand_before)
     if token.text == "(":
         return not operand_before  # no function
@@ -171,5 +170,5 @@ def _is_of_pattern(toks: Sequence[Token], k: int, streams: set[str]) -> bool:
         of_stream = before is not None and strip_quotes(before.text).casefold() in streams
         return of_stream and after is not None and after.is_name
     if token.text == "+" and after is not None and (after.is_name or after.text == "("):
-        return after.upper in _BETWEEN  # no sum
+        return after.upper in BETWEEN  # no sum
     return token.text in _MARKS

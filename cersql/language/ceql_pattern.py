@@ -139,7 +139,11 @@ def parse(toks: Sequence[Token], end: int) -> Part:
 # How tightly each operator binds.
 _FILTER, _UNLESS, _ALL, _OR, _COLON, _SEMICOLON, _POSTFIX = range(7)
 _BINARY = {"ALL": _ALL, "OR": _OR, ":": _COLON, ";": _SEMICOLON}
-_WORDS = frozenset(("AS", "OR", "ALL", "AND", "NOT", "UNLESS", "FILTER"))
+BETWEEN = frozenset(("AS", "OR", "ALL", "UNLESS"))
+"""Words that stand behind an operand, and have another one behind them."""
+ASKING = frozenset(("FILTER", "UNLESS"))
+"""Words behind which an event is named and asked about: x[…]."""
+_WORDS = BETWEEN | ASKING | {"AND", "NOT"}
 OURS_ALONE = frozenset(("->", "*", "?", "{", "}", ","))
 """Marks of our patterns that CEQL has none of."""
 _OURS = "Our other operators stand in queries of ours: FROM S PATTERN SEQ(A a, B{2,3} b) WHERE a.x > 1 RETURN *."

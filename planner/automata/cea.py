@@ -5,7 +5,7 @@ first event that it marks. Each function returns a fragment (transitions, initia
 counter, so that two fragments never share one. Iteration does not copy its operand, counted repetition does.
 
 This is the part of CEL whose automata are as large as the formula. What the theorem builds by products and subset
-constructions (AND, ALL, UNLESS, absence, strategies) is composed of such automata in runtime.automata.machines, where
+constructions (AND, ALL, what excludes, strategies) is composed of such automata in runtime.automata.machines, where
 only the states are made that the data reaches.
 
 Zero copies are no run of an automaton: a fragment says that it `may_be_empty`, and sequences go around it.

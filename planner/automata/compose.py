@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from runtime.clauses import NEGATED, Choice, Clause, Compared, Deciding, Measure
 from runtime.marks import is_hidden
 from runtime.nodes import BEGIN, END, FIRST_VARIABLE, VISIBLE
 from runtime.position_automaton import PositionAutomaton
+from runtime.relations import Relation
 
 
 @dataclass
@@ -59,8 +61,15 @@ class Composer:
         return self.windows.setdefault(window, len(self.windows))
 
     def node(self, formula: Formula) -> nodes.Node:
+        """`(A ; B) AND C` becomes Both(Flat A ; B, Flat C): what is flat as a whole, else an operator of its parts."""
         if formula.is_flat():
             return self.flat(formula)
+        if formula.node is not None:
+            return formula.node(*map(self.node, formula.children()))
+        return self.condition(formula) or self.operator(formula)
+
+    def condition(self, formula: Formula) -> nodes.Node | None:
+        """The node of what asks something of matches, or binds them; None for any other."""
         match formula:
             case cel.As(inner, variable):
                 return nodes.Bind(self.node(inner), self.mask(frozenset({variable})))
@@ -86,6 +95,11 @@ class Composer:
                         (VISIBLE if v is None else self.mask(frozenset({v})), self.term(sql, type)) for v, sql in terms
                     ),
                 )
+        return None
+
+    def operator(self, formula: Formula) -> nodes.Node:
+        """The node of an operator that says more than which its parts are."""
+        match formula:
             case Aggregate(inner) | Judged(inner):
                 return nodes.Ending(self.node(inner), self.mask(formula.marks))
             case cel.Project(inner, keep):
@@ -102,17 +116,9 @@ class Composer:
                 return nodes.Loop(self.node(inner), 1, None, contiguous=True)
             case cel.Repeat(inner, low, high, contiguous):
                 return nodes.Loop(self.node(inner), low, high, contiguous)
-            case cel.Or(left, right):
-                return nodes.Either(self.node(left), self.node(right))
             case cel.And(left, right):
                 hidden = frozenset(v for v in formula.binds() if is_hidden(v))
                 return nodes.Both(self.node(left), self.node(right), self.mask(hidden))
-            case cel.All(left, right):
-                return nodes.Interleave(self.node(left), self.node(right))
-            case cel.Unless(inner, veto):
-                return nodes.Unless(self.node(inner), self.node(veto))
-            case cel.Start(inner):
-                return nodes.Start(self.node(inner))
             case cel.Strategy("STRICT", inner):
                 return nodes.Strict(self.node(inner))
             case cel.Strategy(name, inner):
@@ -208,61 +214,18 @@ class Composer:
 
     def deciding(self, across: Across) -> Deciding:
         """What is looked at of the events inside and outside of the negated part; known before the part is composed."""
-        number, clauses = across.number, across.clauses
+        number = across.number
         choices_around = [p for p in way(across.inner, number) if isinstance(p, Pending) and p.number == number]
         own = [part.binds() for part in (across.inner, *choices_around)]
-        choices: dict[tuple[str, int], tuple[list[int], list[int]]] = {}  # terms and guards
-        made = []
-        for sides in clauses:
-            in_a_row = _in_a_row(sides)
-
-            def operand(
-                part: Term | Test, kind: int, what: int, in_a_row: dict[str, int] = in_a_row
-            ) -> tuple[tuple[str, int], int, int, int]:
-                key = part.variable, in_a_row[part.variable]
-                numbers = choices.setdefault(key, ([], []))[kind]
-                if what not in numbers:
-                    numbers.append(what)
-                return key, _which(part.of, in_a_row[part.variable]), kind, what
-
-            comparisons = [
-                (
-                    operand(s.left, 0, self.term(s.left.sql, s.type)),
-                    s.op,
-                    operand(s.right, 0, self.term(s.right.sql, s.type)),
-                )
-                for s in sides
-                if isinstance(s, Comparison)
-            ]
-            tests = [operand(s, 1, self.side(s.variable, s.predicate)[1]) for s in sides if isinstance(s, Test)]
-            related = [
-                (tuple(operand(t, 0, n) for t, n in zip(s.terms, self.numbers_of(s), strict=True)), s.relation)
-                for s in sides
-                if isinstance(s, Related)
-            ]
-            made.append((comparisons, tests, related))
-        index = {key: i for i, key in enumerate(choices)}
-
-        def placed(found: tuple[tuple[str, int], int, int, int]) -> Operand:
-            key, which, kind, what = found
-            terms, guards = choices[key]
-            return Operand(index[key], which, guards.index(what) + len(terms) if kind else terms.index(what))
-
+        looked = _Looked(self)
+        clauses = [looked.clause(sides) for sides in across.clauses]
         profiles = Profiles(
-            choices=tuple(Choice(self.mask(frozenset({v})), many) for v, many in choices),
-            terms=tuple(tuple(terms) for terms, _ in choices.values()),
-            guards=tuple(tuple(guards) for _, guards in choices.values()),
-            levels=tuple(NEGATED if (at := level_of(v, own)) is None else at for v, _ in choices),
+            choices=tuple(Choice(self.mask(frozenset({v})), many) for v, many in looked.choices),
+            terms=tuple(tuple(terms) for terms, _ in looked.choices.values()),
+            guards=tuple(tuple(guards) for _, guards in looked.choices.values()),
+            levels=tuple(NEGATED if (at := level_of(v, own)) is None else at for v, _ in looked.choices),
         )
-        placed_clauses = tuple(
-            Clause(
-                tuple((placed(a), op, placed(b)) for a, op, b in comparisons),
-                tuple(map(placed, tests)),
-                tuple((tuple(map(placed, operands)), relation) for operands, relation in related),
-            )
-            for comparisons, tests, related in made
-        )
-        self.decides[number] = Deciding(number, profiles, placed_clauses)
+        self.decides[number] = Deciding(number, profiles, tuple(map(looked.placed, clauses)))
         return self.decides[number]
 
     def side(self, variable: str | None, predicate: Predicate) -> tuple[int, int]:
@@ -270,6 +233,65 @@ class Composer:
         mask = VISIBLE if variable is None else self.mask(frozenset({variable}))
         guard = self.filters.setdefault(frozenset({predicate}), len(self.filters))
         return mask, -2 - guard
+
+
+class _Look(NamedTuple):
+    """What an operand looks at: of which events, the earlier or later, a term (kind 0) or guard (1), by its number."""
+
+    key: tuple[str, int]
+    which: int
+    kind: int
+    what: int
+
+
+_Sides = tuple[list[tuple[_Look, str, _Look]], list[_Look], list[tuple[tuple[_Look, ...], Relation]]]
+
+
+@dataclass
+class _Looked:
+    """All that the clauses of an Across look at, while they are read: (variable, events in a row) → terms, guards."""
+
+    composer: Composer
+    choices: dict[tuple[str, int], tuple[list[int], list[int]]] = field(default_factory=dict)
+
+    def clause(self, sides: tuple[Side, ...]) -> _Sides:
+        """An OR: comparisons, tests, relations."""
+        composer, in_a_row = self.composer, _in_a_row(sides)
+
+        def look(part: Term | Test, kind: int, what: int) -> _Look:
+            key = part.variable, in_a_row[part.variable]
+            numbers = self.choices.setdefault(key, ([], []))[kind]
+            if what not in numbers:
+                numbers.append(what)
+            return _Look(key, _which(part.of, in_a_row[part.variable]), kind, what)
+
+        def term(part: Term, type: str) -> _Look:
+            return look(part, 0, composer.term(part.sql, type))
+
+        comparisons = [(term(s.left, s.type), s.op, term(s.right, s.type)) for s in sides if isinstance(s, Comparison)]
+        tests = [look(s, 1, composer.side(s.variable, s.predicate)[1]) for s in sides if isinstance(s, Test)]
+        related = [
+            (tuple(look(t, 0, n) for t, n in zip(s.terms, composer.numbers_of(s), strict=True)), s.relation)
+            for s in sides
+            if isinstance(s, Related)
+        ]
+        return comparisons, tests, related
+
+    def placed(self, clause: _Sides) -> Clause:
+        """The same, with operands by their places in the profiles; once all clauses are read."""
+        comparisons, tests, related = clause
+        index = {key: i for i, key in enumerate(self.choices)}
+
+        def at(look: _Look) -> Operand:
+            terms, guards = self.choices[look.key]
+            number = guards.index(look.what) + len(terms) if look.kind else terms.index(look.what)
+            return Operand(index[look.key], look.which, number)
+
+        return Clause(
+            tuple((at(left), op, at(right)) for left, op, right in comparisons),
+            tuple(map(at, tests)),
+            tuple((tuple(map(at, looks)), relation) for looks, relation in related),
+        )
 
 
 MAX_LABELS = 1 << 14  # sets of variables that one event may be put into

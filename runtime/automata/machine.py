@@ -89,7 +89,7 @@ class Symbol:
 
 
 class Machine:
-    """Any operator's automaton: `class UnlessMachine(Machine, of=nodes.Unless)` runs that node, and is made of it and
+    """Any operator's automaton: `class StartMachine(Machine, of=nodes.Start)` runs that node, and is made of it and
     of what makes the machines of its parts. `timed`: its values may hold clocks."""
 
     by_node: ClassVar[dict[type[Node], Callable[[Any, Maker], Machine]]] = {}

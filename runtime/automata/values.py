@@ -131,7 +131,7 @@ def merged(parts: Iterable[Reached]) -> Reached:
 
 
 class Watch:
-    """The deterministic automaton of π_∅(ψ): has a match of ψ been seen since the watch began? ([CEL] 6.2, UNLESS.)"""
+    """The deterministic automaton of π_∅(ψ): has a match of ψ been seen since the watch began? ([CEL] Theorem 6.2.)"""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

@@ -271,6 +271,26 @@ class Listing(NamedTuple):
 FINISHED, LISTING_FULL, WALK_FULL = 0, 1, 2
 
 
+@inlined
+def descended(space, walk, node, depth, top, now):
+    """Go down from a node to the end of one match, or as far as the walk has room, and remember the branches there.
+    Returns (the node, the depth of the path, the height of the stack)."""
+    arena, room = space.arena, len(walk.path_row) - 1
+    while node != 0 and top < room and depth < room:
+        if arena.label[node] == UNION:
+            right = arena.right[node]
+            if inside(arena.start[right], now, space.bounds):
+                walk.stack_node[top] = right
+                walk.stack_depth[top] = depth
+                top += 1
+        else:
+            walk.path_row[depth] = arena.row[node]
+            walk.path_label[depth] = arena.label[node]
+            depth += 1
+        node = arena.child[node]
+    return node, depth, top
+
+
 @kernel
 def enumerate_kernel(space, walk, n_roots, listing):
     """List the matches of the roots. Output-linear delay; returns FINISHED, LISTING_FULL or WALK_FULL.
@@ -279,8 +299,7 @@ def enumerate_kernel(space, walk, n_roots, listing):
     stack; then the same call goes on. A listing that is full of matches opens no further root: the walk is at its start
     (top 0), or inside the set of the last match.
     """
-    arena, roots = space.arena, space.roots
-    most, room = len(listing.key), len(walk.path_row) - 1
+    roots, most = space.roots, len(listing.key)
     n, root, top = listing.state[0], listing.state[1], walk.top[0]
     result = FINISHED
     while True:
@@ -297,18 +316,7 @@ def enumerate_kernel(space, walk, n_roots, listing):
         top -= 1
         node, depth = walk.stack_node[top], walk.stack_depth[top]
         now = roots.clock[root - 1]
-        while node != 0 and top < room and depth < room:
-            if arena.label[node] == UNION:
-                right = arena.right[node]
-                if inside(arena.start[right], now, space.bounds):
-                    walk.stack_node[top] = right
-                    walk.stack_depth[top] = depth
-                    top += 1
-            else:
-                walk.path_row[depth] = arena.row[node]
-                walk.path_label[depth] = arena.label[node]
-                depth += 1
-            node = arena.child[node]
+        node, depth, top = descended(space, walk, node, depth, top, now)
         begin = listing.offsets[n]
         if node != 0 or begin + depth > len(listing.row):
             # Come back to this branch: what is above it is already on the path.

@@ -166,12 +166,59 @@ def atoms_of(automaton, values):
     return found
 
 
+@inlined
+def lacking(arena, automaton, roots, places, counts):
+    """What is missing before an event takes effect, or DONE."""
+    if arena.size[0] + automaton.need > len(arena.row):
+        return NEEDS_NODES
+    if counts[N_ROOTS] + len(automaton.atoms) > len(roots.node):
+        return NEEDS_ROOTS
+    if 2 * (places.counts[N_FILLED] + len(automaton.place)) > len(places.place):
+        return NEEDS_PLACES
+    return DONE
+
+
+@inlined
+def joined(space, automaton, places, values, s, run, now):
+    """(Has each part that step s needs a run inside the window? The product of all with `run`: its node and start)."""
+    arena, (child, start) = space.arena, run
+    for p in range(automaton.part_of[s], automaton.part_of[s + 1]):
+        place, low, high = automaton.part[p], automaton.key_of[p], automaton.key_of[p + 1]
+        code = code_of(place, values, automaton.key, low, high)
+        slot = slot_of(places, code, place, values, automaton.key, low, high)
+        if places.generation[slot] != places.counts[GENERATION]:
+            return False, (child, start)
+        node = places.node[slot]
+        if not inside(arena.start[node], now, space.bounds):
+            return False, (child, start)
+        child = node if child == BOTTOM else product(arena, child, node)
+        start = min(start, arena.start[node])
+    return True, (child, start)
+
+
+@inlined
+def wait_at(space, automaton, places, values, waiting, k, now):
+    """Let run number k of those that the event has made wait at its place, under the values that it shares."""
+    arena, bounds, s = space.arena, space.bounds, waiting.step[k]
+    place, low, high = automaton.place[s], automaton.into_of[s], automaton.into_of[s + 1]
+    code = code_of(place, values, automaton.into, low, high)
+    slot = slot_of(places, code, place, values, automaton.into, low, high)
+    if places.generation[slot] != places.counts[GENERATION]:
+        put(places, slot, code, place, values, automaton.into, low, high)
+    heap, node = places.node[slot], waiting.node[k]
+    if heap != BOTTOM and not inside(arena.start[heap], now, bounds):
+        heap = BOTTOM
+    if heap == BOTTOM or arena.start[heap] <= arena.start[node]:  # as where single events wait
+        places.node[slot] = heap_of(arena, node, heap, BOTTOM)
+    else:
+        places.node[slot] = inserted(arena, heap, node, now, bounds, waiting.path)
+
+
 @kernel
 def step_kernel(space, automaton, places, waiting, counts, begin, feed):
     """Read events from `begin` on. Returns (why it stopped, the event to go on with); an event that lacked room has had
     no effect. feed: runtime.steppers.stepper.Feed, with symbols in two dimensions."""
-    arena, roots, bounds, keys, mute = space.arena, space.roots, space.bounds, feed.keys, feed.mute
-    n_moves, n_steps = len(automaton.atoms), len(automaton.place)
+    arena, roots, keys, mute = space.arena, space.roots, feed.keys, feed.mute
     for i in range(begin, len(feed.clocks)):
         if len(keys) > 0 and keys[i] != counts[KEY]:
             counts[KEY] = keys[i]
@@ -182,38 +229,22 @@ def step_kernel(space, automaton, places, waiting, counts, begin, feed):
         mine = atoms_of(automaton, values)
         if mine == 0:
             continue
-        if arena.size[0] + automaton.need > len(arena.row):
-            return NEEDS_NODES, i
-        if counts[N_ROOTS] + n_moves > len(roots.node):
-            return NEEDS_ROOTS, i
-        if 2 * (places.counts[N_FILLED] + n_steps) > len(places.place):
-            return NEEDS_PLACES, i
+        lacks = lacking(arena, automaton, roots, places, counts)
+        if lacks != DONE:
+            return lacks, i
         now, n = feed.clocks[i], 0
-        for a in range(n_moves):
+        for a in range(len(automaton.atoms)):
             if automaton.atoms[a] & ~mine != 0:
                 continue
             first, last = automaton.together_of[a], automaton.together_of[a + 1]
             if not equal_terms(values, automaton.together_left, automaton.together_right, first, last):
                 continue
-            child, start = BOTTOM, now
+            run = np.int64(BOTTOM), now
             for s in range(automaton.step_of[a], automaton.step_of[a + 1]):
-                lacks = False
-                for p in range(automaton.part_of[s], automaton.part_of[s + 1]):
-                    place, low, high = automaton.part[p], automaton.key_of[p], automaton.key_of[p + 1]
-                    code = code_of(place, values, automaton.key, low, high)
-                    slot = slot_of(places, code, place, values, automaton.key, low, high)
-                    if places.generation[slot] != places.counts[GENERATION]:
-                        lacks = True
-                        break
-                    node = places.node[slot]
-                    if not inside(arena.start[node], now, bounds):
-                        lacks = True
-                        break
-                    child = node if child == BOTTOM else product(arena, child, node)
-                    start = min(start, arena.start[node])
-                if lacks:
+                is_whole, run = joined(space, automaton, places, values, s, run, now)
+                if not is_whole:
                     break
-                node = extend(arena, feed.rows[i], automaton.atoms[a], child, start)
+                node = extend(arena, feed.rows[i], automaton.atoms[a], run[0], run[1])
                 if automaton.place[s] != ROOT:
                     waiting.node[n], waiting.step[n] = node, s
                     n += 1
@@ -222,17 +253,5 @@ def step_kernel(space, automaton, places, waiting, counts, begin, feed):
                     roots.node[root], roots.clock[root], roots.key[root] = node, now, counts[KEY]
                     counts[N_ROOTS] = root + 1
         for k in range(n):
-            s = waiting.step[k]
-            place, low, high = automaton.place[s], automaton.into_of[s], automaton.into_of[s + 1]
-            code = code_of(place, values, automaton.into, low, high)
-            slot = slot_of(places, code, place, values, automaton.into, low, high)
-            if places.generation[slot] != places.counts[GENERATION]:
-                put(places, slot, code, place, values, automaton.into, low, high)
-            heap, node = places.node[slot], waiting.node[k]
-            if heap != BOTTOM and not inside(arena.start[heap], now, bounds):
-                heap = BOTTOM
-            if heap == BOTTOM or arena.start[heap] <= arena.start[node]:  # as where single events wait
-                places.node[slot] = heap_of(arena, node, heap, BOTTOM)
-            else:
-                places.node[slot] = inserted(arena, heap, node, now, bounds, waiting.path)
+            wait_at(space, automaton, places, values, waiting, k, now)
     return DONE, len(feed.clocks)

@@ -218,7 +218,7 @@ def test_a_pattern_with_a_window_and_one_too_large_to_draw() -> None:
     ],
 )
 def test_a_mistake_in_the_line_of_the_magic(line: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_ext.session.active", lambda: None)
+    monkeypatch.setattr("cersql.cli.notebook.active", lambda: None)
     with pytest.raises(notebook._Shown, match=said):
         notebook.run({}, line, "FROM t PATTERN A a ORDER BY ts RETURN *")
 
