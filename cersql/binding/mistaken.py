@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cersql.binding.scope import PatternNames, fold_case
+from cersql.binding.scope import PatternNames, collect, fold_case
 from cersql.errors import BindError
 from cersql.language import syntax
-from runtime.errors import CersqlError
+from runtime.errors import CersqlError, Span
 
 
 def check_aliases(query: syntax.Query, names: PatternNames) -> None:
@@ -46,12 +46,32 @@ def _called(source: syntax.Source) -> str | None:
 
 
 def explained(error: CersqlError, query: syntax.Query) -> CersqlError:
-    """The same error; where a source was taken for a variable it says so."""
-    if error.condition != "UNKNOWN_VARIABLE" or error.span is None:
+    """The same error; where a source was taken for a variable, or a variable stands in DEFINE, it says so."""
+    if error.span is None or error.condition not in ("UNKNOWN_VARIABLE", "UNKNOWN_COLUMN"):
         return error
     name = query.text[error.span.start : error.span.end].strip("`")
-    called = [_called(source) for source in query.sources]
-    if any(fold_case(name) == fold_case(source) for source in called if source is not None):
-        hint = f"{name} is a source, and a match holds several of its rows: say of which variable."
+    hint = _of_source(name, query) if error.condition == "UNKNOWN_VARIABLE" else _of_row(name, error.span, query)
+    if hint is not None:
         error.hint = f"{hint} {error.hint}" if error.hint else hint
     return error
+
+
+def _of_source(name: str, query: syntax.Query) -> str | None:
+    called = [_called(source) for source in query.sources]
+    if all(fold_case(name) != fold_case(source) for source in called if source is not None):
+        return None
+    return f"{name} is a source, and a match holds several of its rows: say of which variable."
+
+
+def _of_row(name: str, at: Span, query: syntax.Query) -> str | None:
+    """`DEFINE B AS v > A.v`, the habit of MATCH_RECOGNIZE."""
+    names = collect(query.pattern, case_sensitive=False)
+    known = {*(definition.name.value for definition in query.definitions), *(a.type for a in names.atoms if a.type)}
+    known.update(alias.value for alias in names.aliases.values())
+    inside = next((d for d in query.definitions if d.condition.span.start <= at.start < d.condition.span.end), None)
+    if inside is None or fold_case(name) not in map(fold_case, known):
+        return None
+    own = inside.name.value
+    return (
+        f"DEFINE asks one row, and {name} is another event. What compares events stands in WHERE: {own}.x > {name}.x."
+    )

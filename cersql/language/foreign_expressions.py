@@ -47,8 +47,12 @@ def check_condition(toks: Sequence[Token]) -> None:
     """Raises for a comma between conditions, or one in place of the AND of BETWEEN."""
     for i, (token, level) in enumerate(zip(toks, depths(toks), strict=True)):
         if level == 0 and token.upper == ",":
-            between = any(before.upper == "BETWEEN" for before in toks[max(0, i - 4) : i])
-            hint = "Write BETWEEN low AND high." if between else "Conditions are joined with AND, or OR."
+            before = [one.upper for one in toks[max(0, i - 4) : i]]
+            hint = "Conditions are joined with AND, or OR."
+            if "BETWEEN" in before:
+                hint = "Write BETWEEN low AND high."
+            elif before[-2:-1] == ["IN"]:
+                hint = "A list stands in parentheses: IN (1, 2)."
             raise _wrong(token, "','", "AND or OR", hint)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -44,6 +45,12 @@ from spark_ext.streaming import few_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger("cersql")
+_OF_SESSION = (
+    "%s is a view of this session alone, as with TEMPORARY. To have it in every session put the statement into a file, "
+    "which --init or cersql.patterns(spark).load runs."
+)
 
 Plan = Callable[..., Planned]
 """(session, text, place of the query, ctes=what stands in place of its WITH) -> the query, planned; errors point into
@@ -240,6 +247,8 @@ class _Command:
         with patterns.changing:
             views.create_view(df, found.name.value, replace=found.replace, is_global=found.is_global)
             self._remember("VIEW", found.name.value, found.is_global, facts, planned)
+        if not found.says_temporary:
+            logger.warning(_OF_SESSION, found.name.value)
         return views.nothing(self.spark)
 
     def create_function(self, found: CreateFunction) -> DataFrame:

@@ -52,12 +52,12 @@ class Definitions(Words):
 
     def _creation(self) -> CreateView | CreateFunction | None:
         """CREATE [OR REPLACE] [GLOBAL] [TEMPORARY | TEMP] PATTERN VIEW | FUNCTION name … AS query."""
-        at, replace, glob = 1, False, None
+        at, replace, glob, said = 1, False, None, False
         if (self.upper(1), self.upper(2)) == ("OR", "REPLACE"):
             at, replace = 3, True
         while self.upper(at) in ("GLOBAL", "TEMPORARY", "TEMP"):
             glob = self.toks[at] if self.upper(at) == "GLOBAL" else glob
-            at += 1
+            at, said = at + 1, True
         kind = self.upper(at + 1)
         if self.upper(at) != "PATTERN":
             return None
@@ -67,7 +67,7 @@ class Definitions(Words):
             raise not_yet("IF NOT EXISTS", self.toks[at + 2], "Write OR REPLACE after CREATE.")
         name = self.name(at + 2, f"the name of the {kind.lower()}")
         if kind == "VIEW":
-            return CreateView(name, replace, glob is not None, self._query(at + 3))
+            return CreateView(name, replace, glob is not None, self._query(at + 3), said)
         if glob is not None:
             raise not_yet("A GLOBAL pattern function", glob, "Leave GLOBAL out: the function belongs to this session.")
         parameters, after = self._parameters(at + 3)

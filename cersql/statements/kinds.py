@@ -67,6 +67,8 @@ class CreateView:
     replace: bool
     is_global: bool
     query: Span
+    says_temporary: bool = True
+    """TEMPORARY or GLOBAL is written; it is temporary in any case."""
 
 
 @dataclass(frozen=True)

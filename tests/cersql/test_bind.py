@@ -72,6 +72,12 @@ def test_a_source_is_no_variable() -> None:
     check_error("FROM t PATTERN A a WHERE ‸t.v > 1" + END, "UNKNOWN_VARIABLE", "t is a source")
 
 
+def test_define_asks_one_row() -> None:
+    text = "FROM t DEFINE A AS v > 1, B AS v > ‸A.v PATTERN A : B" + END
+    check_error(text, "UNKNOWN_COLUMN", "What compares events stands in WHERE: B.x > A.x")
+    check_error("FROM t DEFINE A AS v > 1, B AS v > ‸C.v PATTERN A : B" + END, "UNKNOWN_COLUMN", "It has: ")
+
+
 def test_a_comparison_with_null_is_told() -> None:
     for text, instead in (("a.v <> NULL", "IS NOT NULL"), ("a.v = NULL", "IS NULL")):
         (warning,) = bound(f"FROM t PATTERN A a WHERE {text}" + END).warnings

@@ -220,6 +220,7 @@ def test_create_pattern_view(sql: str, name: str, replace: bool) -> None:
     found = find(sql)
     assert isinstance(found, CreateView)
     assert (found.name.value, found.replace, found.is_global, parts(sql)) == (name, replace, "GLOBAL" in sql, [Q])
+    assert found.says_temporary == ("TEMP" in sql or "GLOBAL" in sql)
 
 
 def test_the_query_of_a_view_may_have_any_order_of_clauses() -> None:

@@ -304,6 +304,7 @@ MEANT_ELSEWHERE = [
     ("PATTERN A a RETURN a.v ‸alias total", "UNEXPECTED_TOKEN", "a name follows AS"),
     # conditions
     ("PATTERN A a WHERE a.v > 1‸, a.w > 1 RETURN *", "UNEXPECTED_TOKEN", "joined with AND"),
+    ("PATTERN A a WHERE a.v IN 1‸, 2 RETURN *", "UNEXPECTED_TOKEN", "IN (1, 2)"),
     ("PATTERN A a WHERE a.v BETWEEN 1 ‸, 2 RETURN *", "UNEXPECTED_TOKEN", "BETWEEN low AND high"),
 ]
 

@@ -73,6 +73,18 @@ def test_views_everywhere(session: SparkSession) -> None:
     assert kept == sorted(plain * 3)
 
 
+def test_a_view_that_is_not_called_temporary_is_told_to_be(
+    session: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    session.sql(f"CREATE TEMPORARY PATTERN VIEW v AS {QUERY}")
+    session.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY PATTERN VIEW v AS {QUERY}")
+    assert not [told for told in caplog.messages if "session alone" in told]
+    session.sql(f"CREATE OR REPLACE PATTERN VIEW v AS {QUERY}")
+    (told,) = [told for told in caplog.messages if "session alone" in told]
+    assert told.startswith("v is a view of this session alone, as with TEMPORARY.")
+    assert "--init" in told
+
+
 def test_names_that_are_taken(session: SparkSession) -> None:
     session.sql(f"CREATE PATTERN VIEW v AS {QUERY}")
     assert "[TEMP_TABLE_OR_VIEW_ALREADY_EXISTS]" in refused(session, f"CREATE PATTERN VIEW V AS {QUERY}")
