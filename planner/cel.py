@@ -655,7 +655,7 @@ def compared(formula: Formula) -> Iterator[tuple[str | None, str, str]]:
             elif isinstance(side, Related):
                 yield from ((term.variable, term.sql, type) for term, type in zip(side.terms, side.types, strict=True))
     if isinstance(formula, Measured):
-        yield from ((one.variable, one.sql, one.type) for one in formula.registers if one.sql is not None)
+        yield from ((one.variable, sql, type) for one in formula.registers for sql, type in one.terms)
     if isinstance(formula, Agree):
         yield from ((variable, sql, formula.type) for variable, sql in formula.terms)
     for part in children(formula):

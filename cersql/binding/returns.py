@@ -11,6 +11,7 @@ from cersql.binding.booleans import OrOf
 from cersql.binding.clause import any_of
 from cersql.binding.expressions import Bare, Call, Node, Ref, Word, read, rendered, walk
 from cersql.binding.match_values import TIMEOUTS, MatchValues
+from cersql.binding.own_aggregates import is_own
 from cersql.binding.scope import Names, display
 from cersql.errors import BindError
 from cersql.language.syntax import ReturnItem, Text
@@ -74,7 +75,7 @@ class Returns(MatchValues):
                     )  # fmt: skip
                 yield from self._columns(only)
                 continue
-            name = item.alias.value if item.alias else self._simple_name(only)
+            name = item.alias.value if item.alias else self._simple_name(only) or self._name_of_own(nodes, item)
             yield Output(self.lower(nodes, item.expression.span), name, self._for_naming(nodes, item.expression.span))
 
     def condition(self, clause: OrOf) -> Sql:
@@ -211,6 +212,12 @@ class Returns(MatchValues):
         if isinstance(node, Bare):
             shown = {key.name: key.shown for key in self.conditions.partition_by if key.words}
             return shown.get(node.names[-1], node.names[-1])
+        return None
+
+    def _name_of_own(self, nodes: Sequence[Node], item: ReturnItem) -> str | None:
+        """Where Spark does not know a function of the user's own, an item is called as it is written."""
+        if any(isinstance(node, Call) and is_own(node.function) for node in walk(nodes)):
+            return " ".join(item.expression.value.split())
         return None
 
     def _for_naming(self, nodes: Sequence[Node], span: Span) -> str:

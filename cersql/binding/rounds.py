@@ -30,18 +30,32 @@ from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import Bare, Call, Node, Ref, rendered
 from cersql.binding.formulas import MANY, occurrences
 from cersql.binding.measures import Clauses, measures
+from cersql.binding.own_aggregates import aggregate_named
 from cersql.binding.references import CreatedView
 from cersql.binding.returns import Returns
 from cersql.binding.scope import Names, display
 from cersql.errors import BindError
 from cersql.language import syntax
 from planner import cel
-from planner.query import PLACE_FIELD, Column, Created, Step, Variable, made_column, rounds_column, variable_column
+from planner.query import (
+    PLACE_FIELD,
+    Column,
+    Created,
+    Folded,
+    Step,
+    Variable,
+    folded_column,
+    made_column,
+    rounds_column,
+    variable_column,
+)
 from planner.sql import Sql, quote
 from runtime.errors import Span
 from runtime.marks import is_hidden, is_round, member_mark, round_mark
+from runtime.own import Own
 
 ROUND = "__r"  # a round, where something is computed of it
+_NTH = "__nth"  # its field with its number, from 0
 
 
 @dataclass
@@ -50,6 +64,15 @@ class RoundValues(Returns):
     events the aggregations inside the part that they come from."""
 
     nodes_of: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    number: int = 0
+    folds: list[Folded] = field(default_factory=list)  # of users' own functions, for each round
+
+    def _folded(self, own: Own, values: Sql) -> str:
+        """Computed of all rounds at once, before what is computed of each."""
+        column = folded_column(self.number, len(self.folds))
+        every = values.wrapped(f"transform({quote(rounds_column(self.number))}, {ROUND} -> ", ")")
+        self.folds.append(Folded(column, every, own, each=True))
+        return f"get({quote(column)}, {ROUND}.{_NTH})"
 
     def _column(self, variable: Variable) -> str:
         return f"{ROUND}.{super()._column(variable)}"
@@ -149,7 +172,7 @@ class Rounds:
         values = self._values(formula)
         sql = values.condition(clause).wrapped("coalesce(", ", FALSE)")
         made = self._add(values, formula, at, None)
-        made.judge, made.measures = sql, None if creators(formula) else measures(clause, self.conditions)
+        made.judge, made.measures = sql, None if creators(formula) else measures(clause, self.conditions, formula)
         shown = " OR ".join(f"{'' if positive else 'NOT '}{self._shown(part.span)}" for part, positive in clause)
         return cel.Judged(formula, made.number, shown)
 
@@ -193,7 +216,13 @@ class Rounds:
         )
         by = tuple(key.name for key in conditions.partition_by)
         return RoundValues(
-            conditions, variables, by, conditions.types, present=cel.always_bound(inner), nodes_of=creators(inner)
+            conditions,
+            variables,
+            by,
+            conditions.types,
+            present=cel.always_bound(inner),
+            nodes_of=creators(inner),
+            number=len(self.found) + 1,
         )
 
     def _add(self, values: RoundValues, inner: cel.Formula, at: Span, variable: str | None) -> _Round:
@@ -269,9 +298,9 @@ class Rounds:
             if isinstance(node, Call) and node.column is not None:
                 (ref,) = (one for one in node.arguments if isinstance(one, Ref))
                 return f"first({column(replace(ref, column=node.column, column_span=node.column_span))})"
-            if isinstance(node, Call) and node.function == "RANGE":
-                made = rendered(conditions.text, node.arguments, inside).text
-                return f"(max({made}) - min({made}))"
+            known = aggregate_named(node.function) if isinstance(node, Call) else None
+            if isinstance(node, Call) and known is not None and known.asked is not None:
+                return known.as_asked(rendered(conditions.text, node.arguments, inside))
             if isinstance(node, Call):
                 return rendered(conditions.text, node.nodes, inside, node.span)
             return _constant(node)
@@ -357,13 +386,14 @@ class Rounds:
         if not self.found:
             return None
         columns = {variable.mark: quote(variable_column(i)) for i, variable in enumerate(variables)}
-        steps = []
+        steps: list[Step | Folded] = []
         for made in self.found:
             if round_mark(made.number) not in columns:  # of a negated part
                 continue
             steps.append(
                 Step(rounds_column(made.number), Sql(((self._rounds(made, columns), made.span.start, False),)))
             )
+            steps += made.values.folds
             rounds = quote(rounds_column(made.number))
             if made.judge is not None:
                 steps.append(Step(None, made.judge.wrapped(f"forall({rounds}, {ROUND} -> ", ")")))
@@ -386,13 +416,15 @@ class Rounds:
         same = f"named_struct({', '.join(identity or [_field('none', 'CAST(array() AS ARRAY<INT>)')])})"
         return Created(
             tuple(steps), tuple(held), size, same if self._repeats(formula) else None,
-            any(step.column is None for step in steps),
+            any(isinstance(step, Step) and step.column is None for step in steps),
         )  # fmt: skip
 
     def _rounds(self, made: _Round, columns: Mapping[str, str]) -> str:
         """SQL of the rounds of a part: each with its place, its time, and the events of the variables that are read."""
         ends, values, time = columns[round_mark(made.number)], made.values, quote(self.time.name)
         fields = [f"'{PLACE_FIELD}', __end.{PLACE_FIELD}", _field(self.time.name, f"__end.{time}")]
+        if values.folds:
+            fields.append(f"'{_NTH}', __i")
         for i, variable in enumerate(values.variables):
             if variable.mark not in values.used:
                 continue
