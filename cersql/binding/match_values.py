@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from cersql.binding.aggregates import REFUSED, Aggregate, Parts, decimal
+from cersql.binding.aggregates import REFUSED, Aggregate, Parts, decimal, let
 from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import (
     NEIGHBOURS,
@@ -32,6 +32,7 @@ from cersql.binding.expressions import (
 )
 from cersql.binding.own_aggregates import aggregate_named
 from cersql.binding.scope import ExpressionTypes, Names, unknown_variable
+from cersql.binding.together import TRENDS
 from cersql.errors import BindError
 from cersql.language.source import SourceText
 from planner.query import (
@@ -122,15 +123,17 @@ class MatchValues:
     def _together(self, node: Together) -> str:
         """`[a, b]`, `x[a]` as a condition of Spark's: FALSE where two values differ, else NULL where one is NULL."""
         if node.kind != "AGREE":
-            construct = f"{self.text[node.span.start : node.span.end]} in an expression on the match"
-            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct, hint=_BEFORE_THEY_COMPETE)
+            ((call,),) = node.items
+            assert isinstance(call, Call)
+            return self._trend(call)
+        of_created = node.of is not None and node.of.variable in self.conditions.created
         if node.of is not None:
             variables = [v for v in self.variables if v.mark == node.of.variable]
         else:  # a type's events are those of its aliases, unless a PROJECT kept the type alone
             dropped = self.conditions.dropped
-            variables = [v for v in self.variables if not is_hidden(v.mark) or dropped]
+            variables = [v for v in self.variables if not v.created and (not is_hidden(v.mark) or dropped)]
         held = []
-        for column in self.conditions.agreed_columns(node):
+        for column in self._attributes(node) if of_created else self.conditions.agreed_columns(node):
             lists = []
             for variable in variables:
                 own = self._field(variable, column, node.span)
@@ -141,6 +144,36 @@ class MatchValues:
                 "WHEN exists(__g, __n -> __n IS NULL) THEN NULL ELSE TRUE END), 0)"
             )
         return f"({' AND '.join(held)})"
+
+    def _attributes(self, node: Together) -> list[str]:
+        """The attributes of `y[a, b]`, of events that AGG creates."""
+        assert node.of is not None
+        found = []
+        for item in node.items:
+            only = item[0]
+            if len(item) > 1 or not isinstance(only, Bare) or len(only.names) > 1:
+                hint = "Give AGG an attribute of its value: AGG(y : a = … ; …)."
+                construct = "An expression in [ ] of created events"
+                raise BindError("NOT_SUPPORTED_YET", span=item[0].span, construct=construct, hint=hint)
+            found.append(self.conditions.column(node.of.variable, only.names[0], only.span))
+        return found
+
+    def _trend(self, call: Call, positive: bool = True) -> str:
+        """INCREASING(x.a), DECREASING(x.a): FALSE where it does not hold of two neighbours, else NULL where that is not
+        known of two; TRUE of fewer than two events. `positive`: or else its NOT, of every two neighbours."""
+        refs = [node for node in walk(call.arguments) if isinstance(node, Ref)]
+        if len({ref.variable for ref in refs}) != 1 or any(ref.index is not None for ref in refs):
+            construct = f"{call.function} of several variables, or of none, or of one event,"
+            hint = f"Name one variable in it: {call.function}(x.a)."
+            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=construct, hint=hint)
+        variables = [self._variable(refs[0])]
+        values = self._values(variables, [call.arguments], lambda element: self._rendered(call.arguments, element))
+        op = ("<" if positive else ">=") if call.function == "INCREASING" else (">" if positive else "<=")
+        n = "greatest(size(__g) - 1, 0)"
+        pairs = f"zip_with(slice(__g, 1, {n}), slice(__g, 2, {n}), (__x, __y) -> __x {op} __y)"
+        told = "CASE WHEN exists(__p, __t -> NOT __t) THEN FALSE WHEN exists(__p, __t -> __t IS NULL) THEN NULL "
+        told += "ELSE TRUE END"
+        return let(values, "__g", let(pairs, "__p", told))
 
     def _variable(self, ref: Ref) -> Variable:
         for variable in self.variables:
@@ -220,9 +253,11 @@ class MatchValues:
     # ------------------------------------------------------------ calls
 
     def _call(self, call: Call) -> str:
+        if call.function in TRENDS:
+            return self._trend(call)
         if call.function in NEIGHBOURS:
             construct = f"{call.function} over the events of a match"
-            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=construct)
+            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=construct, hint=_BEFORE_THEY_COMPETE)
         if call.function in REFUSED:
             raise BindError("NOT_OF_A_MATCH", span=call.span, function=call.function, hint=REFUSED[call.function])
         refs = [node for node in call.nodes if isinstance(node, Ref)]

@@ -133,7 +133,7 @@ WHOLE = "a condition on a part as a whole"
         ("AGG(y : n =‸ ; A a)", "UNEXPECTED_TOKEN", "an aggregate"),
         ("AGG(y : n = COUNT(a) ; A a) WHERE y.‸m > 1", "UNKNOWN_COLUMN", "It has: ts, n"),
         ("AGG(y : n = COUNT(a) ; A a) WHERE y[‸v > 1]", "UNKNOWN_COLUMN", "It has: ts, n"),
-        ("AGG(y : n = COUNT(a) ; A+ a)+ WHERE ‸INCREASING(y.n)", "NOT_SUPPORTED_YET", "created events"),
+        ("AGG(y : n = COUNT(a) ; A+ a)+ WHERE ‸PREV(y.n) < y.n", "NOT_SUPPORTED_YET", "created events"),
         ("NXT((A a ; B+ b) FILTER ‸LAST(b.v) > 1) ; C", "NOT_SUPPORTED_YET", WHOLE),
         ("A a UNLESS ((B b ; C+ c) FILTER ‸SIZE(COLLECT_SET(c.v)) > 1)", "NOT_SUPPORTED_YET", WHOLE),
         ("SEQ(A a, !(B+ b FILTER ‸SUM(b.v) > AVG(b.v) + 1), C c)", "NOT_SUPPORTED_YET", WHOLE),
