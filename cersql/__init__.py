@@ -22,7 +22,18 @@ for _package in (planner, runtime):
             "rename that file or folder, or change sys.path"
         )
 
-from cersql.api import compile, enable, explain, match, patterns, serve, session, ship, sql  # noqa: E402
+from cersql.api import (  # noqa: E402
+    compile,
+    enable,
+    explain,
+    match,
+    patterns,
+    register_aggregate,
+    serve,
+    session,
+    ship,
+    sql,
+)
 from cersql.errors import BindError, ParseError  # noqa: E402
 from cersql.statements.matches import Matches  # noqa: E402
 from cersql.statements.planned import Compiled  # noqa: E402
@@ -56,6 +67,7 @@ __all__ = [
     "explain",
     "match",
     "patterns",
+    "register_aggregate",
     "replay",
     "serve",
     "session",

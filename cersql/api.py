@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cersql.binding import bare_words
@@ -219,6 +219,34 @@ def patterns(spark: SparkSession) -> Patterns:
     cersql.patterns(spark).load("patterns.sql")
     """
     return Patterns(spark)
+
+
+def register_aggregate(
+    name: str,
+    lift: Callable[..., Any],
+    combine: Callable[[Any, Any], Any],
+    lower: Callable[[Any], Any],
+    identity: Any,
+    type: str,
+    *,
+    samples: Sequence[Any] = (),
+) -> None:
+    """An aggregate function of your own, in Python, for all queries of this process, wherever SUM may stand.
+
+        cersql.register_aggregate("RMS", lift=lambda x: (x * x, 1), combine=lambda a, b: (a[0] + b[0], a[1] + b[1]),
+            lower=lambda s: (s[0] / s[1]) ** 0.5 if s[1] else None, identity=(0, 0), type="DOUBLE")
+        spark.sql("FROM trades PATTERN A a ; B+ b WHERE RMS(b.price) > 9 ORDER BY ts RETURN a.id, RMS(b.price) AS r")
+
+    `lift` makes of a value (or of several, as many as it has parameters: `MY(b.x, b.w)`) what `combine` puts together,
+    `lower` of that the result, of the Spark type `type`; over no value it is `lower(identity)`. None is NULL, and a
+    value that is NULL is left out. `combine` must be associative and commutative, and leave its arguments as they are:
+    this is tried on `samples`, values or tuples of arguments, or on some of ours, and an error names those that
+    contradict it. A name is replaced where it is registered again. The functions travel to workers as those of UDFs do.
+    Raises BindError.
+    """
+    from cersql.statements import aggregates
+
+    aggregates.register(name, lift, combine, lower, identity, type, samples)
 
 
 def serve(

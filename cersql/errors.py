@@ -84,6 +84,12 @@ class BindError(CersqlError):
         "AGG_NAME": Condition("42711", "The events of this AGG would have two columns called {name}."),
         "AGG_ATTRIBUTES": Condition("42804", "{name} would hold created events with different attributes."),
         "MIXED_VARIABLE": Condition("42804", "{name} would hold events of the stream and events that AGG creates."),
+        "AGGREGATE_NAME": Condition("42710", "{name} cannot be the name of an aggregate function: it {problem}."),
+        "AGGREGATE_FUNCTION": Condition("42601", "{name} cannot be an aggregate function: {problem}."),
+        "AGGREGATE_LAW": Condition(
+            "42601", "{name} is no commutative monoid, since combine is not {law}: with {held}, {left}, and {right}."
+        ),
+        "AGGREGATE_TYPE": Condition("42704", "{type}, the type of {name}, is no type that Spark knows."),
         "AGGREGATE_ARGUMENTS": Condition("42605", "{function} is not called with so many arguments."),
         "NOT_OF_A_MATCH": Condition("0A000", "{function} cannot be computed over the events of one match."),
         "ONE_ROW": Condition("0A000", "{construct} cannot stand here, where each match is one row."),

@@ -84,7 +84,7 @@ class Measured(Formula):
         return tuple(dict.fromkeys(every))
 
     def asks(self) -> Iterator[Asked]:
-        return ((one.variable, one.sql, one.type) for one in self.registers if one.sql is not None)
+        return ((one.variable, sql, type) for one in self.registers for sql, type in one.terms)
 
 
 Round = Aggregate | Judged

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runtime.marks import FIRST_EVENT, LAST_EVENT
+from runtime.own import Own
 from runtime.pcea import Parallel
 from runtime.program import Later, Program
 
@@ -45,7 +46,8 @@ class Aggregated:
     """An aggregate over all matches of a group. `function`: as in the table of semirings, None where it has no such
     form; then `reason` says so. `mark`: of which variable's events, None for the number of matches; `value`: of what,
     as SQL on a row, None where each event counts; `type`: of the result. `on_match`: the values of one match, an array;
-    `of_values`: the aggregate, over an array of the column that is called like it, of all matches."""
+    `of_values`: the aggregate, over an array of the column that is called like it, of all matches; `own`: the user's
+    own function, of which `of_values` is the argument."""
 
     shown: str
     type: str
@@ -55,6 +57,7 @@ class Aggregated:
     mark: str | None = None
     value: str | None = None
     reason: str = ""
+    own: Own | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from planner.groups import Groups
 from planner.sql import Sql
 from planner.terms import Measure
 from planner.terms import Window as Window
+from runtime.own import Own
 
 SOURCE_COLUMN = "__cersql_source"  # which source a row of a union is from: 0, 1, …
 
@@ -142,9 +143,33 @@ class Gathered:
     combinations: str
     value: Sql
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.combinations, self.value.text
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A column of a match: what a user's own aggregate function makes of an array of values, `sql`. `each`: of each of
+    the arrays in that."""
+
+    column: str
+    sql: Sql
+    own: Own
+    each: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.sql.text,)
+
 
 PLACE_FIELD = "__cersql_place"
 """A field of events inside a match, INT: the number of the event among all that are listed of the match."""
+
+
+def folded_column(number: int, k: int) -> str:
+    """The match's column with the values of the k-th user's own function in the rounds of a part."""
+    return f"__cersql_folded{number}_{k}"
 
 
 def rounds_column(number: int) -> str:
@@ -175,7 +200,7 @@ class Created:
     `size`: SQL of how many events were created in all. `judges`: does some step leave out matches?
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[Step | Folded, ...]
     variables: tuple[tuple[str, Sql], ...] = ()
     size: str = "0"
     identity: str | None = None
@@ -251,7 +276,7 @@ class Query:
     marks: tuple[str, ...] = ()
     on_match: tuple[Sql, ...] = ()
     having: tuple[Sql, ...] = ()
-    gathered: tuple[Gathered, ...] = ()
+    gathered: tuple[Gathered | Folded, ...] = ()
     gathered_on_match: int = 0
     computed: tuple[int, ...] = ()
     of_events: tuple[OfEvents, ...] = ()
@@ -275,6 +300,6 @@ class Query:
         """All SQL over the columns of a match."""
         sqls = (*(output.sql for output in self.outputs), *self.on_match, *self.having)
         grouped = self.groups.on_match if self.groups is not None else ()
-        gathered = (text for each in self.gathered for text in (each.combinations, each.value.text))
+        gathered = (text for each in self.gathered for text in each.texts)
         created = () if self.created is None else self.created.texts
         return (*(sql.text for sql in sqls), *grouped, *gathered, *created)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from runtime.monoids import capped
+from runtime.own import Own
 from runtime.program import ReachKind
 from runtime.relations import Relation
 
@@ -120,16 +122,28 @@ class Test:
 @dataclass(frozen=True)
 class Register:
     """An aggregate that runs hold: FUNCTION(variable.sql), `type` the Spark type of the values; sql None: of events
-    (COUNT(x); variable None, too: COUNT(*))."""
+    (COUNT(x); variable None, too: COUNT(*)). `key`, `key_type`: the key of MAX_BY. `scale`: see runtime.nodes.Register.
+    `own`: the user's own function. `truth`: it gives TRUE or FALSE, as 1 or 0."""
 
     function: str
     variable: str | None
     sql: str | None = None
     type: str = ""
+    key: str | None = None
+    key_type: str = ""
+    scale: int = 0
+    own: Own | None = None
+    truth: bool = False
 
     def __str__(self) -> str:
         column = "" if self.sql is None else f".{self.sql}"
-        return f"{self.function}({self.variable or '*'}{column})"
+        return f"{self.function}({self.variable or '*'}{column}{'' if self.key is None else f', {self.key}'})"
+
+    @property
+    def terms(self) -> tuple[tuple[str, str], ...]:
+        """What is read of each event, as (SQL, type)."""
+        read = ((self.sql, self.type), (self.key, self.key_type))
+        return tuple((sql, type) for sql, type in read if sql is not None)
 
 
 @dataclass(frozen=True)
@@ -143,7 +157,7 @@ class Measure:
     @property
     def holds_few(self) -> bool:
         """Does a run hold only how the aggregate stands to the number (runtime.monoids.capped)?"""
-        return self.left.function in ("COUNT", "MIN", "MAX") and not isinstance(self.right, Register)
+        return not isinstance(self.right, Register) and capped(self.left.function, self.right) is not None
 
     def __str__(self) -> str:
         return f"{self.left} {self.op} {self.right}"

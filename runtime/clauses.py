@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
+from runtime.own import Own
 from runtime.relations import Relation
 
 Numbering = Callable[[int], int]  # the old number of a guard → the new one
@@ -51,16 +52,21 @@ class Compared(NamedTuple):
 
 class Register(NamedTuple):
     """An aggregate that a run holds (runtime.monoids): of the events with `mask`, of a term (-1: of the events
-    themselves), whose values are `floating` or whole."""
+    themselves), whose values are `floating` or whole. `key`: the term of MAX_BY's key, `floating_key` or not. `scale`:
+    what it gives is a whole number of so many digits after the point. `own`: the user's own function."""
 
     function: str
     mask: int
     term: int
     floating: bool = False
+    key: int = -1
+    floating_key: bool = False
+    scale: int = 0
+    own: Own | None = None
 
 
 class Measure(NamedTuple):
-    """A side of a Measured: register `left` beside a number, or beside register `other`."""
+    """A side of a Measured: register `left` beside a number of its scale, or beside register `other`."""
 
     left: int
     op: str

@@ -213,6 +213,7 @@ class ExecutionError(CersqlError):
             "The rows fall into {found} classes of satisfied conditions, the limit is {limit}.",
         ),
         "ARITHMETIC": Condition("22003", "An overflow, or a division by zero, in {expression}."),
+        "AGGREGATE_RESULT": Condition("22000", "{function} gives {found}, which is no {type}."),
         "LEAST_BIGINT": Condition(
             "22003",
             "A condition on several events reads a BIGINT, and cannot do so with {value}, one of its least values.",

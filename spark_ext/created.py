@@ -11,11 +11,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from planner.physical import PhysicalPlan
-from planner.query import SIZE_COLUMN, Created, Query, variable_column
+from planner.query import SIZE_COLUMN, Created, Folded, Query, variable_column
 from planner.sql import quote
 from runtime.marks import is_round
 from runtime.selection import rivals
 from runtime.selection.distinct import CREATED
+from spark_ext.folding import with_folded
 from spark_ext.objections import analyzed, explained
 
 
@@ -38,6 +39,10 @@ def with_created(plan: PhysicalPlan, created: Created, matches: DataFrame) -> Da
     ours = {variable_column(i) for i, variable in enumerate(query.variables) if is_round(variable.mark)}
     kept = [name for name in matches.columns if name not in ours]
     for step in created.steps:
+        if isinstance(step, Folded):
+            with explained(query.text, matches, [step.sql], columns=columns):
+                matches = with_folded(matches, step)
+            continue
         with explained(query.text, matches, [step.sql], condition=step.column is None, columns=columns):
             if step.column is None:
                 asked = step.sql.text

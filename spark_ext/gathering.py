@@ -14,16 +14,21 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from planner.query import ROW_COLUMN, Gathered
+from planner.query import ROW_COLUMN, Folded, Gathered
 from planner.sql import quote
+from spark_ext.folding import with_folded
 from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed, explained
 from spark_ext.worker import PLACE_COLUMN, gathered_rows
 
 
-def with_gathered(text: str, matches: DataFrame, wanted: Sequence[Gathered]) -> DataFrame:
+def with_gathered(text: str, matches: DataFrame, wanted: Sequence[Gathered | Folded]) -> DataFrame:
     """The matches with a column for each."""
     for together in _together(wanted):
+        if isinstance(together, Folded):
+            with explained(text, matches, [together.sql]):
+                matches = with_folded(matches, together)
+            continue
         exploded = f"posexplode_outer({together[0].combinations}) AS ({PLACE_COLUMN}, {ROW_COLUMN})"
         rows = analyzed(matches.selectExpr("*", exploded))
         values = [f"{each.value.text} AS {quote(each.column)}" for each in together]
@@ -37,11 +42,16 @@ def with_gathered(text: str, matches: DataFrame, wanted: Sequence[Gathered]) -> 
     return matches
 
 
-def _together(wanted: Sequence[Gathered]) -> list[list[Gathered]]:
+def _together(wanted: Sequence[Gathered | Folded]) -> list[list[Gathered] | Folded]:
     """What is asked of the same combinations, and needs nothing else of them, in one pass."""
-    found: list[list[Gathered]] = []
+    found: list[list[Gathered] | Folded] = []
     for each in wanted:
+        if isinstance(each, Folded):
+            found.append(each)
+            continue
         last = found[-1] if found else []
+        if isinstance(last, Folded):
+            last = []
         reads = any(other.column in each.value.text for other in last)
         if last and last[0].combinations == each.combinations and not reads:
             last.append(each)

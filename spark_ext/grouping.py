@@ -28,6 +28,7 @@ from runtime.task import GroupedBy, Summed, Task, Trend
 from runtime.warm import compile_sums
 from spark_ext.batch import Batch, found
 from spark_ext.errors import SparkError
+from spark_ext.folding import folded
 from spark_ext.forms import hashed_alike
 from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed
@@ -191,8 +192,11 @@ def _of_listed(groups: Groups, rows: DataFrame, whole: bool) -> DataFrame:
         values = [F.expr(f"flatten(collect_list({name}))").alias(name) for name in names]
         grouped = _grouped(groups, rows, values)
     keys = [by_column(i) for i in range(len(groups.by))]
-    return grouped.selectExpr(
-        *keys, *(f"{own.of_values} AS {sum_column(i)}" for i, own in enumerate(groups.sums)), f"1 AS {FOUND}"
+    made = [
+        F.expr(sum.of_values) if sum.own is None else folded(sum.own, sum.of_values, grouped) for sum in groups.sums
+    ]
+    return grouped.select(
+        *keys, *(sql.alias(name) for sql, name in zip(made, names, strict=True)), F.expr(f"1 AS {FOUND}")
     )
 
 

@@ -15,6 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from planner.sql import Sql
+from runtime.own import Own
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -61,13 +64,34 @@ Build = Callable[[Parts], str]
 
 @dataclass(frozen=True)
 class Aggregate:
-    """`values`: so many arguments are read from events, None for any number; `options`: so many constants may follow;
-    `of_key`: the value stands in WITHIN GROUP (ORDER BY …)."""
+    """What is known of one function.
+
+    `build` writes it over an array. `values`: so many arguments are read from events, None for any number; `options`:
+    so many constants may follow; `of_key`: the value stands in WITHIN GROUP (ORDER BY …). `monoid`: its line in the
+    table of runtime.monoids, with its lift, combine, lower and identity, by which runs hold it; None: it has none,
+    since order or all values matter. `of_true`: it takes what is TRUE. `trend`: its line among the semirings of
+    runtime.compact_set, by which it is summed up over matches that are not listed. `own`: the user's own. `asked`: what
+    Spark's analyzer is asked instead, where it does not know the function; {} is the argument.
+    """
 
     build: Build
     values: int | None = 1
     options: int = 0
     of_key: bool = False
+    monoid: str | None = None
+    of_true: bool = False
+    trend: str | None = None
+    own: Own | None = None
+    asked: str | None = None
+
+    def as_asked(self, arguments: Sql) -> Sql:
+        """The call as Spark's analyzer can read it."""
+        assert self.asked is not None
+        first, *others = self.asked.split("{}")
+        pieces = [(first, arguments.locate(0), False)]
+        for after in others:
+            pieces += [*arguments.pieces, (after, arguments.locate(0), False)]
+        return Sql(tuple(pieces))
 
 
 def let(value: str, name: str, body: str) -> str:
@@ -281,6 +305,11 @@ def _decimal_mean(total: str, mean: str) -> str:
     return f"CAST({whole} + {small} AS {mean})"
 
 
+def _product(p: Parts) -> str:
+    """As pyspark's functions.product: of DOUBLEs, NULL over none."""
+    return let(p.known, "__a", "IF(size(__a) = 0, NULL, aggregate(__a, 1D, (__s, __v) -> __s * CAST(__v AS DOUBLE)))")
+
+
 def _bits(operator: str) -> Build:
     def build(p: Parts) -> str:
         folded = f"aggregate(slice(__a, 2, greatest(size(__a) - 1, 0)), get(__a, 0), (__s, __v) -> __s {operator} __v)"
@@ -406,8 +435,8 @@ def _regression_mean(which: int) -> Build:
 
 _SOME = "IF(__s.n = 0D, NULL, {})"
 _MORE = "IF(__s.n < 2D, NULL, {})"
-_STDDEV_SAMP = Aggregate(_moments(_MORE.format("sqrt(__s.m2 / (__s.n - 1D))")))
-_VAR_SAMP = Aggregate(_moments(_MORE.format("__s.m2 / (__s.n - 1D)")))
+_STDDEV_SAMP = Aggregate(_moments(_MORE.format("sqrt(__s.m2 / (__s.n - 1D))")), monoid="STDDEV_SAMP")
+_VAR_SAMP = Aggregate(_moments(_MORE.format("__s.m2 / (__s.n - 1D)")), monoid="VAR_SAMP")
 _SKEWNESS = "IF(__s.m2 = 0D, NULL, sqrt(__s.n) * __s.m3 / sqrt(__s.m2 * __s.m2 * __s.m2))"
 _KURTOSIS = "IF(__s.m2 = 0D, NULL, __s.n * __s.m4 / (__s.m2 * __s.m2) - 3D)"
 _CORRELATION = "IF(__s.xx * __s.yy = 0D, NULL, __s.xy / sqrt(__s.xx * __s.yy))"
@@ -420,24 +449,25 @@ _INTERCEPT = "IF(__s.yy = 0D, NULL, __s.mx - __s.xy / __s.yy * __s.my)"
 # ---------------------------------------------------------------- the table
 
 _COLLECT = Aggregate(_list)
-_ALL_TRUE, _ANY_TRUE = Aggregate(_least), Aggregate(_greatest)
+_ALL_TRUE, _ANY_TRUE = Aggregate(_least, monoid="MIN", trend="MIN"), Aggregate(_greatest, monoid="MAX", trend="MAX")
 _FIRST, _LAST = Aggregate(_first, options=1), Aggregate(_last, options=1)
 _LISTAGG = Aggregate(_joined, options=1)
-_MEAN, _SUM = Aggregate(_mean), Aggregate(_sum)
+_MEAN = Aggregate(_mean, monoid="AVG", trend="AVG")
 _APPROXIMATE = Aggregate(_percentile, options=2)
 _SORTED = frozenset({"LISTAGG", "STRING_AGG"})  # whose WITHIN GROUP orders other values than it names
 
 TABLE: Mapping[str, Aggregate] = MappingProxyType({
-    "COUNT": Aggregate(_count, values=None),
-    "COUNT_IF": Aggregate(_count_if),
-    "APPROX_COUNT_DISTINCT": Aggregate(_approximate_count, options=1),
-    "MIN": Aggregate(_least),
-    "MAX": Aggregate(_greatest),
-    "RANGE": Aggregate(_range),
+    "COUNT": Aggregate(_count, values=None, monoid="COUNT", trend="COUNT"),
+    "COUNT_IF": Aggregate(_count_if, monoid="COUNT", of_true=True, trend="COUNT"),
+    "APPROX_COUNT_DISTINCT": Aggregate(_approximate_count, options=1, monoid="COUNT DISTINCT"),
+    "MIN": Aggregate(_least, monoid="MIN", trend="MIN"),
+    "MAX": Aggregate(_greatest, monoid="MAX", trend="MAX"),
+    "RANGE": Aggregate(_range, monoid="RANGE", asked="(max({}) - min({}))"),
+    "PRODUCT": Aggregate(_product, monoid="PRODUCT", asked="sum(CAST({} AS DOUBLE))"),
     "BOOL_AND": _ALL_TRUE, "EVERY": _ALL_TRUE,
     "BOOL_OR": _ANY_TRUE, "SOME": _ANY_TRUE, "ANY": _ANY_TRUE,
-    "MIN_BY": Aggregate(_by("<"), values=2, options=1),
-    "MAX_BY": Aggregate(_by(">"), values=2, options=1),
+    "MIN_BY": Aggregate(_by("<"), values=2, options=1, monoid="MIN_BY"),
+    "MAX_BY": Aggregate(_by(">"), values=2, options=1, monoid="MAX_BY"),
     "FIRST": _FIRST, "FIRST_VALUE": _FIRST, "ANY_VALUE": _FIRST,
     "LAST": _LAST, "LAST_VALUE": _LAST,
     "MODE": Aggregate(_mode, options=1),
@@ -446,21 +476,21 @@ TABLE: Mapping[str, Aggregate] = MappingProxyType({
     "COLLECT_SET": Aggregate(_set),
     "COLLECT_UNION": Aggregate(_union),
     "LISTAGG": _LISTAGG, "STRING_AGG": _LISTAGG,
-    "SUM": _SUM, "TRY_SUM": _SUM,
-    "AVG": _MEAN, "MEAN": _MEAN, "TRY_AVG": _MEAN,
+    "SUM": Aggregate(_sum, monoid="SUM", trend="SUM"), "TRY_SUM": Aggregate(_sum),
+    "AVG": _MEAN, "MEAN": _MEAN, "TRY_AVG": Aggregate(_mean),
     "VECTOR_SUM": Aggregate(_vector), "VECTOR_AVG": Aggregate(_vector),
-    "BIT_AND": Aggregate(_bits("&")),
-    "BIT_OR": Aggregate(_bits("|")),
-    "BIT_XOR": Aggregate(_bits("^")),
-    "MEDIAN": Aggregate(_percentile),
+    "BIT_AND": Aggregate(_bits("&"), monoid="BIT_AND"),
+    "BIT_OR": Aggregate(_bits("|"), monoid="BIT_OR"),
+    "BIT_XOR": Aggregate(_bits("^"), monoid="BIT_XOR"),
+    "MEDIAN": Aggregate(_percentile, monoid="MEDIAN"),
     "PERCENTILE": Aggregate(_percentile, options=2),
     "PERCENTILE_CONT": Aggregate(_percentile, options=1, of_key=True),
     "PERCENTILE_DISC": Aggregate(_percentile, options=1, of_key=True),
     "APPROX_PERCENTILE": _APPROXIMATE, "PERCENTILE_APPROX": _APPROXIMATE,
     "STDDEV": _STDDEV_SAMP, "STD": _STDDEV_SAMP, "STDDEV_SAMP": _STDDEV_SAMP,
-    "STDDEV_POP": Aggregate(_moments(_SOME.format("sqrt(__s.m2 / __s.n)"))),
+    "STDDEV_POP": Aggregate(_moments(_SOME.format("sqrt(__s.m2 / __s.n)")), monoid="STDDEV_POP"),
     "VARIANCE": _VAR_SAMP, "VAR_SAMP": _VAR_SAMP,
-    "VAR_POP": Aggregate(_moments(_SOME.format("__s.m2 / __s.n"))),
+    "VAR_POP": Aggregate(_moments(_SOME.format("__s.m2 / __s.n")), monoid="VAR_POP"),
     "SKEWNESS": Aggregate(_moments(_SOME.format(_SKEWNESS))),
     "KURTOSIS": Aggregate(_moments(_SOME.format(_KURTOSIS))),
     "CORR": Aggregate(_co_moments(_MORE.format(_CORRELATION)), values=2),

@@ -55,12 +55,14 @@ class Either:
 class Differ:
     """NOT [k], NOT x[k]: two events of the match, or of x, have two values, neither of them NULL. Or `rest` holds.
 
-    `clause` is the same for the whole match, where it stands around the whole pattern.
+    `clause` is the same for the whole of what is filtered, which is the match where it stands around the whole pattern
+    (`whole`).
     """
 
     agreements: tuple[Agreement, ...]
     rest: Sides
-    clause: OrOf | None
+    clause: OrOf
+    whole: bool
     span: Span
 
 

@@ -32,7 +32,7 @@ from cersql.binding.comparisons import (
 from cersql.binding.expressions import Call, Node, Ref, Together, Word, rendered, walk
 from cersql.binding.scope import display
 from cersql.binding.tabulated import Tabulating
-from cersql.binding.together import together_of
+from cersql.binding.together import TRENDS, together_of
 from cersql.errors import BindError
 from cersql.language.syntax import Text
 from planner.query import Column
@@ -61,9 +61,9 @@ class Conditions(Agreements):
         tree = _spelled_out(structure(nodes))
         found = [clause for part in tree.conjuncts() for clause in conjunctive(part, about_one)]
         check_length(condition.span, len(found), MAX_JOINED)
-        clauses, on_match = self._all_together(found, in_scope, negated, whole)
+        clauses, asked = self._all_together(found, in_scope, negated, whole)
+        on_match, judged = (asked, list[OrOf]()) if whole else (list[OrOf](), asked)
         across: list[tuple[int, Clause]] = []
-        judged: list[OrOf] = []
         for clause in found:
             if any(together_of(part) for part, _ in clause):
                 continue
@@ -117,6 +117,8 @@ class Conditions(Agreements):
     def _refuse_neighbours(self, clause: OrOf, other: str) -> None:
         """A condition on the match as a whole does not speak of consecutive events."""
         for node in neighbours(clause):
+            if isinstance(node, Call) and node.function in TRENDS:  # which is of all events together
+                continue
             raise BindError(
                 "NOT_SUPPORTED_YET", span=node.span, construct=f"{self._shown(node)} beside {other}",
                 hint="Join them with AND, if both are to hold.",
@@ -125,28 +127,36 @@ class Conditions(Agreements):
     def _all_together(
         self, found: Sequence[OrOf], in_scope: frozenset[str], negated: Negated, whole: bool
     ) -> tuple[list[tuple[int | None, Clause]], list[OrOf]]:
-        """The ORs with sides that speak of several events together; those that only the whole match can answer."""
+        """The ORs with sides that speak of several events together; those that only the whole of what is filtered can
+        answer."""
         clauses: list[tuple[int | None, Clause]] = []
-        on_match: list[OrOf] = []
+        asked: list[OrOf] = []
         spoken = [clause for clause in found if any(together_of(part) for part, _ in clause)]
         alternatives: dict[int | None, list[OrOf]] = {}
         for clause in spoken:
             owner = self._owner_together(clause, negated)
+            if owner is None and any(self._of_created(part) for part, _ in clause):
+                asked.append(clause)
+                continue
             if len(clause) == 1 and clause[0][1]:
                 (part,) = (together_of(part) for part, _ in clause)
                 assert part is not None
                 clauses += [(owner, own) for own in self._said(part, in_scope)]
                 continue
-            about = self._about_whole(clause, in_scope, whole and owner is None)
+            about = self._about_whole(clause, in_scope, whole, owner)
             if isinstance(about, Differ):
                 clauses.append((owner, about))
             elif about:
-                on_match.append(clause)
+                asked.append(clause)
             else:
                 alternatives.setdefault(owner, []).append(clause)
         for owner, ors in alternatives.items():
             clauses += [(owner, made) for made in self._either(ors, in_scope)]
-        return clauses, on_match
+        return clauses, asked
+
+    def _of_created(self, part: Bool) -> bool:
+        node = together_of(part)
+        return node is not None and node.of is not None and node.of.variable in self.created
 
     def _owner_together(self, clause: OrOf, negated: Negated) -> int | None:
         """The negated part that it belongs to; what is said of the match stands for itself."""
@@ -160,29 +170,24 @@ class Conditions(Agreements):
                 )  # fmt: skip
         return owner
 
-    def _about_whole(self, clause: OrOf, in_scope: frozenset[str], whole: bool) -> Differ | bool:
-        """Can only the whole match answer it? Or does it say that events differ, which may be asked of two."""
+    def _about_whole(self, clause: OrOf, in_scope: frozenset[str], whole: bool, owner: int | None) -> Differ | bool:
+        """Can only the whole of what is filtered answer it? Or does it say that events differ, which may be asked of
+        two."""
         nodes = [(node, positive) for part, positive in clause if (node := together_of(part)) is not None]
-        for node, positive in nodes:
-            if not positive and node.kind != "AGREE":
-                raise BindError(
-                    "NOT_SUPPORTED_YET", span=node.span, construct=f"NOT {self._shown(node)}",
-                    hint=f"NOT {node.kind}(x.a) says it of every two neighbours.",
-                )  # fmt: skip
         rest = tuple(side for side in clause if together_of(side[0]) is None)
         call = next((n for part, _ in rest for n in walk(part.nodes) if self.of_whole(n)), None)
         grouped = None if call else self._grouped(rest) if rest else ()
-        if isinstance(grouped, tuple) and all(not positive for _, positive in nodes):
+        if isinstance(grouped, tuple) and all(not positive and node.kind == "AGREE" for node, positive in nodes):
             agreements = tuple(own for node, _ in nodes for own in self.agreements(node, in_scope))
-            return Differ(agreements, grouped, clause if whole else None, nodes[0][0].span)
+            return Differ(agreements, grouped, clause, whole, nodes[0][0].span)
         if isinstance(grouped, tuple) and all(positive for _, positive in nodes):
             return False
         self._refuse_neighbours(rest, self._shown(call or nodes[0][0]))
-        if not whole or any(node.kind != "AGREE" for node, _ in nodes):
+        if owner is not None:
             at = call or nodes[0][0]
             raise BindError(
                 "NOT_SUPPORTED_YET", span=at.span, construct=f"{self._shown(at)} in this OR",
-                hint="Join the two with AND, or move it to HAVING.",
+                hint="Join the two with AND.",
             )  # fmt: skip
         for node, _ in nodes:
             self.agreements(node, in_scope)  # its names are right

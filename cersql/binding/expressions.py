@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cersql.binding.aggregates import REFUSED, TABLE
+from cersql.binding.own_aggregates import is_own
 from cersql.errors import ParseError
 from cersql.language.foreign_expressions import check_mark
 from cersql.language.lexer import CLOSING, OPENING, Token, closing, shown, split, strip_quotes
@@ -263,7 +264,7 @@ class _Reader:
 
     def is_special(self, token: Token) -> bool:
         """Is it a call of ours? `LIKE ANY ('a%', 'b%')` is none."""
-        return token.upper in SPECIAL and self.peek(-1) not in ("LIKE", "ILIKE")
+        return (token.upper in SPECIAL or is_own(token.upper)) and self.peek(-1) not in ("LIKE", "ILIKE")
 
     def is_function(self) -> bool:
         """`catalog.schema.f(`: no column is followed by a parenthesis."""
@@ -450,6 +451,20 @@ def walk(nodes: Sequence[Node]) -> Iterator[Node]:
             yield from walk(node.nodes)
         elif isinstance(node, Together) and node.of is not None:
             yield node.of
+
+
+def separated(nodes: Sequence[Node]) -> list[tuple[Node, ...]]:
+    """The arguments of a call: what stands between the commas outside all parentheses."""
+    parts: list[list[Node]] = [[]]
+    depth = 0
+    for node in nodes:
+        upper = node.upper if isinstance(node, Word) else ""
+        depth += (upper in OPENING) - (upper in CLOSING)
+        if depth == 0 and upper == ",":
+            parts.append([])
+        else:
+            parts[-1].append(node)
+    return [tuple(part) for part in parts] if nodes else []
 
 
 def _padded(text: str, said: Said) -> str:

@@ -164,12 +164,8 @@ class Filters(Negations):
                 for side in clause.rest
             )
             return cel.Compare(formula, (*sides, *self._sides(rest)))
-        if clause.clause is None:
-            shown = self.conditions.text[clause.span.start : clause.span.end]
-            raise BindError(
-                "NOT_SUPPORTED_YET", span=clause.span, construct=f"NOT {shown} in a FILTER inside the pattern",
-                hint="Move it to WHERE or HAVING.",
-            )  # fmt: skip
+        if not clause.whole:
+            return self.rounds.judge(formula, clause.clause, clause.span)
         self.on_match.append(clause.clause)
         return formula
 

@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from cersql.binding.aggregates import TABLE, Aggregate, Parts, decimal
+from cersql.binding.aggregates import Aggregate, Parts, decimal
 from cersql.binding.expressions import PICKS, Bare, Call, Node, Ref, Together, Word, rendered, walk
+from cersql.binding.own_aggregates import aggregate_named
 from cersql.binding.returns import Returns
 from cersql.binding.scope import Names
 from cersql.binding.sliding import is_window
@@ -278,7 +279,8 @@ class GroupedReturns(Returns):
 
     def _of_group(self, call: Call) -> str:
         """The column of an aggregate over all matches of a group."""
-        if call.function in PICKS or call.function not in TABLE:
+        known = aggregate_named(call.function)
+        if call.function in PICKS or known is None:
             hint = _NO_ORDER if call.function in PICKS else "Compute it of each match, in a query around this one."
             raise BindError("NOT_OF_GROUPS", span=call.span, function=call.function, hint=hint)
         shown = " ".join(self.text[call.span.start : call.span.end].split())
@@ -290,7 +292,7 @@ class GroupedReturns(Returns):
             one, number = "array(1)", f"CAST(size({sum_column(len(self.sums))}) AS {_TOTAL})"
             return self._column_of(Aggregated(shown, _TOTAL, one, number, "COUNT"))
         self.semiring = self._semiring(call, refs, shown)
-        return self._aggregate(call, TABLE[call.function])
+        return self._aggregate(call, known)
 
     def _column_of(self, aggregated: Aggregated) -> str:
         """The same aggregate is computed once."""
@@ -306,6 +308,11 @@ class GroupedReturns(Returns):
         if not self.of_groups:
             return super()._built(call, aggregate, parts)
         assert self.semiring is not None
+        if aggregate.own is not None:
+            values = replace(parts, rows=quote(sum_column(len(self.sums)))).known
+            reason = f"{self.semiring.shown} is computed by Python"
+            made = replace(self.semiring, type=parts.result, on_match=parts.rows, of_values=values, reason=reason)
+            return self._column_of(replace(made, function=None, own=aggregate.own))
         function, value = self.semiring.function, parts.types[0] if parts.types else ""
         is_exact = value in _WHOLE or decimal(value)[0]
         if call.function == "COUNT":
@@ -348,7 +355,8 @@ class GroupedReturns(Returns):
 def _alike(aggregated: Aggregated, number: int) -> tuple[str, ...]:
     """By what two aggregates are the same."""
     column = sum_column(number)
-    return tuple(_SHADOW.sub("__e", text).replace(column, "") for text in (aggregated.on_match, aggregated.of_values))
+    texts = (aggregated.on_match, aggregated.of_values, "" if aggregated.own is None else aggregated.own.name)
+    return tuple(_SHADOW.sub("__e", text).replace(column, "") for text in texts)
 
 
 def _stands_alone(nodes: Sequence[Node], at: int, n: int) -> bool:

@@ -11,15 +11,29 @@ and gathered into an array again (`Gathered`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from cersql.binding.aggregates import REFUSED, TABLE, Aggregate, Parts, decimal
+from cersql.binding.aggregates import REFUSED, Aggregate, Parts, decimal, let
 from cersql.binding.conditions import Conditions
-from cersql.binding.expressions import NEIGHBOURS, PICKS, Bare, Call, Node, Ref, Together, Word, rendered, walk
+from cersql.binding.expressions import (
+    NEIGHBOURS,
+    PICKS,
+    Bare,
+    Call,
+    Node,
+    Ref,
+    Together,
+    Word,
+    rendered,
+    separated,
+    walk,
+)
+from cersql.binding.own_aggregates import aggregate_named
 from cersql.binding.scope import ExpressionTypes, Names, unknown_variable
+from cersql.binding.together import TRENDS
 from cersql.errors import BindError
-from cersql.language.lexer import CLOSING, OPENING
 from cersql.language.source import SourceText
 from planner.query import (
     END_COLUMN,
@@ -29,6 +43,7 @@ from planner.query import (
     START_COLUMN,
     STATUS_COLUMN,
     Column,
+    Folded,
     Gathered,
     OfEvents,
     Variable,
@@ -40,6 +55,7 @@ from planner.query import (
 from planner.sql import Sql, quote
 from runtime.errors import Span
 from runtime.marks import is_hidden
+from runtime.own import Own
 
 BOUNDS = {"match_start": START_COLUMN, "match_end": END_COLUMN}
 _BEFORE_THEY_COMPETE = "It can stand in WHERE, which is asked before matches compete, are consumed or skipped."
@@ -60,7 +76,7 @@ class MatchValues:
     used: dict[str, set[str]] = field(default_factory=dict)
     uses_size: bool = False
     shadows: int = 0
-    gathered: list[Gathered] = field(default_factory=list)  # in the order in which they are computed
+    gathered: list[Gathered | Folded] = field(default_factory=list)  # in the order in which they are computed
     of_events: list[OfEvents] = field(default_factory=list)
 
     @property
@@ -107,15 +123,17 @@ class MatchValues:
     def _together(self, node: Together) -> str:
         """`[a, b]`, `x[a]` as a condition of Spark's: FALSE where two values differ, else NULL where one is NULL."""
         if node.kind != "AGREE":
-            construct = f"{self.text[node.span.start : node.span.end]} in an expression on the match"
-            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct, hint=_BEFORE_THEY_COMPETE)
+            ((call,),) = node.items
+            assert isinstance(call, Call)
+            return self._trend(call)
+        of_created = node.of is not None and node.of.variable in self.conditions.created
         if node.of is not None:
             variables = [v for v in self.variables if v.mark == node.of.variable]
         else:  # a type's events are those of its aliases, unless a PROJECT kept the type alone
             dropped = self.conditions.dropped
-            variables = [v for v in self.variables if not is_hidden(v.mark) or dropped]
+            variables = [v for v in self.variables if not v.created and (not is_hidden(v.mark) or dropped)]
         held = []
-        for column in self.conditions.agreed_columns(node):
+        for column in self._attributes(node) if of_created else self.conditions.agreed_columns(node):
             lists = []
             for variable in variables:
                 own = self._field(variable, column, node.span)
@@ -126,6 +144,36 @@ class MatchValues:
                 "WHEN exists(__g, __n -> __n IS NULL) THEN NULL ELSE TRUE END), 0)"
             )
         return f"({' AND '.join(held)})"
+
+    def _attributes(self, node: Together) -> list[str]:
+        """The attributes of `y[a, b]`, of events that AGG creates."""
+        assert node.of is not None
+        found = []
+        for item in node.items:
+            only = item[0]
+            if len(item) > 1 or not isinstance(only, Bare) or len(only.names) > 1:
+                hint = "Give AGG an attribute of its value: AGG(y : a = … ; …)."
+                construct = "An expression in [ ] of created events"
+                raise BindError("NOT_SUPPORTED_YET", span=item[0].span, construct=construct, hint=hint)
+            found.append(self.conditions.column(node.of.variable, only.names[0], only.span))
+        return found
+
+    def _trend(self, call: Call, positive: bool = True) -> str:
+        """INCREASING(x.a), DECREASING(x.a): FALSE where it does not hold of two neighbours, else NULL where that is not
+        known of two; TRUE of fewer than two events. `positive`: or else its NOT, of every two neighbours."""
+        refs = [node for node in walk(call.arguments) if isinstance(node, Ref)]
+        if len({ref.variable for ref in refs}) != 1 or any(ref.index is not None for ref in refs):
+            construct = f"{call.function} of several variables, or of none, or of one event,"
+            hint = f"Name one variable in it: {call.function}(x.a)."
+            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=construct, hint=hint)
+        variables = [self._variable(refs[0])]
+        values = self._values(variables, [call.arguments], lambda element: self._rendered(call.arguments, element))
+        op = ("<" if positive else ">=") if call.function == "INCREASING" else (">" if positive else "<=")
+        n = "greatest(size(__g) - 1, 0)"
+        pairs = f"zip_with(slice(__g, 1, {n}), slice(__g, 2, {n}), (__x, __y) -> __x {op} __y)"
+        told = "CASE WHEN exists(__p, __t -> NOT __t) THEN FALSE WHEN exists(__p, __t -> __t IS NULL) THEN NULL "
+        told += "ELSE TRUE END"
+        return let(values, "__g", let(pairs, "__p", told))
 
     def _variable(self, ref: Ref) -> Variable:
         for variable in self.variables:
@@ -205,14 +253,16 @@ class MatchValues:
     # ------------------------------------------------------------ calls
 
     def _call(self, call: Call) -> str:
+        if call.function in TRENDS:
+            return self._trend(call)
         if call.function in NEIGHBOURS:
             construct = f"{call.function} over the events of a match"
-            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=construct)
+            raise BindError("NOT_SUPPORTED_YET", span=call.span, construct=construct, hint=_BEFORE_THEY_COMPETE)
         if call.function in REFUSED:
             raise BindError("NOT_OF_A_MATCH", span=call.span, function=call.function, hint=REFUSED[call.function])
         refs = [node for node in call.nodes if isinstance(node, Ref)]
         plain = (
-            not (call.order or call.where or call.ignore_nulls or call.distinct) and len(_split(call.arguments)) == 1
+            not (call.order or call.where or call.ignore_nulls or call.distinct) and len(separated(call.arguments)) == 1
         )
         if call.function in PICKS and len({ref.variable for ref in refs}) > 1:
             raise BindError(
@@ -236,7 +286,7 @@ class MatchValues:
                 return f"CAST(size({self._list(self._variable(ref))}) AS BIGINT)"
             self._mark_used(self._variable(ref))
             return self._walked(call, ref.variable, None)
-        return self._aggregate(call, TABLE[call.function])
+        return self._aggregate(call, _known(call))
 
     def _of_no_variable(self, call: Call) -> str:
         """COUNT(*) and COUNT(1) are the number of events of the match."""
@@ -267,7 +317,9 @@ class MatchValues:
     def _aggregate(self, call: Call, aggregate: Aggregate) -> str:
         """An aggregate over every combination of one event of each variable in it."""
         values, options = _apart(call, aggregate)
-        result = "double" if call.function == "RANGE" else self._checked_type(call)
+        if aggregate.own is not None:
+            _check_own(call, len(separated(call.arguments)), aggregate.own)
+        result = self._checked_type(call)
         if len(values) < (aggregate.values or 1) or len(options) > aggregate.options or not all(values):
             raise BindError("AGGREGATE_ARGUMENTS", span=call.span, function=call.function)
         keys = () if _key_is_value(call, aggregate) else call.order
@@ -303,6 +355,8 @@ class MatchValues:
 
     def _built(self, call: Call, aggregate: Aggregate, parts: Parts) -> str:
         """The aggregate over the events of one match: computed where they are listed, or of an array of them."""
+        if aggregate.own is not None:
+            return self._folded(aggregate.own, Sql(((parts.known, call.span.start, False),)))
         only = call.arguments[0] if len(call.arguments) == 1 else None
         plain = not (call.order or call.where or call.ignore_nulls or call.distinct)
         if not isinstance(only, Ref) or only.column in (None, "*") or not self._is_listed(only.variable):
@@ -314,6 +368,15 @@ class MatchValues:
             is_wide = call.function == "SUM" and parts.types[0] == "bigint"
             return f"CAST({walked} AS BIGINT)" if is_wide else walked
         return aggregate.build(parts)
+
+    def _folded(self, own: Own, values: Sql) -> str:
+        """The column of a user's own function over an array of values."""
+        for each in self.gathered:
+            if isinstance(each, Folded) and each.own == own and _alike(each.sql.text) == _alike(values.text):
+                return quote(each.column)
+        column = gathered_column(len(self.gathered))
+        self.gathered.append(Folded(column, values, own))
+        return quote(column)
 
     def _is_listed(self, mark: str) -> bool:
         """Are the events of a variable those that the engine lists? Created ones are made of these afterwards."""
@@ -446,7 +509,11 @@ class MatchValues:
     def _checked_type(self, call: Call) -> str:
         """Spark's type of the aggregate. Its objections to the call come at their places."""
         column, columns = self._columns_read(call.nodes)
-        sql = rendered(self.text, call.nodes, column, call.span)
+        known = _known(call)
+        if known.asked is not None:
+            sql = known.as_asked(rendered(self.text, call.arguments, column))
+        else:
+            sql = rendered(self.text, call.nodes, column, call.span)
         return self.types.aggregate_type(self.text, sql, columns)
 
     def _type(self, nodes: Sequence[Node]) -> str:
@@ -461,6 +528,36 @@ class MatchValues:
             return True
         column, columns = self._columns_read(nodes, "__e.")
         return self.types.in_lambda([self._rendered(part, column).text for part in expressions if part], columns)
+
+
+_SHADOW = re.compile(r"__[eg]\d+")  # what events are called in lambdas
+
+
+def _alike(text: str) -> str:
+    """The same for two expressions that are the same, whatever they call their events."""
+    return _SHADOW.sub("__e", text)
+
+
+def _known(call: Call) -> Aggregate:
+    """What is known of the aggregate function that is called."""
+    found = aggregate_named(call.function)
+    assert found is not None, f"{call.function} is no aggregate"
+    return found
+
+
+def _check_own(call: Call, n: int, own: Own) -> None:
+    """A user's own function takes what its lift takes, and nothing else."""
+    if n != own.arguments:
+        raise BindError(
+            "AGGREGATE_ARGUMENTS", span=call.span, function=call.function,
+            hint=f"Its lift takes {own.arguments}.",
+        )  # fmt: skip
+    if call.order or call.ignore_nulls:
+        raise BindError(
+            "NOT_SUPPORTED_YET", span=call.span, construct=f"An order, or IGNORE NULLS, in {call.function}",
+            hint="A function of your own takes the values that are not NULL, as a bag; FILTER (WHERE …) and DISTINCT "
+            "may stand beside it.",
+        )  # fmt: skip
 
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
@@ -482,20 +579,6 @@ def _is_walked(function: str, parts: Parts) -> bool:
     return function in ("MIN", "MAX") and (value in _COMPARED or is_decimal)
 
 
-def _split(nodes: Sequence[Node]) -> list[tuple[Node, ...]]:
-    """The arguments of a call: what stands between the commas outside all parentheses."""
-    parts: list[list[Node]] = [[]]
-    depth = 0
-    for node in nodes:
-        upper = node.upper if isinstance(node, Word) else ""
-        depth += (upper in OPENING) - (upper in CLOSING)
-        if depth == 0 and upper == ",":
-            parts.append([])
-        else:
-            parts[-1].append(node)
-    return [tuple(part) for part in parts] if nodes else []
-
-
 def _key_is_value(call: Call, aggregate: Aggregate) -> bool:
     """Is it the key of WITHIN GROUP that is aggregated? PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY b.x)."""
     return aggregate.of_key or (call.function == "MODE" and bool(call.order))
@@ -503,7 +586,7 @@ def _key_is_value(call: Call, aggregate: Aggregate) -> bool:
 
 def _apart(call: Call, aggregate: Aggregate) -> tuple[list[tuple[Node, ...]], list[tuple[Node, ...]]]:
     """The arguments that are read from events, and the constant ones."""
-    arguments = _split(call.arguments)
+    arguments = separated(call.arguments)
     if _key_is_value(call, aggregate):
         return [key.nodes for key in call.order[:1]], arguments
     if call.function == "PERCENTILE" and len(arguments) == 3:  # of what, the percentage, how often

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from cersql.binding.about import free_variables
-from cersql.binding.booleans import OrOf
+from cersql.binding.booleans import Bool, OrOf
 from cersql.binding.clause import any_of
+from cersql.binding.comparisons import unwrapped
 from cersql.binding.expressions import Bare, Call, Node, Ref, Word, read, rendered, walk
 from cersql.binding.match_values import TIMEOUTS, MatchValues
+from cersql.binding.own_aggregates import is_own
 from cersql.binding.scope import Names, display
+from cersql.binding.together import TRENDS
 from cersql.errors import BindError
 from cersql.language.syntax import ReturnItem, Text
 from planner.groups import Groups
@@ -74,7 +77,7 @@ class Returns(MatchValues):
                     )  # fmt: skip
                 yield from self._columns(only)
                 continue
-            name = item.alias.value if item.alias else self._simple_name(only)
+            name = item.alias.value if item.alias else self._simple_name(only) or self._name_of_own(nodes, item)
             yield Output(self.lower(nodes, item.expression.span), name, self._for_naming(nodes, item.expression.span))
 
     def condition(self, clause: OrOf) -> Sql:
@@ -96,8 +99,7 @@ class Returns(MatchValues):
                 variable = self._variable(node)
                 return f"{name(variable)}.{self._field(variable, column, span)}"
 
-            sides = [(rendered(self.text, part.nodes, element), positive) for part, positive in clause]
-            holds = any_of([sql if positive else sql.wrapped("NOT (", ")") for sql, positive in sides])
+            holds = any_of([self._side(part, positive, element) for part, positive in clause])
             return holds.wrapped("coalesce(", ", FALSE)") if variables else holds
 
         many = [variable for variable in variables if not variable.single]
@@ -115,6 +117,14 @@ class Returns(MatchValues):
             if variable.single and variable.mark not in self.present:
                 holds = holds.wrapped(f"({self._column(variable)} IS NULL OR ", ")")
         return holds
+
+    def _side(self, part: Bool, positive: bool, element: Callable[[Node], str | None]) -> Sql:
+        """A side of an OR, or its NOT; NOT INCREASING(x.a) says that of every two neighbours."""
+        (first, *others) = unwrapped(part.nodes)
+        if not positive and isinstance(first, Call) and first.function in TRENDS and not others:
+            return Sql(((self._trend(first, positive), first.span.start, False),))
+        sql = rendered(self.text, part.nodes, element)
+        return sql if positive else sql.wrapped("NOT (", ")")
 
     def having(self, condition: Text) -> Sql:
         """A condition on a match. It knows the names that RETURN gives, too, where they mean nothing else."""
@@ -211,6 +221,12 @@ class Returns(MatchValues):
         if isinstance(node, Bare):
             shown = {key.name: key.shown for key in self.conditions.partition_by if key.words}
             return shown.get(node.names[-1], node.names[-1])
+        return None
+
+    def _name_of_own(self, nodes: Sequence[Node], item: ReturnItem) -> str | None:
+        """Where Spark does not know a function of the user's own, an item is called as it is written."""
+        if any(isinstance(node, Call) and is_own(node.function) for node in walk(nodes)):
+            return " ".join(item.expression.value.split())
         return None
 
     def _for_naming(self, nodes: Sequence[Node], span: Span) -> str:

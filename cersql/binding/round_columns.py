@@ -10,11 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cersql.binding.conditions import Conditions
 from cersql.binding.round_marks import creators, uses
-from cersql.binding.round_values import ROUND, RoundPlan
+from cersql.binding.round_values import NTH, ROUND, RoundPlan
 from planner import cel
 from planner.acel import Aggregate, Judged
 from planner.formula import Formula
-from planner.query import PLACE_FIELD, Column, Created, Step, Variable, made_column, rounds_column, variable_column
+from planner.query import (
+    PLACE_FIELD,
+    Column,
+    Created,
+    Folded,
+    Step,
+    Variable,
+    made_column,
+    rounds_column,
+    variable_column,
+)
 from planner.sql import Sql, quote
 from runtime.marks import member_mark, round_mark
 
@@ -44,13 +54,14 @@ class RoundColumns:
         if not self.found:
             return None
         columns = {variable.mark: quote(variable_column(i)) for i, variable in enumerate(variables)}
-        steps = []
+        steps: list[Step | Folded] = []
         for made in self.found:
             if round_mark(made.number) not in columns:  # of a negated part
                 continue
             steps.append(
                 Step(rounds_column(made.number), Sql(((self._rounds(made, columns), made.span.start, False),)))
             )
+            steps += made.values.folds
             rounds = quote(rounds_column(made.number))
             if made.judge is not None:
                 steps.append(Step(None, made.judge.wrapped(f"forall({rounds}, {ROUND} -> ", ")")))
@@ -73,13 +84,15 @@ class RoundColumns:
         same = f"named_struct({', '.join(identity or [_field('none', 'CAST(array() AS ARRAY<INT>)')])})"
         return Created(
             tuple(steps), tuple(held), size, same if self._repeats(formula) else None,
-            any(step.column is None for step in steps),
+            any(isinstance(step, Step) and step.column is None for step in steps),
         )  # fmt: skip
 
     def _rounds(self, made: RoundPlan, columns: Mapping[str, str]) -> str:
         """SQL of the rounds of a part: each with its place, its time, and the events of the variables that are read."""
         ends, values, time = columns[round_mark(made.number)], made.values, quote(self.time.name)
         fields = [f"'{PLACE_FIELD}', __end.{PLACE_FIELD}", _field(self.time.name, f"__end.{time}")]
+        if values.folds:
+            fields.append(f"'{NTH}', __i")
         for i, variable in enumerate(values.variables):
             if variable.mark not in values.used:
                 continue

@@ -13,12 +13,14 @@ from cersql.binding.expressions import Bare, Call, Node
 from cersql.binding.measures import Clauses
 from cersql.binding.returns import Returns
 from cersql.errors import BindError
-from planner.query import PLACE_FIELD, Variable
-from planner.sql import Sql
+from planner.query import PLACE_FIELD, Folded, Variable, folded_column, rounds_column
+from planner.sql import Sql, quote
 from runtime.errors import Span
 from runtime.marks import is_hidden
+from runtime.own import Own
 
 ROUND = "__r"  # a round, where something is computed of it
+NTH = "__nth"  # its field with its number, from 0
 
 
 @dataclass
@@ -27,6 +29,15 @@ class RoundValues(Returns):
     events the aggregations inside the part that they come from."""
 
     nodes_of: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    number: int = 0
+    folds: list[Folded] = field(default_factory=list)  # of users' own functions, for each round
+
+    def _folded(self, own: Own, values: Sql) -> str:
+        """Computed of all rounds at once, before what is computed of each."""
+        column = folded_column(self.number, len(self.folds))
+        every = values.wrapped(f"transform({quote(rounds_column(self.number))}, {ROUND} -> ", ")")
+        self.folds.append(Folded(column, every, own, each=True))
+        return f"get({quote(column)}, {ROUND}.{NTH})"
 
     def _column(self, variable: Variable) -> str:
         return f"{ROUND}.{super()._column(variable)}"

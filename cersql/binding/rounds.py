@@ -29,6 +29,7 @@ from cersql.binding.booleans import OrOf
 from cersql.binding.expressions import Bare, Call, Node, Ref, rendered
 from cersql.binding.formulas import MANY, occurrences
 from cersql.binding.measures import measures
+from cersql.binding.own_aggregates import aggregate_named
 from cersql.binding.references import CreatedView
 from cersql.binding.round_columns import RoundColumns
 from cersql.binding.round_marks import also, creators, has_hidden, marked
@@ -78,7 +79,7 @@ class Rounds(RoundColumns):
         values = self._values(formula)
         sql = values.condition(clause).wrapped("coalesce(", ", FALSE)")
         made = self._add(values, formula, at, None)
-        made.judge, made.measures = sql, None if creators(formula) else measures(clause, self.conditions)
+        made.judge, made.measures = sql, None if creators(formula) else measures(clause, self.conditions, formula)
         shown = " OR ".join(f"{'' if positive else 'NOT '}{self._shown(part.span)}" for part, positive in clause)
         return Judged(formula, made.number, shown)
 
@@ -122,7 +123,13 @@ class Rounds(RoundColumns):
         )
         by = tuple(key.name for key in conditions.partition_by)
         return RoundValues(
-            conditions, variables, by, conditions.types, present=inner.always_binds(), nodes_of=creators(inner)
+            conditions,
+            variables,
+            by,
+            conditions.types,
+            present=inner.always_binds(),
+            nodes_of=creators(inner),
+            number=len(self.found) + 1,
         )
 
     def _add(self, values: RoundValues, inner: Formula, at: Span, variable: str | None) -> RoundPlan:
@@ -200,9 +207,9 @@ class Rounds(RoundColumns):
             if isinstance(node, Call) and node.column is not None:
                 (ref,) = (one for one in node.arguments if isinstance(one, Ref))
                 return f"first({column(replace(ref, column=node.column, column_span=node.column_span))})"
-            if isinstance(node, Call) and node.function == "RANGE":
-                made = rendered(conditions.text, node.arguments, inside).text
-                return f"(max({made}) - min({made}))"
+            known = aggregate_named(node.function) if isinstance(node, Call) else None
+            if isinstance(node, Call) and known is not None and known.asked is not None:
+                return known.as_asked(rendered(conditions.text, node.arguments, inside))
             if isinstance(node, Call):
                 return rendered(conditions.text, node.nodes, inside, node.span)
             return _constant(node)

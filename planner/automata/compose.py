@@ -189,10 +189,10 @@ class Composer:
         made = []
         for one in registers:
             mask = VISIBLE if one.variable is None else self.mask(frozenset({one.variable}))
-            term = -1 if one.sql is None else self.term(one.sql, one.type)
-            if term >= 0:
-                self.numbers.add(term)
-            made.append(clauses.Register(one.function, mask, term, one.type in ("float", "double")))
+            term, key, *_ = (*(self.term(sql, type) for sql, type in one.terms), -1, -1)
+            self.numbers |= {term, key} - {-1}
+            of_floats = [type in ("float", "double") for type in (one.type, one.key_type)]
+            made.append(clauses.Register(one.function, mask, term, of_floats[0], key, of_floats[1], one.scale, one.own))
         sides = tuple(
             Measure(registers.index(side.left), side.op, other=registers.index(side.right))
             if isinstance(side.right, Register)

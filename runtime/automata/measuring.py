@@ -15,6 +15,7 @@ A part that can do no better any more is dropped: of `COUNT(b) <= 3` every run t
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from runtime import nodes
@@ -24,7 +25,6 @@ from runtime.monoids import MONOIDS, OVERFLOW, Monoid, capped, order, value_of
 from runtime.relations import arithmetic_error
 
 _HOLDS = {"=": (0,), "<>": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
-_GROWS = {"COUNT": 1, "MAX": 1, "MIN": -1}  # the way in which it can still go
 
 
 class MeasuredMachine(Machine, of=nodes.Measured):
@@ -63,9 +63,9 @@ class MeasuredMachine(Machine, of=nodes.Measured):
         for k, (register, monoid) in enumerate(zip(self._node.registers, self._monoids, strict=True)):
             if not mask & register.mask:
                 continue
-            code = 0 if register.term < 0 else symbol.value(register.term)
-            if code is not None:
-                after[k] = monoid.combine(held[k], monoid.lift(value_of(code, register.floating)))
+            value = _value(register, symbol)
+            if value is not None:
+                after[k] = monoid.combine(held[k], monoid.lift(value))
         return tuple(after)
 
     def _holds(self, held: tuple[Any, ...]) -> bool:
@@ -78,24 +78,51 @@ class MeasuredMachine(Machine, of=nodes.Measured):
             return None
         if self._only_stands[side.left]:
             return int(left)
-        right = side.number if side.other is None else self._lowered(side.other, held)
-        return None if right is None else order(left, right)
+        if side.other is None:
+            return order(left, side.number)
+        right = self._lowered(side.other, held)
+        return None if right is None else order(*self._alike(side, left, right))
+
+    def _alike(self, side: Measure, left: Any, right: Any) -> tuple[Any, Any]:
+        """Two values as what they are compared as: floating beside floating ones, else of one scale."""
+        assert side.other is not None
+        scales = [self._node.registers[k].scale for k in (side.left, side.other)]
+        values = [Fraction(v, 10**s) if s else v for v, s in zip((left, right), scales, strict=True)]
+        if any(isinstance(value, float) for value in values):
+            values = [float(value) for value in values]
+        return values[0], values[1]
 
     def _lowered(self, k: int, held: tuple[Any, ...]) -> Any:
-        if held[k] == OVERFLOW:
+        value = self._aggregate(k, held)
+        if value is OVERFLOW:
             raise arithmetic_error(self._node.shown)
-        return self._monoids[k].lower(held[k])
+        return value
+
+    def _aggregate(self, k: int, held: tuple[Any, ...]) -> Any:
+        return OVERFLOW if held[k] is OVERFLOW else self._monoids[k].lower(held[k])
 
     def _is_lost(self, held: tuple[Any, ...]) -> bool:
         """Can no event mend it any more?"""
         return all(self._is_lost_side(side, held) for side in self._node.sides)
 
     def _is_lost_side(self, side: Measure, held: tuple[Any, ...]) -> bool:
-        way = _GROWS.get(self._node.registers[side.left].function)
-        if side.other is not None or way is None or held[side.left] is None:
+        """Of an aggregate that only grows: once it is above the number it will never be below."""
+        way = self._monoids[side.left].grows
+        if side.other is not None or way == 0 or self._aggregate(side.left, held) in (None, OVERFLOW):
             return False
-        stands = self._stands(side, held)
-        return stands == way and way not in _HOLDS[side.op]
+        return way not in _HOLDS[side.op] and self._stands(side, held) == way
+
+
+def _value(register: Register, symbol: Symbol) -> Any:
+    """What an event gives to a register; None for nothing."""
+    if register.term < 0:
+        return 0
+    code = symbol.value(register.term)
+    value = None if code is None else value_of(code, register.floating)
+    if register.key < 0:
+        return value
+    key = symbol.value(register.key)
+    return None if key is None else (value, value_of(key, register.floating_key))
 
 
 def _bounds(node: nodes.Measured) -> tuple[Any, ...]:
@@ -109,4 +136,6 @@ def _bounds(node: nodes.Measured) -> tuple[Any, ...]:
 
 
 def _monoid(register: Register, bound: Any) -> Monoid:
+    if register.own is not None:
+        return register.own.register
     return (capped(register.function, bound) if bound is not None else None) or MONOIDS[register.function]

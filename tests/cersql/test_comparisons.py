@@ -167,7 +167,7 @@ def test_part_by() -> None:
         ("A+ a ; B b WHERE ‸INCREASING(a.v + b.v)", "NOT_SUPPORTED_YET", "This argument of INCREASING"),
         ("A+ a WHERE ‸INCREASING(a.v) = TRUE", "NOT_SUPPORTED_YET", "This condition on events of a"),
         ("A+ a WHERE ‸a[i-1].v < COUNT(a)", "NOT_SUPPORTED_YET", "a[i-1].v beside COUNT(a)"),
-        ("A+ a WHERE COUNT(a) > 3 OR ‸INCREASING(a.v)", "NOT_SUPPORTED_YET", "beside COUNT(a)"),
+        ("A+ a WHERE COUNT(a) > 3 OR ‸PREV(a.v) < a.v", "NOT_SUPPORTED_YET", "beside COUNT(a)"),
         ("A+ a WHERE ‸hash(a[i-1].name, a[i].name, a[i+1].name) > 3", "NOT_SUPPORTED_YET", "speaks of two events"),
         ("((A a ; B b ; D d) FILTER ‸a.name LIKE b.name || d.name) ; C", "NOT_SUPPORTED_YET", "speaks of two events"),
         ("(A a ; B b ; C) PART BY (‸a.k, b.k)", "PART_BY_COVERS", "there is none for C"),

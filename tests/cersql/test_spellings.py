@@ -167,10 +167,6 @@ def test_a_boolean_column_of_a_variable_is_a_condition() -> None:
     ("marked", "condition", "fragment"),
     [
         ("A a ; B b WHERE ‸[k] OR [v] SEMANTICS SKIP TILL NEXT MATCH", "NOT_SUPPORTED_YET", "event by event"),
-        ("(A+ a ; B b FILTER NOT ‸[k]) ; C", "NOT_SUPPORTED_YET", "Move it to WHERE"),
-        ("((A a ; B b) FILTER [k] OR ‸SUM(a.v) > 1) ; C", "NOT_SUPPORTED_YET", "this OR"),
-        ("A+ a ; B b WHERE NOT ‸a[increasing(v)]", "NOT_SUPPORTED_YET", "every two neighbours"),
-        ("A+ a ; B b WHERE a[increasing(v)] OR ‸SUM(a.v) > 1", "NOT_SUPPORTED_YET", "this OR"),
         ("SEQ(A a, !B b, C c) WHERE ‸[k] OR b.v > 1", "NOT_SUPPORTED_YET", "beside what must not happen"),
         ("SEQ(A a, !B b, C c) WHERE NOT ‸b[k]", "NOT_SUPPORTED_YET", "beside what must not happen"),
         ("A msft ; B b WHERE ‸mstf[k = 1] AND b[v > 1]", "UNKNOWN_VARIABLE", "Did you mean msft?"),
@@ -190,8 +186,21 @@ def test_errors_of_conditions(marked: str, condition: str, fragment: str) -> Non
 def test_having_asks_the_whole_match() -> None:
     having = bound("FROM t PATTERN A+ x ; B b ORDER BY ts HAVING NOT [k] AND x[v] RETURN *").having[0].text
     assert having.count("array_min(__g) < array_max(__g)") == 2
-    marked = "FROM t PATTERN A+ x ORDER BY ts HAVING ‸x[increasing(v)] RETURN *"
+    having = bound("FROM t PATTERN A+ x ORDER BY ts HAVING x[increasing(v)] RETURN *").having[0].text
+    assert "__x < __y" in having
+    marked = "FROM t PATTERN A+ x ORDER BY ts HAVING ‸PREV(x.v) < 1 RETURN *"
     check_error(marked, "NOT_SUPPORTED_YET", "It can stand in WHERE")
+
+
+@pytest.mark.parametrize(
+    "condition", ["NOT [k]", "[k] OR SUM(a.v) > 1", "NOT a[increasing(v)]", "a[increasing(v)] OR SUM(a.v) > 1"]
+)
+def test_what_no_run_can_tell_is_asked_of_the_whole(condition: str) -> None:
+    """In WHERE of the match, inside the pattern of the part that is filtered."""
+    whole = bound(f"FROM t PATTERN A+ a ; B b WHERE {condition} ORDER BY ts RETURN *")
+    assert len(whole.on_match) == 1
+    part = bound(f"FROM t PATTERN ((A+ a ; B b) FILTER {condition}) ; C ORDER BY ts RETURN *")
+    assert [type(node).__name__ for node in cel.walk(part.formula)].count("Judged") == 1
 
 
 # ---------------------------------------------------------------- PROJECT( : p)

@@ -9,7 +9,7 @@ import pytest
 import sparks
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import expr
+from pyspark.sql.functions import expr, product
 from sparks import settings
 
 import cersql
@@ -200,10 +200,20 @@ def test_none_of_them_is_forgotten(session: SparkSession) -> None:
         ):
             known.add(row[0].upper())
     assert {"SUM", "SCHEMA_OF_VARIANT_AGG", "VECTOR_AVG"} <= known
-    assert known | {"RANGE"} == TABLE.keys() | REFUSED.keys()
+    assert known | {"RANGE", "PRODUCT"} == TABLE.keys() | REFUSED.keys()
     assert not TABLE.keys() & REFUSED.keys()
     tried = " ".join(CALLS)
-    assert [name for name in TABLE if f"{name}(" not in tried and name != "RANGE"] == []
+    assert [name for name in TABLE if f"{name}(" not in tried and name not in ("RANGE", "PRODUCT")] == []
+
+
+def test_a_product_is_pysparks(session: SparkSession) -> None:
+    """functions.product, which Spark's SQL has no name for."""
+    names = ("i", "l", "d", "f", "m", "t")
+    found = session.sql(PATTERN + ", ".join(f"PRODUCT(x.{name}) AS {name}" for name in names)).collect()
+    rows = session.table("ev").where("kind = 'B'")
+    expected = rows.groupBy("g").agg(*(product(name).alias(name) for name in names)).collect()
+    want = {row.g: tuple(map(plain, row[1:])) for row in expected} | {"none": (None,) * len(names)}
+    assert {row.g: tuple(map(plain, row[1:])) for row in found} == want
 
 
 @pytest.mark.parametrize(
