@@ -15,6 +15,9 @@ import pytest
 import small
 from hypothesis import HealthCheck, settings
 
+from runtime import compiling
+
+compiling.SILENCE = 3600.0  # the first test that needs kernels compiles them, whatever it reads of the log
 GOLDEN = Path(__file__).parent / "golden"
 
 _quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

@@ -19,7 +19,7 @@ FROM flights
 PATTERN Late l DEFINE Late AS dep_dely_min > 60
 ORDER BY row_id RETURN *"""
 SEVERAL = """%%pattern chain --limit 3
-CREATE OR REPLACE PATTERN VIEW pairs AS
+CREATE OR REPLACE TEMPORARY PATTERN VIEW pairs AS
   FROM flights DEFINE L AS dep_delay_min > 180 PATTERN L a ; L b
   PARTITION BY tailnum ORDER BY sched_dep_utc, row_id WITHIN 1 DAY RETURN tailnum;
 SELECT 'between' AS shown;
