@@ -94,7 +94,7 @@ def _not_null(combine: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: b if a is None else a if b is None else combine(a, b)
 
 
-def _unless_null(lower: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _where_known(lower: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda held: None if held is None else lower(held)
 
 
@@ -119,14 +119,14 @@ def _moments(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _of_moments(lower: Callable[[float, float], float | None]) -> Monoid:
-    combine, lowered = _not_null(_moments), _unless_null(lambda held: lower(held[0], held[2]))
+    combine, lowered = _not_null(_moments), _where_known(lambda held: lower(held[0], held[2]))
     return Monoid(None, lambda a: (1.0, a, 0.0), combine, lowered, gives=Gives.FLOATING, as_floating=True)
 
 
 def _by(better: int) -> Monoid:
     """MAX_BY, MIN_BY: of equal keys the later value, as in Spark."""
     combine = _not_null(lambda a, b: a if order(a[1], b[1]) * better > 0 else b)
-    return Monoid(None, _same, combine, _unless_null(lambda held: held[0]), keyed=True)
+    return Monoid(None, _same, combine, _where_known(lambda held: held[0]), keyed=True)
 
 
 def _bits(combine: Callable[[int, int], int]) -> Monoid:
@@ -158,12 +158,12 @@ def _distinct(monoid: Monoid) -> Monoid:
 
 _AVG = Monoid(
     None, lambda a: (a + 0.0, 1), _not_null(lambda a, b: (a[0] + b[0], a[1] + b[1])),
-    _unless_null(lambda held: held[0] / held[1]), gives=Gives.FLOATING, as_floating=True,
+    _where_known(lambda held: held[0] / held[1]), gives=Gives.FLOATING, as_floating=True,
 )  # fmt: skip
 _SUM = Monoid(None, _same, _not_null(_plus))
 _LONG_SUM = Monoid(None, _same, _not_null(lambda a, b: a + b))
 _LONG_AVG = Monoid(
-    None, lambda a: (a, 1), _AVG.combine, _unless_null(lambda held: _rounded(held[0] * 10_000, held[1])),
+    None, lambda a: (a, 1), _AVG.combine, _where_known(lambda held: _rounded(held[0] * 10_000, held[1])),
     gives=Gives.FINER, exact=True,
 )  # fmt: skip
 
@@ -180,7 +180,7 @@ MONOIDS: dict[str, Monoid] = {
     "AVG OF DECIMAL": _LONG_AVG,
     "RANGE": Monoid(
         None, lambda a: (a, a), _not_null(lambda a, b: (_least(a[0], b[0]), _greatest(a[1], b[1]))),
-        _unless_null(lambda held: _fitting(held[1] - held[0])), grows=1,
+        _where_known(lambda held: _fitting(held[1] - held[0])), grows=1,
     ),
     "VAR_POP": _of_moments(lambda n, m2: m2 / n),
     "VAR_SAMP": _of_moments(lambda n, m2: None if n < 2 else m2 / (n - 1.0)),

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from cersql.binding import advice, mistaken, selection, sliding, source_rows
 from cersql.binding import sources as src
@@ -76,39 +77,16 @@ class _Binder:
         self.types = Types(query, self.sources, catalog, self.conditions)
 
     def bind(self) -> Query:
-        query = self.query
-        types = self._types()
+        query, types = self.query, self._types()
         lists = selection.wants_all(query)
         translator = Translator(self.scope, self.conditions, dict(types), self._window, lambda: self._time, lists)
-        formula = translator.query(query.pattern, self.rows.where)
-        rounds = translator.rounds
-        formula = rounds.placed(formula)
-        rounds.check(formula, selection.choosing(query))
-        formula = rounds.marked(formula)
-        self._bind_unused_definitions()
-        formula, asked = self._decided(formula, translator.on_match)
+        formula, asked = self._formula(translator)
         order, window = self._order, self._window(None)
         chosen = selection.bind(query, self.conditions, formula)
-        if self.sliding is not None:
-            sliding.check(query, self.sliding, chosen, formula)
-        if chosen.strategy == "NEXT_MATCH":
-            _refuse_undecided(translator.on_match, self.conditions)
-            _refuse_either(translator.eithers)
+        self._check_chosen(chosen, formula, translator)
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
-        by = tuple(key.name for key in self.conditions.partition_by)
-        agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in by))
-        self.conditions.agreed = agreed
-        returns = self._returns(variables, by, chosen.timeouts, agreed, formula)
-        on_match = tuple(returns.condition(clause) for clause in asked)
-        returns.used.update(rounds.members())
-        n_gathered = len(returns.gathered)
-        for own in self._held(returns, variables):  # they decide ties, too
-            self.conditions.reads.update(own)
-        outputs = tuple(returns.outputs(query.returns))
-        having = () if query.having is None else (returns.having(query.having),)
-        held = self._held(returns, variables)
-        self.conditions.reads.update(self.partition_by)
+        returns, returned = self._returned(translator, formula, variables, chosen.timeouts, asked)
         # What PROJECT keeps tells matches apart, whether it is returned or not.
         told = {mark for part in formula.walk() if isinstance(part, cel.Project) for mark in part.keep}
         labelled = {*returns.used, *told, *([chosen.skip.mark] if chosen.skip else [])}
@@ -120,38 +98,77 @@ class _Binder:
             made=self.stream.made,
             types=types,
             variables=variables,
-            used=tuple(self._own_order(v, returns.used.get(v.mark, ())) for v in variables),
-            held=held,
             partition_by=self.partition_by,
             order_by=order,
-            reads=self._in_order(self.conditions.reads),
-            outputs=outputs,
             window=window,
             strategy=chosen.strategy,
             consume=chosen.consume,
             skip=chosen.skip,
             timeouts=chosen.timeouts,
             marks=tuple(v.mark for v in variables if not is_hidden(v.mark) or v.mark in labelled),
-            on_match=on_match,
-            having=having,
-            gathered=tuple(returns.gathered),
-            gathered_on_match=n_gathered,
-            computed=tuple(sorted(returns.wanted)),
-            of_events=tuple(returns.of_events),
-            groups=returns.groups,
             limit=query.limit,
             most_at_end=query.most_at_end,
-            uses_size=returns.uses_size,
             watermark_us=self.clauses.watermark(),
-            created=rounds.created(formula, variables),
+            created=translator.rounds.created(formula, variables),
             counts=tuple(numbers_of_events(clause, self.conditions, formula) for clause in asked),
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
+            **returned,
         )
         warnings = [
             *self.types.warnings, *self.rows.warnings, *translator.warnings, *self.conditions.warnings,
             *advice.warnings(query, bound, self.scope, self._used_names(returns)),
         ]  # fmt: skip
         return replace(bound, warnings=tuple(dict.fromkeys(warnings)))
+
+    def _formula(self, translator: Translator) -> tuple[Formula, list[OrOf]]:
+        """The pattern with WHERE, and what is asked of whole matches."""
+        rounds = translator.rounds
+        formula = rounds.placed(translator.query(self.query.pattern, self.rows.where))
+        rounds.check(formula, selection.choosing(self.query))
+        formula = rounds.marked(formula)
+        self._bind_unused_definitions()
+        return self._decided(formula, translator.on_match)
+
+    def _check_chosen(self, chosen: selection.Selection, formula: Formula, translator: Translator) -> None:
+        """What chooses matches must be able to."""
+        if self.sliding is not None:
+            sliding.check(self.query, self.sliding, chosen, formula)
+        if chosen.strategy == "NEXT_MATCH":
+            _refuse_undecided(translator.on_match, self.conditions)
+            _refuse_either(translator.eithers)
+
+    def _returned(
+        self, translator: Translator, formula: Formula, variables: tuple[Variable, ...], timeouts: bool,
+        asked: Sequence[OrOf],
+    ) -> tuple[Returns, dict[str, Any]]:  # fmt: skip
+        """What is computed of matches: conditions on them, RETURN, HAVING; by the fields of Query."""
+        query = self.query
+        by = tuple(key.name for key in self.conditions.partition_by)
+        self.conditions.agreed = tuple(dict.fromkeys(name for name in translator.agreed if name not in by))
+        returns = self._returns(variables, by, timeouts, self.conditions.agreed, formula)
+        on_match = tuple(returns.condition(clause) for clause in asked)
+        returns.used.update(translator.rounds.members())
+        n_gathered = len(returns.gathered)
+        for own in self._held(returns, variables):  # they decide ties, too
+            self.conditions.reads.update(own)
+        outputs = tuple(returns.outputs(query.returns))
+        having = () if query.having is None else (returns.having(query.having),)
+        held = self._held(returns, variables)
+        self.conditions.reads.update(self.partition_by)
+        return returns, {
+            "used": tuple(self._own_order(v, returns.used.get(v.mark, ())) for v in variables),
+            "held": held,
+            "reads": self._in_order(self.conditions.reads),
+            "outputs": outputs,
+            "on_match": on_match,
+            "having": having,
+            "gathered": tuple(returns.gathered),
+            "gathered_on_match": n_gathered,
+            "computed": tuple(sorted(returns.wanted)),
+            "of_events": tuple(returns.of_events),
+            "groups": returns.groups,
+            "uses_size": returns.uses_size,
+        }
 
     def _decided(self, formula: Formula, clauses: Sequence[OrOf]) -> tuple[Formula, list[OrOf]]:
         """The formula, and what is left of the conditions on the match, where runs must know what holds: on a stream

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from cersql.binding.about import about_one, needs_match, neighbours
 from cersql.binding.agreements import Agreements
@@ -39,6 +40,15 @@ from planner.query import Column
 from planner.sql import Sql
 
 
+class _Split(NamedTuple):
+    """A Split while its clauses are sorted in."""
+
+    clauses: list[tuple[int | None, Clause]]
+    across: list[tuple[int, Clause]]
+    on_match: list[OrOf]
+    judged: list[OrOf]
+
+
 @dataclass
 class Conditions(Agreements):
     """Lowers the conditions of one query."""
@@ -62,40 +72,48 @@ class Conditions(Agreements):
         found = [clause for part in tree.conjuncts() for clause in conjunctive(part, about_one)]
         check_length(condition.span, len(found), MAX_JOINED)
         clauses, asked = self._all_together(found, in_scope, negated, whole)
-        on_match, judged = (asked, list[OrOf]()) if whole else (list[OrOf](), asked)
-        across: list[tuple[int, Clause]] = []
+        split = _Split(clauses, [], asked if whole else [], [] if whole else asked)
         for clause in found:
-            if any(together_of(part) for part, _ in clause):
-                continue
-            owner, mixed = self._owner(clause, negated)
-            call = next((n for side, _ in clause for n in walk(side.nodes) if self.of_whole(n)), None)
-            if call is None and mixed:
-                assert owner is not None
-                across.append((owner, self._tabulated(clause)))
-            elif call is None:
-                named = frozenset(n.variable for side, _ in clause for n in walk(side.nodes) if isinstance(n, Ref))
-                listed = owner is None and whole and not neighbours(clause) and holds_many(named)
-                compared = self._grouped(clause, listed)
-                if isinstance(compared, tuple):
-                    clauses.append((owner, compared))
-                elif owner is None and whole and not neighbours(clause) and not self._must_decide(clause):
-                    on_match.append(clause)  # Spark computes it on whole matches
-                else:
-                    clauses.append((owner, self._tabulated(clause)))
-            elif owner is not None:
+            if not any(together_of(part) for part, _ in clause):
+                self._sort_in(split, clause, negated, whole, holds_many)
+        split = split._replace(clauses=joined(split.clauses))
+        check_length(
+            condition.span,
+            sum(len(part) for part in (split.clauses, split.across, split.on_match, split.judged)),
+            MAX_CLAUSES,
+            " on several events",
+        )
+        return Split(tuple(split.clauses), tuple(split.across), tuple(split.on_match), tuple(split.judged))
+
+    def _sort_in(
+        self, split: _Split, clause: OrOf, negated: Negated, whole: bool, holds_many: Callable[[frozenset[str]], bool]
+    ) -> None:
+        """Put a clause where it is asked."""
+        owner, mixed = self._owner(clause, negated)
+        call = next((n for side, _ in clause for n in walk(side.nodes) if self.of_whole(n)), None)
+        if call is not None:
+            if owner is not None:
                 raise BindError(
                     "NOT_SUPPORTED_YET", span=call.span,
                     construct=f"{self._shown(call)}, about the events of a negated part together,",
                 )  # fmt: skip
-            else:
-                created = isinstance(call, Ref) and call.variable in self.created
-                self._refuse_neighbours(clause, "other conditions on created events" if created else self._shown(call))
-                (on_match if whole else judged).append(clause)
-        clauses = joined(clauses)
-        check_length(
-            condition.span, len(clauses) + len(across) + len(on_match) + len(judged), MAX_CLAUSES, " on several events"
-        )
-        return Split(tuple(clauses), tuple(across), tuple(on_match), tuple(judged))
+            created = isinstance(call, Ref) and call.variable in self.created
+            self._refuse_neighbours(clause, "other conditions on created events" if created else self._shown(call))
+            (split.on_match if whole else split.judged).append(clause)
+            return
+        if mixed:
+            assert owner is not None
+            split.across.append((owner, self._tabulated(clause)))
+            return
+        of_match = owner is None and whole and not neighbours(clause)
+        named = frozenset(n.variable for side, _ in clause for n in walk(side.nodes) if isinstance(n, Ref))
+        compared = self._grouped(clause, of_match and holds_many(named))
+        if isinstance(compared, tuple):
+            split.clauses.append((owner, compared))
+        elif of_match and not self._must_decide(clause):
+            split.on_match.append(clause)  # Spark computes it on whole matches
+        else:
+            split.clauses.append((owner, self._tabulated(clause)))
 
     def of_whole(self, node: Node) -> bool:
         """Can only the whole of what is filtered answer it? So it is of aggregates, and of events that AGG creates."""

@@ -321,34 +321,33 @@ class References:
             if isinstance(node, Ref) and (node.condition is not None or node.index is not None):
                 construct = f"{self._shown(node)} in a condition on one row"
                 raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
-            asked, of = view, owner
-            if isinstance(node, Ref) and node.column is not None:
-                names: tuple[str, ...] = (node.column,)
-                at = node.column_span or node.span
-                asked = owners[node.variable]
-                if asked.find(node.column) is None and view.find(node.written) is not None:
-                    # A struct that is called like the type or the source: price.amount.
-                    names, asked = (node.written, node.column), view
-                elif asked.sources != view.sources and len(asked.columns.items) > 1:
-                    of = node.written
-            elif isinstance(node, Ref):
-                names, at = (node.written,), node.span
-            elif isinstance(node, Bare):
-                names, at = node.names, node.first
-            else:
-                return None
-            name = asked.find(names[0])
-            if name is None:
-                elsewhere = self.stream.find(names[0])
-                if len(names) > 1 or isinstance(node, Ref) or elsewhere is not None:
-                    raise unknown_column(names[0], at, of, asked.names)
-                return None
-            column = asked.column(name, at)
-            self.reads.add(column.name)
-            value = ".".join(quote(part) for part in (column.name, *names[1:]))
-            if asked.sources == view.sources:
-                return value
-            # A source's own column: of rows of other sources nothing is known, whatever they call theirs.
-            return f"IF({SOURCE_COLUMN} = {asked.sources[0]}, {value}, NULL)"
+            return self._of_row(node, owners, view, owner) if isinstance(node, Ref | Bare) else None
 
         return rendered(self.text, nodes, replace, condition.span)
+
+    def _of_row(self, node: Ref | Bare, owners: Mapping[str, View], view: View, owner: str) -> str | None:
+        """SQL of a column in such a condition; None of a bare word that is none."""
+        asked, of = view, owner
+        if isinstance(node, Bare):
+            names, at = node.names, node.first
+        elif node.column is None:
+            names, at = (node.written,), node.span
+        else:
+            names, at, asked = (node.column,), node.column_span or node.span, owners[node.variable]
+            if asked.find(node.column) is None and view.find(node.written) is not None:
+                # A struct that is called like the type or the source: price.amount.
+                names, asked = (node.written, node.column), view
+            elif asked.sources != view.sources and len(asked.columns.items) > 1:
+                of = node.written
+        name = asked.find(names[0])
+        if name is None:
+            if len(names) > 1 or isinstance(node, Ref) or self.stream.find(names[0]) is not None:
+                raise unknown_column(names[0], at, of, asked.names)
+            return None
+        column = asked.column(name, at)
+        self.reads.add(column.name)
+        value = ".".join(quote(part) for part in (column.name, *names[1:]))
+        if asked.sources == view.sources:
+            return value
+        # A source's own column: of rows of other sources nothing is known, whatever they call theirs.
+        return f"IF({SOURCE_COLUMN} = {asked.sources[0]}, {value}, NULL)"

@@ -1,7 +1,13 @@
-"""Formula → runtime.nodes: composed programs, for formulas whose automata are products or subset constructions.
+"""This file composes programs: formula → runtime.nodes, where the automaton is a product or a subset construction.
 
 Maximal subformulas that planner.automata.cea can build stay flat automata; what joins them becomes a node, of which
-runtime.automata.machines make the states that the data reaches.
+runtime.automata.machines make the states that the data reaches. `ALL(A a, B b) ; C c` becomes
+
+    Join
+      Interleave
+        Flat    0 -[A / a]-> 1
+        Flat    0 -[B / b]-> 1
+      Flat      0 -[C / c]-> 1
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Is an ALL with equalities a hierarchical query ([PCEA] Section 4), and what is its q-tree?
+"""This file finds the q-tree of an ALL with equalities, if that is a hierarchical query ([PCEA] Section 4).
 
 The parts of ALL are the atoms of a conjunctive query and the values that equalities share its variables. It is
 hierarchical if the sets of parts in which two values occur are disjoint or one holds the other; then the values form

@@ -1,4 +1,10 @@
-"""A hierarchical ALL → Parallel: the construction of [PCEA] Theorem 4.1, self-joins included.
+"""This file builds a PCEA of a hierarchical ALL: the construction of [PCEA] Theorem 4.1, self-joins included.
+
+`ALL(A a, B b) WHERE a.x = b.x` has a tree with the value x above A and B, and three moves:
+
+    {A}       step 1: wait at A under a.x      step 2: with a B that waits under the same x, ROOT
+    {B}       step 1: wait at B under b.x      step 2: with an A that waits under the same x, ROOT
+    {A, B}    an event that is both: ROOT at once
 
 States are the places of the compact q-tree: its leaves, which are the events, and its inner nodes, which are values
 that events share. Where the theorem has one transition for each set of states, self-join and value, a *move* of the

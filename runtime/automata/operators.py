@@ -1,4 +1,11 @@
-"""The operators of CEL whose automata are joins and products: [CEL] Theorem 6.2, and STRICT of Theorem 7.2."""
+"""This file runs the operators whose automata are joins and products: [CEL] Theorem 6.2, and STRICT of Theorem 7.2.
+
+`ALL(A a, B b)`, where each side is a flat automaton with the states 0 and 1, which is final: a value is (left, right,
+has the match begun?).
+
+    (0, 0, no)           on an A   skip → (0, 0, no); mark a → (finished, 0, yes)
+    (finished, 0, yes)   on a B    skip → (finished, 0, yes); mark b, accept
+"""
 
 from __future__ import annotations
 

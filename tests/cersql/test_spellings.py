@@ -200,7 +200,7 @@ def test_what_no_run_can_tell_is_asked_of_the_whole(condition: str) -> None:
     whole = bound(f"FROM t PATTERN A+ a ; B b WHERE {condition} ORDER BY ts RETURN *")
     assert len(whole.on_match) == 1
     part = bound(f"FROM t PATTERN ((A+ a ; B b) FILTER {condition}) ; C ORDER BY ts RETURN *")
-    assert [type(node).__name__ for node in cel.walk(part.formula)].count("Judged") == 1
+    assert [type(node).__name__ for node in part.formula.walk()].count("Judged") == 1
 
 
 # ---------------------------------------------------------------- PROJECT( : p)
