@@ -21,13 +21,14 @@ Marks can tell matches apart that are equal for the user; these are made one aga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cersql.binding.assignments import Assignment, assignments, created_variable
+from cersql.binding.attributes import in_terms_of, is_filtered, with_measured
 from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
-from cersql.binding.expressions import Bare, Call, Node, Ref, rendered
+from cersql.binding.expressions import Bare, Call, Node, Ref, Word, rendered
 from cersql.binding.formulas import MANY, occurrences
 from cersql.binding.measures import Clauses, measures
 from cersql.binding.own_aggregates import aggregate_named
@@ -129,6 +130,9 @@ class _Round:
     attributes: tuple[tuple[str, Sql], ...] = ()
     judge: Sql | None = None
     measures: Clauses | None = None  # the condition, if runs can answer it themselves
+    parts: Mapping[int, Clauses] = field(default_factory=dict)  # or parts inside, of each event that they create
+    inner: cel.Formula | None = None
+    written: tuple[tuple[str, tuple[Node, ...]], ...] = ()  # the attributes, as they are written
 
 
 class Rounds:
@@ -156,14 +160,15 @@ class Rounds:
         items = assignments(part.assignments)
         self._check_names(items, time)
         values = self._values(inner)
-        lowered, types = [], []
+        lowered, types, written_nodes = [], [], []
         for item in items:
             nodes = values._nodes(item.value)
+            written_nodes.append((item.name.value, tuple(nodes)))
             types.append(self._type(values, nodes, item))
             lowered.append((item.name.value, values.lower(nodes, item.value.span)))
         self._create(mark, written, items, tuple(types), time)
         made = self._add(values, inner, part.span, mark)
-        made.attributes = tuple(lowered)
+        made.attributes, made.inner, made.written = tuple(lowered), inner, tuple(written_nodes)
         shown = tuple((item.name.value, " ".join(item.value.value.split())) for item in items)
         return cel.Aggregate(inner, made.number, frozenset({mark}), shown)
 
@@ -173,8 +178,28 @@ class Rounds:
         sql = values.condition(clause).wrapped("coalesce(", ", FALSE)")
         made = self._add(values, formula, at, None)
         made.judge, made.measures = sql, None if creators(formula) else measures(clause, self.conditions, formula)
+        made.parts = self._of_parts(clause, formula)
         shown = " OR ".join(f"{'' if positive else 'NOT '}{self._shown(part.span)}" for part, positive in clause)
         return cel.Judged(formula, made.number, shown)
+
+    def _of_parts(self, clause: OrOf, formula: cel.Formula) -> Mapping[int, Clauses]:
+        """A condition on each created event, y.s > 5, as one on the parts that create it, SUM(b.v) > 5, which runs can
+        answer: by the numbers of these. Empty, where it is none."""
+        refs = [node for part, _ in clause for node in part.nodes if not isinstance(node, Word)]
+        marks = {node.variable if isinstance(node, Ref) else None for node in refs}
+        mark = next(iter(marks), None)
+        numbers = creators(formula).get(mark or "", ()) if len(marks) == 1 else ()
+        found = {}
+        for number in numbers:
+            made = self.found[number - 1]
+            assert made.inner is not None
+            names = zip(self.conditions.created[mark or ""].every[1:], made.written, strict=True)
+            told = in_terms_of({name: nodes for name, (_, nodes) in names}, clause, self.conditions.scope.fold)
+            own = None if told is None or creators(made.inner) else measures(told, self.conditions, made.inner)
+            if own is None or not is_filtered(formula, number):
+                return {}
+            found[number] = own
+        return found
 
     def _is_of_stream(self, mark: str) -> bool:
         """Does the pattern bind the variable to events of the stream, anywhere?"""
@@ -325,6 +350,8 @@ class Rounds:
                 for sides in clauses or ():
                     made = cel.Measured(made, sides, formula.condition)
                 return made
+            case cel.Judged(inner, number) if inside and self.found[number - 1].parts:
+                return with_measured(self.placed(inner, inside), self.found[number - 1].parts, formula.condition)
         negated = {id(part) for part in cel.negated(formula)}
         return cel.rebuilt(formula, lambda part: self.placed(part, inside or id(part) in negated))
 
@@ -332,14 +359,11 @@ class Rounds:
         """Raises where what is asked of whole parts would have to be known before matches are listed; `chooses`: the
         clause that chooses among them by their positions."""
         for part in cel.walk(formula):
-            own = next((p for p in cel.walk(part) if isinstance(p, cel.Judged)), None)
+            own = next(_asks(part), None)
             hidden = _has_hidden(part)
             match part:
                 case cel.Strategy(name, inner) if name != "STRICT" and own is not None:
                     raise self._refused(own, f"It stands inside {name}, which chooses among what it leaves.")
-                case cel.And() if any(isinstance(p, cel.Aggregate | cel.Judged) for p in cel.walk(part)):
-                    (first, *_) = (p for p in cel.walk(part) if isinstance(p, cel.Aggregate | cel.Judged))
-                    raise self._refused(first, "It stands under AND, whose sides must be the same.")
                 case cel.As(inner) | cel.Strategy(_, inner) if _has_hidden(inner):
                     raise self._hidden(inner, "AS" if isinstance(part, cel.As) else part.name)
                 case cel.Filter(inner, None) | cel.Agree(inner, ((None, _), *_)) if _has_hidden(inner):
@@ -347,9 +371,8 @@ class Rounds:
                 case cel.FilterAny(inner, sides) if hidden and any(variable is None for variable, _ in sides):
                     raise self._hidden(inner, "A condition on every event")
             for veto in cel.negated(part):
-                for inside in cel.walk(veto):
-                    if isinstance(inside, cel.Judged):
-                        raise self._refused(inside, "It stands in what must not happen.")
+                for inside in _asks(veto):
+                    raise self._refused(inside, "It stands in what must not happen.")
         if chooses is not None and _has_hidden(formula):
             raise self._hidden(formula, chooses)
 
@@ -399,6 +422,7 @@ class Rounds:
                 steps.append(Step(None, made.judge.wrapped(f"forall({rounds}, {ROUND} -> ", ")")))
             else:
                 steps.append(Step(made_column(made.number), self._made(made, rounds)))
+        steps += [Step(None, Sql(((sql, 0, False),))) for sql in _same_on_both_sides(formula, self.conditions.created)]
         nodes = creators(formula)
         held = []
         identity = []
@@ -503,11 +527,34 @@ def _field(name: str, value: str) -> str:
     return f"'{name.replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}', {value}"
 
 
+def _asks(formula: cel.Formula) -> Iterator[cel.Aggregate | cel.Judged]:
+    """What asks something of the matches that are listed: conditions on parts as a whole, and an AND whose sides both
+    create events of one variable."""
+    for part in cel.walk(formula):
+        if isinstance(part, cel.Judged):
+            yield part
+        if isinstance(part, cel.And) and creators(part.left).keys() & creators(part.right).keys():
+            yield next(p for p in cel.walk(part) if isinstance(p, cel.Aggregate))
+
+
+def _same_on_both_sides(formula: cel.Formula, views: Mapping[str, CreatedView]) -> Iterator[str]:
+    """φ AND ψ: of the events that both create, those of the one are those of the other, by their times and attributes.
+    That they stand at the same events is seen by runs."""
+    for part in cel.walk(formula, cel.positive):
+        if not isinstance(part, cel.And):
+            continue
+        left, right = creators(part.left), creators(part.right)
+        for mark in sorted(left.keys() & right.keys()):
+            names = ", ".join(f"__c.{quote(name)}" for name in (PLACE_FIELD, *views[mark].every[1:]))
+            sides = (f"array_sort(transform({_every(own[mark])}, __c -> struct({names})))" for own in (left, right))
+            yield " <=> ".join(sides)
+
+
 def creators(formula: cel.Formula) -> dict[str, tuple[int, ...]]:
     """The variables that hold created events, each with the numbers of the aggregations that create them."""
     found: dict[str, tuple[int, ...]] = {}
-    for part in cel.positive(formula):
-        for mark, numbers in creators(part).items():
+    for part in cel.positive(formula)[:1] if isinstance(formula, cel.And) else cel.positive(formula):
+        for mark, numbers in creators(part).items():  # of AND, whose sides create the same
             found[mark] = tuple(dict.fromkeys((*found.get(mark, ()), *numbers)))
     match formula:
         case cel.Aggregate(_, number, marks):
