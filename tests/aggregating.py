@@ -42,9 +42,9 @@ class Drawn:
     filtered: tuple[Drawn, str | None] | None = None
 
 
-PLAIN = "seq seq tight loop loop tightloop or agg agg agg filter judge judge project few all unless"
+PLAIN = "seq seq tight loop loop tightloop or agg agg agg filter judge judge project few all unless and"
 COUNTING = (
-    "seq seq tight loop loop tightloop or filter judge judge judge few all unless veto choice choice start window"
+    "seq seq tight loop loop tightloop or filter judge judge judge few all unless veto choice choice start window and"
 )
 """Operators by their names here: for what is listed, and for what runs can answer."""
 
@@ -64,6 +64,11 @@ def draw_part(chance: random.Random, depth: int, kinds: str = PLAIN) -> Drawn:
         sign = {"seq": ";", "tight": ":", "or": "OR", "all": "ALL"}[kind]
         return Drawn(f"{text} {sign} ({other.text})", stream | other.stream, made | other.made)
     match kind:
+        case "and":  # with what often matches the same
+            less = [r"\g<0>", r"\g<0>", r"(\g<0> FILTER \1.v > 0)"]
+            other = re.sub(r"\b[ABC] ([ab])\b", lambda m: m.expand(chance.choice(less)), text)
+            other = other if chance.random() < 0.6 else other.replace("SUM(", "MAX(")
+            return Drawn(f"{text} AND {other}", stream, made)
         case "veto":  # what must not happen, with a condition on all of it
             veto = draw_part(chance, 1, "loop few judge")
             condition = draw_condition(chance, veto)

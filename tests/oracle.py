@@ -247,7 +247,8 @@ class Meaning:
                 yield from self.of(right, i, j)
             case cel.And(left, right):
                 for c in self.of(left, i, j):
-                    yield from join([c], [d for d in self.of(right, i, j) if as_match(c) == as_match(d)])
+                    same = [d for d in self.of(right, i, j) if as_match(c) == as_match(d)]
+                    yield from join([c], [(s, e, frozenset(of_stream(mu))) for s, e, mu in same])
             case cel.All(left, right):
                 for k in range(i, j + 1):
                     yield from join(self.of(left, i, k), self.of(right, i, j))

@@ -25,7 +25,8 @@ def check(query: syntax.Query, bound: Query, case_sensitive: bool) -> None:
     """Raises for the first one. The query has been bound, so all names of columns in it are right."""
     scope = Scope(collect(query.pattern, case_sensitive), case_sensitive)
     given = (output.name for output in bound.outputs if output.name is not None)
-    known = Names([*(column.name for column in bound.columns), *given, *BOUNDS, *TIMEOUTS], case_sensitive)
+    made = [name for variable in bound.variables if variable.created for name in variable.columns]
+    known = Names([*(column.name for column in bound.columns), *made, *given, *BOUNDS, *TIMEOUTS], case_sensitive)
     for place, variable in _expressions(query, scope):
         for name, span in _words(query.text, place, variable, scope.fold):
             if name not in known and name.upper() not in NILADIC:

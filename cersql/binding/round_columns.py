@@ -6,9 +6,10 @@ with an event for each that has the attribute s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cersql.binding.conditions import Conditions
+from cersql.binding.references import CreatedView
 from cersql.binding.round_marks import creators, uses
 from cersql.binding.round_values import NTH, ROUND, RoundPlan
 from planner import cel
@@ -67,6 +68,7 @@ class RoundColumns:
                 steps.append(Step(None, made.judge.wrapped(f"forall({rounds}, {ROUND} -> ", ")")))
             else:
                 steps.append(Step(made_column(made.number), self._made(made, rounds)))
+        steps += [Step(None, Sql(((sql, 0, False),))) for sql in _same_on_both_sides(formula, self.conditions.created)]
         nodes = creators(formula)
         held = []
         identity = []
@@ -149,3 +151,16 @@ def _every(numbers: Sequence[int]) -> str:
 def _field(name: str, value: str) -> str:
     """A field of a named_struct."""
     return f"'{name.replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}', {value}"
+
+
+def _same_on_both_sides(formula: Formula, views: Mapping[str, CreatedView]) -> Iterator[str]:
+    """φ AND ψ: of the events that both create, those of the one are those of the other, by their times and attributes.
+    That they stand at the same events is seen by runs."""
+    for part in formula.walk(only_positive=True):
+        if not isinstance(part, cel.And):
+            continue
+        left, right = creators(part.left), creators(part.right)
+        for mark in sorted(left.keys() & right.keys()):
+            names = ", ".join(f"__c.{quote(name)}" for name in (PLACE_FIELD, *views[mark].every[1:]))
+            sides = (f"array_sort(transform({_every(own[mark])}, __c -> struct({names})))" for own in (left, right))
+            yield " <=> ".join(sides)

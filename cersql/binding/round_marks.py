@@ -17,8 +17,8 @@ from runtime.marks import is_round, member_mark, round_mark
 def creators(formula: Formula) -> dict[str, tuple[int, ...]]:
     """The variables that hold created events, each with the numbers of the aggregations that create them."""
     found: dict[str, tuple[int, ...]] = {}
-    for part in formula.positive():
-        for mark, numbers in creators(part).items():
+    for part in formula.positive()[:1] if isinstance(formula, cel.And) else formula.positive():
+        for mark, numbers in creators(part).items():  # of AND, whose sides create the same
             found[mark] = tuple(dict.fromkeys((*found.get(mark, ()), *numbers)))
     match formula:
         case Aggregate(_, number, marks):

@@ -13,6 +13,7 @@ from cersql.binding.expressions import Bare, Call, Node
 from cersql.binding.measures import Clauses
 from cersql.binding.returns import Returns
 from cersql.errors import BindError
+from planner.formula import Formula
 from planner.query import PLACE_FIELD, Folded, Variable, folded_column, rounds_column
 from planner.sql import Sql, quote
 from runtime.errors import Span
@@ -94,3 +95,6 @@ class RoundPlan:
     attributes: tuple[tuple[str, Sql], ...] = ()
     judge: Sql | None = None
     measures: Clauses | None = None  # the condition, if runs can answer it themselves
+    parts: Mapping[int, Clauses] = field(default_factory=dict)  # or parts inside, of each event that they create
+    inner: Formula | None = None
+    written: tuple[tuple[str, tuple[Node, ...]], ...] = ()  # the attributes, as they are written

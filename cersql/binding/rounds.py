@@ -21,14 +21,15 @@ Marks can tell matches apart that are equal for the user; these are made one aga
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cersql.binding.assignments import Assignment, assignments, created_variable
+from cersql.binding.attributes import in_terms_of, is_filtered, with_measured
 from cersql.binding.booleans import OrOf
-from cersql.binding.expressions import Bare, Call, Node, Ref, rendered
+from cersql.binding.expressions import Bare, Call, Node, Ref, Word, rendered
 from cersql.binding.formulas import MANY, occurrences
-from cersql.binding.measures import measures
+from cersql.binding.measures import Clauses, measures
 from cersql.binding.own_aggregates import aggregate_named
 from cersql.binding.references import CreatedView
 from cersql.binding.round_columns import RoundColumns
@@ -63,14 +64,15 @@ class Rounds(RoundColumns):
         items = assignments(part.assignments)
         self._check_names(items, time)
         values = self._values(inner)
-        lowered, types = [], []
+        lowered, types, written_nodes = [], [], []
         for item in items:
             nodes = values._nodes(item.value)
+            written_nodes.append((item.name.value, tuple(nodes)))
             types.append(self._type(values, nodes, item))
             lowered.append((item.name.value, values.lower(nodes, item.value.span)))
         self._create(mark, written, items, tuple(types), time)
         made = self._add(values, inner, part.span, mark)
-        made.attributes = tuple(lowered)
+        made.attributes, made.inner, made.written = tuple(lowered), inner, tuple(written_nodes)
         shown = tuple((item.name.value, " ".join(item.value.value.split())) for item in items)
         return Aggregate(inner, made.number, frozenset({mark}), shown)
 
@@ -80,8 +82,28 @@ class Rounds(RoundColumns):
         sql = values.condition(clause).wrapped("coalesce(", ", FALSE)")
         made = self._add(values, formula, at, None)
         made.judge, made.measures = sql, None if creators(formula) else measures(clause, self.conditions, formula)
+        made.parts = self._of_parts(clause, formula)
         shown = " OR ".join(f"{'' if positive else 'NOT '}{self._shown(part.span)}" for part, positive in clause)
         return Judged(formula, made.number, shown)
+
+    def _of_parts(self, clause: OrOf, formula: Formula) -> Mapping[int, Clauses]:
+        """A condition on each created event, y.s > 5, as one on the parts that create it, SUM(b.v) > 5, which runs can
+        answer: by the numbers of these. Empty, where it is none."""
+        refs = [node for part, _ in clause for node in part.nodes if not isinstance(node, Word)]
+        marks = {node.variable if isinstance(node, Ref) else None for node in refs}
+        mark = next(iter(marks), None)
+        numbers = creators(formula).get(mark or "", ()) if len(marks) == 1 else ()
+        found = {}
+        for number in numbers:
+            made = self.found[number - 1]
+            assert made.inner is not None
+            names = zip(self.conditions.created[mark or ""].every[1:], made.written, strict=True)
+            told = in_terms_of({name: nodes for name, (_, nodes) in names}, clause, self.conditions.scope.fold)
+            own = None if told is None or creators(made.inner) else measures(told, self.conditions, made.inner)
+            if own is None or not is_filtered(formula, number):
+                return {}
+            found[number] = own
+        return found
 
     def _is_of_stream(self, mark: str) -> bool:
         """Does the pattern bind the variable to events of the stream, anywhere?"""
@@ -234,6 +256,8 @@ class Rounds(RoundColumns):
                 for sides in clauses or ():
                     made = Measured(made, sides, formula.condition)
                 return made
+            case Judged(inner, number) if inside and self.found[number - 1].parts:
+                return with_measured(self.placed(inner, inside), self.found[number - 1].parts, formula.condition)
         negated = {id(part) for part in formula.negated()}
         return formula.rebuilt(lambda part: self.placed(part, inside or id(part) in negated))
 
@@ -241,14 +265,11 @@ class Rounds(RoundColumns):
         """Raises where what is asked of whole parts would have to be known before matches are listed; `chooses`: the
         clause that chooses among them by their positions."""
         for part in formula.walk():
-            own = next((p for p in part.walk() if isinstance(p, Judged)), None)
+            own = next(_asks(part), None)
             hidden = has_hidden(part)
             match part:
                 case cel.Strategy(name, inner) if name != "STRICT" and own is not None:
                     raise self._refused(own, f"It stands inside {name}, which chooses among what it leaves.")
-                case cel.And() if any(isinstance(p, Aggregate | Judged) for p in part.walk()):
-                    (first, *_) = (p for p in part.walk() if isinstance(p, Aggregate | Judged))
-                    raise self._refused(first, "It stands under AND, whose sides must be the same.")
                 case cel.As(inner) | cel.Strategy(_, inner) if has_hidden(inner):
                     raise self._hidden(inner, "AS" if isinstance(part, cel.As) else part.name)
                 case cel.Filter(inner, None) | cel.Agree(inner, ((None, _), *_)) if has_hidden(inner):
@@ -256,9 +277,8 @@ class Rounds(RoundColumns):
                 case cel.FilterAny(inner, sides) if hidden and any(variable is None for variable, _ in sides):
                     raise self._hidden(inner, "A condition on every event")
             for veto in part.negated():
-                for inside in veto.walk():
-                    if isinstance(inside, Judged):
-                        raise self._refused(inside, "It stands in what must not happen.")
+                for inside in _asks(veto):
+                    raise self._refused(inside, "It stands in what must not happen.")
         if chooses is not None and has_hidden(formula):
             raise self._hidden(formula, chooses)
 
@@ -280,3 +300,13 @@ class Rounds(RoundColumns):
     def marked(self, formula: Formula) -> Formula:
         """The formula with the marks that make rounds visible."""
         return marked(formula, {made.number: made.reads for made in self.found}, {}) if self.found else formula
+
+
+def _asks(formula: Formula) -> Iterator[Aggregate | Judged]:
+    """What asks something of the matches that are listed: conditions on parts as a whole, and an AND whose sides both
+    create events of one variable."""
+    for part in formula.walk():
+        if isinstance(part, Judged):
+            yield part
+        if isinstance(part, cel.And) and creators(part.left).keys() & creators(part.right).keys():
+            yield next(p for p in part.walk() if isinstance(p, Aggregate))

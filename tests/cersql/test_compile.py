@@ -162,3 +162,8 @@ def test_a_column_called_like_a_word_is_proposed(marked: str) -> None:
     with pytest.raises(cersql.BindError) as raised:
         cersql.compile(text, SCHEMAS)
     check_place(raised.value, text, marked.index("‸"), "BARE_WORD", "Did you mean the column name? If it is a text")
+
+
+def test_attributes_of_created_events_stand_bare_in_their_brackets() -> None:
+    text = "FROM t PATTERN (AGG(y : n = COUNT(a) ; A+ a ; B))+ WHERE y[n > 1] AND y[increasing(n)] ORDER BY ts RETURN y"
+    assert cersql.compile(text, {"t": "ts TIMESTAMP, type STRING"}).query.on_match

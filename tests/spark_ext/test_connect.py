@@ -133,6 +133,13 @@ def script() -> None:
     assert spark.sql("SHOW PATTERNS").collect() == []
     refused(lambda: spark.sql("DROP PATTERN VIEW pv"), "UNKNOWN_PATTERN")
 
+    # an aggregate function of the user's own travels with the query
+    cersql.register_aggregate("TOTAL", lambda v: v, lambda a, b: a + b, lambda s: s, 0.0, "DOUBLE")
+    totals = "FROM ev PATTERN A a ; B+ b WHERE TOTAL(b.v) > 50 PARTITION BY k ORDER BY ts RETURN a.ts, TOTAL(b.v) AS t"
+    assert rows(spark.sql(totals)) == [(1, 60.0), (1, 110.0)]
+    in_nxt = "FROM ev PATTERN NXT((A a ; B+ b) FILTER TOTAL(b.v) > 50) PARTITION BY k ORDER BY ts RETURN b.ts AS b"
+    assert rows(spark.sql(in_nxt)) == [([2, 5],)]
+
     functions(spark)
     if sys.argv[1] == "all":
         more_of_functions(spark)

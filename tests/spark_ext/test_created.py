@@ -70,6 +70,48 @@ def test_numbers_of_events_need_no_listing(spark: Any) -> None:
         assert [row.n for row in session.sql(text).collect()] == [n]
 
 
+@pytest.mark.parametrize("around", ["NXT({}) ; C c", "LAST({}) ; C c", "B x ; !({}) ; C c", "(B x ; C c) UNLESS ({})"])
+@pytest.mark.parametrize(
+    ("condition", "same"),
+    [("y.s > 2", "SUM(a.v) > 2"), ("y[s > 4 OR n = 3]", "(SUM(a.v) > 4 OR COUNT(a) = 3)"),
+     ("y.m >= y.n", "MAX(a.v) >= COUNT(a)"), ("NOT y.n < 2", "NOT COUNT(a) < 2")],
+)  # fmt: skip
+def test_attributes_where_nothing_is_listed(spark: Any, around: str, condition: str, same: str) -> None:
+    """A condition on each created event is one on the part that creates it."""
+    own = sparks.taught(spark)
+    events = "A2 B0 A1 A3 B1 A0 C0 B2 A2 A1 C1"
+    sparks.view(own, "made", [(i, e[0], int(e[1])) for i, e in enumerate(events.split())], "ts INT, type STRING, v INT")
+    made = f"(AGG(y : s = SUM(a.v), n = COUNT(a), m = MAX(a.v) ; A+ a))+ FILTER {condition}"
+    found = [
+        set(map(str, cersql.sql(own, f"FROM made PATTERN {around.format(part)} ORDER BY ts WITHIN 6 RETURN "
+                                        "match_start AS s, match_end AS e, c.ts AS c").collect()))
+        for part in (made, f"((A+ a) FILTER {same})+")
+    ]  # fmt: skip
+    assert found[0] == found[1]
+    assert found[0]
+
+
+def test_both_sides_of_and_create_the_same(spark: Any) -> None:
+    """Figure 1: φ AND ψ has the C that are in both, so that C(y) is the same, too, and holds each event once."""
+    own = sparks.taught(spark)
+    sparks.view(own, "both", [(1, "A", 2), (2, "A", 0), (3, "B", 5)], "ts INT, type STRING, v INT")
+
+    def found(pattern: str) -> list[Any]:
+        rows = cersql.sql(own, f"FROM both PATTERN {pattern} ORDER BY ts RETURN a.ts AS a, y, COUNT(*) AS n").collect()
+        times = [row.a if isinstance(row.a, list) else [row.a] for row in rows]
+        return sorted(((tuple(ts), tuple(row.y), row.n) for ts, row in zip(times, rows, strict=True)), key=str)
+
+    many, least = "SIZE(COLLECT_LIST(a.v)) > 1", "AGG(y : s = MIN(a.v) ; A+ a ; B b)"
+    every = found(least)
+    assert every == [((1, 2), (3, 0), 4), ((1,), (3, 2), 3), ((2,), (3, 0), 3)]
+    assert found(f"{least} AND {least}") == every
+    assert found(f"{least} AND AGG(y : s = MAX(a.v) ; A+ a ; B b)") == every[1:]
+    assert found(f"{least} AND AGG(y : s = SUM(a.v) - 2 ; A+ a ; B b)") == [((1, 2), (3, 0), 4)]
+    assert found(f"{least} AND AGG(y : s = MIN(a.v) ; A a ; B b)") == every[1:]
+    assert found(f"AGG(y : s = MIN(a.v) ; (A+ a ; B b) AND ((A+ a ; B b) FILTER {many}))") == every[:1]
+    assert cersql.sql(own, f"FROM both PATTERN {least} AND (A+ a ; B b) ORDER BY ts RETURN *").count() == 0
+
+
 # ---------------------------------------------------------------- [ACEL]
 
 STOCKS = [
