@@ -231,7 +231,7 @@ def around(types: int = 2) -> pa.Table:
     )
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("int96", [False, True])
 @pytest.mark.parametrize("zone", ["Europe/London", "UTC", pytest.param("Asia/Kolkata", marks=pytest.mark.exhaustive)])
 def test_zones_and_int96(session: SparkSession, tmp_path: Path, zone: str, int96: bool) -> None:
