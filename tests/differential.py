@@ -20,7 +20,7 @@ import sparks
 import strategies
 from pyspark.sql import DataFrame, SparkSession
 
-import planner.physical
+import planner.layout
 import spark_ext.source_rows
 from planner import cel
 from planner.formula import Formula
@@ -201,7 +201,7 @@ def expected(trial: Trial, rows: list[Row]) -> Expected:
 def laid_out(session: SparkSession, trial: Trial) -> Iterator[None]:
     """The choices of the plan that a result must not depend on."""
     with ExitStack() as stack:
-        stack.enter_context(sparks.patched(planner.physical, "SLICE_WINDOWS", trial.slice_windows))
+        stack.enter_context(sparks.patched(planner.layout, "SLICE_WINDOWS", trial.slice_windows))
         stack.enter_context(sparks.settings(session, cersql__sort=trial.sort, spark__sql__shuffle__partitions=3))
         if not trial.drop:
             stack.enter_context(sparks.patched(spark_ext.source_rows, "drop_sql", lambda plan: None))

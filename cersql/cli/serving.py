@@ -20,6 +20,7 @@ from cersql.cli.arguments import Commands, add_common
 from cersql.cli.errors import CommandError, UsageError
 from cersql.cli.reports import put, warning_report
 from cersql.cli.texts import Statement
+from cersql.statements.catalog import catalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,7 +105,7 @@ def _defaults(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
 def _prepare(spark: SparkSession, progress: Progress, statements: list[Statement]) -> None:
     for number, statement in enumerate(statements, 1):
         progress.step(f"statement {number} of {len(statements)}")
-        with running.placed(statement), running.collected_warnings() as warnings:
+        with running.placed(statement), catalog(), running.collected_warnings() as warnings:
             running.execute(spark, statement)
         for warning in dict.fromkeys(warnings):
             put(progress.console, warning_report(statement, warning))

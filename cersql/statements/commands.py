@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cersql.errors import BindError, suggestion
 from cersql.language.source import SourceText
+from cersql.statements.catalog import in_catalog
 from cersql.statements.ctes import visible
 from cersql.statements.describe import Fact, columns_of, describe, signature
 from cersql.statements.find import find
@@ -247,7 +248,7 @@ class _Command:
         with patterns.changing:
             views.create_view(df, found.name.value, replace=found.replace, is_global=found.is_global)
             self._remember("VIEW", found.name.value, found.is_global, facts, planned)
-        if not found.says_temporary:
+        if not found.says_temporary and not in_catalog():
             logger.warning(_OF_SESSION, found.name.value)
         return views.nothing(self.spark)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cersql.language.lexer import strip_quotes
 from cersql.language.scripts import split
 from cersql.language.source import SourceText
+from cersql.statements.catalog import catalog
 from cersql.statements.files import write_whole
 from runtime.errors import CersqlError, Span
 
@@ -68,7 +69,8 @@ class Patterns:
         before = {definition.text for definition in self._definitions()}
         for statement in split(text):
             try:
-                sql(self._spark, text[statement.start : statement.end])
+                with catalog():
+                    sql(self._spark, text[statement.start : statement.end])
             except CersqlError as error:
                 raise _moved(error, text, statement) from None
         return [definition.name for definition in self._definitions() if definition.text not in before]

@@ -108,6 +108,7 @@ def test_errors_have_their_place(session: SparkSession, text: str, place: str, f
     assert fragment in str(raised.value)
 
 
+@pytest.mark.exhaustive
 def test_as_a_stream(session: SparkSession) -> None:
     text = "SELECT x, y FROM S WHERE A AS x; NOT (A); B AS y FILTER x[n < 3] WITHIN 4 SECONDS LIMIT 1 ORDER BY ts"
     replayed: Any = cersql.replay(session, "S", text.replace(" FROM S", ""))

@@ -74,7 +74,7 @@ def test_views_everywhere(session: SparkSession) -> None:
 
 
 def test_a_view_that_is_not_called_temporary_is_told_to_be(
-    session: SparkSession, caplog: pytest.LogCaptureFixture
+    session: SparkSession, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     session.sql(f"CREATE TEMPORARY PATTERN VIEW v AS {QUERY}")
     session.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY PATTERN VIEW v AS {QUERY}")
@@ -83,6 +83,10 @@ def test_a_view_that_is_not_called_temporary_is_told_to_be(
     (told,) = [told for told in caplog.messages if "session alone" in told]
     assert told.startswith("v is a view of this session alone, as with TEMPORARY.")
     assert "--init" in told
+    caplog.clear()
+    (tmp_path / "catalog.sql").write_text(f"CREATE PATTERN VIEW w AS {QUERY};")
+    assert cersql.patterns(session).load(tmp_path / "catalog.sql") == ["w"]
+    assert not [told for told in caplog.messages if "session alone" in told]
 
 
 def test_names_that_are_taken(session: SparkSession) -> None:

@@ -65,6 +65,7 @@ def listed(session: Any, pattern: str, clauses: str = "", having: str = "") -> l
     return sorted(((tuple(zip(row.ts, row.v, strict=True)), row.n) for row in rows), key=repr)
 
 
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_wherever_a_condition_may_stand(session: Any, pattern: str, predicate: str) -> None:
@@ -99,6 +100,7 @@ def test_of_each_round(session: Any, predicate: str) -> None:
     assert len(rounds[0]) >= len(found[0]) > 0
 
 
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize("predicate", ["X[v]", "X[increasing(v)]"])
 @pytest.mark.parametrize("around", ["NXT({})", "LAST({})", "MAX({})", "STRICT({})", "{} UNLESS C", "({}) ALL (C c)"])
 def test_beside_operators_it_is_a_filter(session: Any, around: str, predicate: str) -> None:

@@ -100,12 +100,13 @@ def test_equalities_of_neighbours_and_of_one_type(session: SparkSession) -> None
     assert ids(session, both) == ids(session, joined)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "pattern",
     [
         "!ANY x ; ANY g WHERE x.v >= g.v PARTITION BY k",
-        pytest.param("!ANY x ; A g ; B b WHERE x.v >= b.v", marks=pytest.mark.exhaustive),
-        pytest.param("ANY a : ANY:* rest AFTER MATCH SKIP PAST LAST ROW", marks=pytest.mark.exhaustive),
+        "!ANY x ; A g ; B b WHERE x.v >= b.v",
+        "ANY a : ANY:* rest AFTER MATCH SKIP PAST LAST ROW",
     ],
 )
 def test_a_stream_has_the_rows_of_the_batch(session: SparkSession, pattern: str) -> None:

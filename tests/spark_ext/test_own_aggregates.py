@@ -109,6 +109,7 @@ def spread(values: Sequence[Any], none: int) -> int:
     return max(known) - min(known) if known else none
 
 
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize(("condition", "holds"), WHERE)
 def test_conditions(session: Any, condition: str, holds: Any) -> None:
     want = keys([row for row in listed(session) if holds(row)])
@@ -177,6 +178,7 @@ def test_runs_hold_what_is_not_listed(session: Any, pattern: str) -> None:
     assert found[0]
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "clauses",
     ["WHERE RMS(b.v) > 4 RETURN b.ts AS b, LONGEST(b.s) AS l", "RETURN b.ts AS b, RMS(b.v) AS r HAVING SPREAD(b.v) < 3",
@@ -193,6 +195,7 @@ def test_on_a_stream(session: Any, clauses: str) -> None:
     assert replayed.matches > 0
 
 
+@pytest.mark.exhaustive
 def test_on_a_stream_in_windows(session: Any) -> None:
     timed = session.table("ev").selectExpr("timestamp_seconds(ts) AS ts", "k", "type", "v", "x", "s")
     text = "PATTERN A a ; B+ b ORDER BY ts WITHIN 6 SECONDS SLIDE 3 SECONDS RETURN window.start AS w, RMS(b.v) AS r"

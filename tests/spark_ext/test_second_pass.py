@@ -131,14 +131,9 @@ def test_starts_that_time_out_on_a_stream(spark: Any, table: Any, clauses: str, 
 SKIPS, STRATEGIES = ("PAST LAST ROW", "TO NEXT ROW", "TO LAST a"), ("NXT", "LAST", "SKIP TILL NEXT MATCH")
 
 
-@pytest.mark.parametrize(
-    ("skip", "strategy"),
-    [
-        pytest.param(skip, strategy, marks=() if i == j == 2 else (pytest.mark.exhaustive,))
-        for i, skip in enumerate(SKIPS)
-        for j, strategy in enumerate(STRATEGIES)
-    ],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("skip", SKIPS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_skip_beside_a_strategy_on_a_stream(spark: Any, table: Any, strategy: str, skip: str) -> None:
     timed = table.selectExpr("timestamp_seconds(ts) AS ts", "key", "type", "v").where("key IS NOT NULL")
     query = f"""PATTERN A+ a ; B b PARTITION BY key ORDER BY ts WITHIN 6 SECONDS

@@ -130,12 +130,11 @@ def test_windows_that_slide_as_the_hint_says(spark: Any, rows: list[Event]) -> N
     assert {row.s: row.n for row in seconds} == expected
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "pattern",
-    ["A{1,2} a ; B b WHERE NOT [key]",
-     *(pytest.param(pattern, marks=pytest.mark.exhaustive)
-       for pattern in ("A a ; B b WHERE [key] OR [v]", "A a ; B b WHERE NOT [key]", "A+ a[key] ; B b",
-                       "(A a ; B b) PART BY (key)"))],
+    ["A{1,2} a ; B b WHERE NOT [key]", "A a ; B b WHERE [key] OR [v]", "A a ; B b WHERE NOT [key]", "A+ a[key] ; B b",
+     "(A a ; B b) PART BY (key)"],
 )  # fmt: skip
 def test_on_a_stream(spark: Any, rows: list[Event], pattern: str) -> None:
     timed = spark.table("spellings").selectExpr("type", "timestamp_seconds(1700000000 + ts) AS at", "v", "key")

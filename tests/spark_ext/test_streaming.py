@@ -94,7 +94,7 @@ QUERIES = {
 
 # What others do, too: an absence after the match is in "linked", no keys are in what is unbounded, and test_bucket.py
 # has windows of events, timeouts and comparisons.
-MORE = {"absence after", "timeouts, events", "no keys", "timeouts", "compared"}
+MORE = {"linked", "absence after", "timeouts, events", "no keys", "timeouts", "compared"}
 
 
 @pytest.mark.parametrize(
@@ -120,6 +120,7 @@ def test_sql_over_a_streaming_view(session: SparkSession, tmp_path: Path) -> Non
     assert sorted(map(repr, got)) == sorted(map(repr, want))
 
 
+@pytest.mark.exhaustive
 def test_a_key_with_a_collation(session: SparkSession, tmp_path: Path) -> None:
     rows = stream(session, tmp_path / "rows", files=1).selectExpr(
         "*", "IF(id % 2 = 0, 'x', 'X') COLLATE UTF8_LCASE AS c"

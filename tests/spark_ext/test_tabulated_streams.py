@@ -76,12 +76,10 @@ QUERIES = {
     "consumed, with timeouts": f"PATTERN A a ; B b WHERE {NEAR} PARTITION BY k {GREEDY} CONSUME BY PARTITION "
     "RETURN a.id AS a, match_status WITH TIMEOUTS",
 }  # fmt: skip
-QUICK = {"consumed"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.exhaustive]) for name in QUERIES]
-)
+@pytest.mark.exhaustive  # two streams and a restart are not
+@pytest.mark.parametrize("name", QUERIES)
 def test_a_replay_is_the_batch(session: SparkSession, name: str) -> None:
     found = replayed(session, "known" if "UDF" in name else "words", QUERIES[name])
     assert found.matches > 3

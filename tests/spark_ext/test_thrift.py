@@ -282,7 +282,8 @@ def test_sigterm_ends_it_and_leaves_nothing(server: Command) -> None:
     assert_free(server.port)
     assert not Path(f"/proc/{jvm}").exists()
     assert list(server.folder.iterdir()) == list(server.temporary.iterdir()) == []
-    assert server.errors() == ""
+    # Where nothing was compiled before, somebody waits for kernels.
+    assert [line for line in server.errors().splitlines() if "kernels" not in line and "cersql warm" not in line] == []
 
 
 def assert_free(port: int) -> None:
