@@ -26,7 +26,7 @@ _NO_AGGREGATE = "an aggregate function, where one row is spoken of."
 
 
 class SparkCatalog:
-    """Answers for one session (see cersql.scope.Catalog). Keeps the DataFrames that it made."""
+    """Answers for one session (see cersql.binding.scope.Catalog). Keeps the DataFrames that it made."""
 
     def __init__(self, spark: SparkSession, given: DataFrame | None = None) -> None:
         self._spark = spark

@@ -449,7 +449,7 @@ _INTERCEPT = "IF(__s.yy = 0D, NULL, __s.mx - __s.xy / __s.yy * __s.my)"
 # ---------------------------------------------------------------- the table
 
 _COLLECT = Aggregate(_list)
-_ALL_TRUE, _ANY_TRUE = Aggregate(_least, monoid="MIN", trend="MIN"), Aggregate(_greatest, monoid="MAX", trend="MAX")
+_ALL_TRUE, _ANY_TRUE = Aggregate(_least, monoid="MIN"), Aggregate(_greatest, monoid="MAX")
 _FIRST, _LAST = Aggregate(_first, options=1), Aggregate(_last, options=1)
 _LISTAGG = Aggregate(_joined, options=1)
 _MEAN = Aggregate(_mean, monoid="AVG", trend="AVG")
@@ -458,7 +458,7 @@ _SORTED = frozenset({"LISTAGG", "STRING_AGG"})  # whose WITHIN GROUP orders othe
 
 TABLE: Mapping[str, Aggregate] = MappingProxyType({
     "COUNT": Aggregate(_count, values=None, monoid="COUNT", trend="COUNT"),
-    "COUNT_IF": Aggregate(_count_if, monoid="COUNT", of_true=True, trend="COUNT"),
+    "COUNT_IF": Aggregate(_count_if, monoid="COUNT", of_true=True),
     "APPROX_COUNT_DISTINCT": Aggregate(_approximate_count, options=1, monoid="COUNT DISTINCT"),
     "MIN": Aggregate(_least, monoid="MIN", trend="MIN"),
     "MAX": Aggregate(_greatest, monoid="MAX", trend="MAX"),

@@ -30,7 +30,6 @@ from planner.sql import Sql, quote
 from runtime.errors import Span
 from runtime.marks import FIRST_EVENT, LAST_EVENT
 
-_SEMIRINGS = {"COUNT": "COUNT", "SUM": "SUM", "AVG": "AVG", "MEAN": "AVG", "MIN": "MIN", "MAX": "MAX"}
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _TOTAL = "decimal(38,0)"
 _BOUNDS = {"match_start": FIRST_EVENT, "match_end": LAST_EVENT}
@@ -337,13 +336,14 @@ class GroupedReturns(Returns):
     def _semiring(self, call: Call, refs: Sequence[Ref], shown: str) -> Aggregated:
         """What an aggregate over events of one variable is summed up of, or why it is not."""
         found = Aggregated(shown, "", "", "", reason=f"{shown} is no sum over events")
-        if call.function not in _SEMIRINGS or call.order or call.where or call.ignore_nulls or call.distinct:
+        known = aggregate_named(call.function)
+        function = None if known is None else known.trend
+        if function is None or call.order or call.where or call.ignore_nulls or call.distinct:
             return found
         marks = {ref.variable for ref in refs}
         if len(marks) > 1 or any(ref.index is not None or ref.condition is not None for ref in refs):
             return replace(found, reason=f"{shown} is of several variables, or of one event among many")
         (mark,) = marks
-        function = _SEMIRINGS[call.function]
         only = call.arguments[0]
         if function == "COUNT" and len(call.arguments) == 1 and isinstance(only, Ref) and only.column is None:
             return replace(found, function=function, mark=mark)

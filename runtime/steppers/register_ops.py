@@ -1,6 +1,6 @@
 """What an edge of runtime.steppers.registers asks of an event and of a run's registers, and what it does to them.
 
-The ops, by their kinds, are those of runtime.nodes; planner.automata.register_clauses makes them from conditions.
+The ops, by their kinds, are those of runtime.chain_cea; planner.automata.register_clauses makes them from conditions.
 """
 
 from __future__ import annotations
