@@ -116,13 +116,13 @@ NEXT_MATCH: dict[str, tuple[Formula, str]] = {
 }
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_all_short_streams(shape: str) -> None:
     check(*SHAPES[shape], Options(), short())
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("shape", NEXT_MATCH)
 def test_skip_till_next_match(shape: str) -> None:
     check(*NEXT_MATCH[shape], Options("NEXT_MATCH"), longer())

@@ -271,7 +271,7 @@ def expected(formula: Formula) -> Iterator[int]:
             yield from (exhaustive.full_code(number, match) for match in set(map(oracle.as_match, at_n)))
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("chunk", range(4))
 def test_all_small_formulas_on_all_short_streams(chunk: int) -> None:
     for formula in small()[chunk::4]:

@@ -396,6 +396,7 @@ def compared_absences(draw: st.DrawFn) -> tuple[Formula, Window | None, Options]
     return formula, window if around or draw(st.booleans()) else None, Options(strategy, consume)
 
 
+@pytest.mark.exhaustive
 @strategies.examples(150)
 @given(compared_absences(), strategies.busy_streams(max_size=8), st.booleans(), st.integers(0, 2**16))
 def test_random_absences_that_are_compared(

@@ -40,27 +40,21 @@ def started(name: str, *, verbose: bool, config: Mapping[str, str] | None = None
             spark = api.session(name, settings)
             if not verbose:
                 spark.sparkContext.setLogLevel("OFF")
-        with contextlib.nullcontext() if verbose else _quiet_py4j():
-            try:
-                yield spark
-            finally:
-                with contextlib.suppress(Exception):  # the JVM may be gone already
-                    spark.stop()
+        if not verbose:
+            _quiet_py4j()
+        try:
+            yield spark
+        finally:
+            with contextlib.suppress(Exception):  # the JVM may be gone already
+                spark.stop()
 
 
-@contextlib.contextmanager
-def _quiet_py4j() -> Iterator[None]:
+def _quiet_py4j() -> None:
     """Py4J logs what it raises, with a traceback: Ctrl-C, which comes while it waits for the JVM, and a JVM that is
-    gone, of which it tells the root logger."""
-    logger, root = logging.getLogger("py4j"), logging.getLogger()
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    root.addFilter(_is_not_py4js)
-    try:
-        yield
-    finally:
-        root.removeFilter(_is_not_py4js)
-        logger.setLevel(before)
+    gone, of which it tells the root logger. It does so even after Spark has ended, where an object of the JVM is
+    collected then; so this lasts as long as the process, which is the command line's."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_is_not_py4js)
 
 
 def _is_not_py4js(record: logging.LogRecord) -> bool:

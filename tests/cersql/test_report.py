@@ -126,6 +126,7 @@ def test_several_patterns_in_a_statement_are_numbered() -> None:
     assert "The automaton (pattern 2 of 2)" in text
 
 
+@pytest.mark.exhaustive
 def test_a_page_stays_small() -> None:
     rows = [row(f"key {i % 70}", i, 1000) for i in range(report.SHOWN)]
     text = whole(section_of(rows, 10_000))
@@ -259,6 +260,7 @@ def pixels(png: bytes) -> dict[bytes, int]:
     return found
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "paper"), [(1, "ffffff"), (0, "16191d")], ids=["light", "dark"])
 def test_a_browser_shows_it(scheme: int, paper: str, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def long_stream(seed: int, n: int = 120, keys: Sequence[int | None] = (0, 1, 5, 
     return rows
 
 
-@pytest.mark.breadth(16)
+@pytest.mark.breadth(8)
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("name", QUERIES)
 def test_every_policy(name: str, window: Window) -> None:
@@ -140,6 +140,7 @@ def test_absences_around(window: Window, strategy: str) -> None:
         assert check(task, long_stream(3), 3)
 
 
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize("window", [WINDOWS["time"], WINDOWS["events"]], ids=["time", "events"])
 @pytest.mark.parametrize(
     "options",

@@ -75,6 +75,7 @@ def streams(draw: st.DrawFn) -> list[oracle.Event]:
     return found
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("keyed", [False, True], ids=["one stream", "keys"])
 def test_as_the_oracle(keyed: bool) -> None:
     matched = []
@@ -153,6 +154,7 @@ def run(program: Program, symbols: AnyArray, times: AnyArray, keys: AnyArray | N
     return sorted(found)
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("tree", TREES)
 def test_as_the_general_engine(tree: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capacities, "PLACES", 16)

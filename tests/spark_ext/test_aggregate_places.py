@@ -89,20 +89,21 @@ def explained(session: Any, text: str) -> str | None:
     return "" if any(line.startswith("stream: refused") for line in told.splitlines()) else None
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("place", EVERYWHERE)
 def test_where_each_may_stand(session: Any, place: str) -> None:
     for source in ("rows", "live"):
         assert refused(session, source, EVERYWHERE[place], HELD | LISTED) == set(), source
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("place", BY_RUNS)
 def test_where_runs_hold_it(session: Any, place: str) -> None:
     for source in ("rows", "live"):
         assert refused(session, source, BY_RUNS[place], HELD | LISTED) == set(LISTED), source
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("place", DROPPING)
 def test_where_matches_drop_what_has_begun(session: Any, place: str) -> None:
     assert refused(session, "rows", DROPPING[place], HELD | LISTED) == set()

@@ -102,6 +102,7 @@ def test_types_are_cast_as_in_a_join(session: SparkSession, case: tuple[str, Any
     compare_all(session, ("NOT (a.x = b.y)", "a.x < b.y", "a.x >= b.y"))
 
 
+@pytest.mark.exhaustive
 def test_sums_that_are_moved_mean_the_same(session: SparkSession) -> None:
     small = (-(2**31), 2**31 - 1, 0, None)
     rows = [(n, name, k, Decimal(k or 0) / 4, date(2024, 2, 28), DAY + timedelta(minutes=7 * n))

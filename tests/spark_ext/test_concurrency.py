@@ -57,6 +57,7 @@ def columns_agree(columns: list[str]) -> bool:
     return columns in (["k", "n1", "x"], ["k", "n2", "x"])
 
 
+@pytest.mark.exhaustive
 def test_the_same_view_and_function_from_many_threads(session: SparkSession) -> None:
     session.sql(f"CREATE PATTERN VIEW v AS {QUERY.format(n=1)}")
     session.sql(FUNCTION.format(name="f", n=1))

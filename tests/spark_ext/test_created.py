@@ -47,12 +47,14 @@ def held_to_the_oracle(
         assert have == want, f"{text}\n{difference}\n" + "\n".join(map(str, rows))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.breadth(1)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_random_patterns(spark: Any, seed: int) -> None:
     held_to_the_oracle(spark, random.Random(f"created {seed}"), aggregating.draw_text, aggregating.tells_something)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(-(-ROUNDS // 2)))
 def test_random_counts(spark: Any, seed: int) -> None:
     def counts(query: Query) -> bool:
@@ -70,6 +72,7 @@ def test_numbers_of_events_need_no_listing(spark: Any) -> None:
         assert [row.n for row in session.sql(text).collect()] == [n]
 
 
+@pytest.mark.breadth(8)
 @pytest.mark.parametrize("around", ["NXT({}) ; C c", "LAST({}) ; C c", "B x ; !({}) ; C c", "(B x ; C c) UNLESS ({})"])
 @pytest.mark.parametrize(
     ("condition", "same"),
@@ -91,6 +94,7 @@ def test_attributes_where_nothing_is_listed(spark: Any, around: str, condition: 
     assert found[0]
 
 
+@pytest.mark.exhaustive
 def test_both_sides_of_and_create_the_same(spark: Any) -> None:
     """Figure 1: φ AND ψ has the C that are in both, so that C(y) is the same, too, and holds each event once."""
     own = sparks.taught(spark)

@@ -16,6 +16,7 @@ def session(spark: SparkSession) -> SparkSession:
     return sparks.taught(spark)
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "seed", [pytest.param(n, marks=[pytest.mark.exhaustive] if n >= USUAL else []) for n in range(ROUNDS)]
 )

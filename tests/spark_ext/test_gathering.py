@@ -49,7 +49,7 @@ SINGLE, LOOP, NUMBERS = (
 )
 
 
-@pytest.mark.breadth(5)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -102,7 +102,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("text", QUERIES)
 def test_summed_up_as_if_listed(session, text):
     total = 0
@@ -249,6 +249,7 @@ COUNTED = [
 ]
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("statement", COUNTED)
 def test_counts_around_a_query_list_no_match(session, statement):
     """As Spark counts the same matches, which are listed where something else is asked for, too."""

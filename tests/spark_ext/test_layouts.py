@@ -91,7 +91,7 @@ def test_a_source_that_changes_is_noticed(session: SparkSession, monkeypatch: py
         session.sql(text).collect()
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "stream",
     [pytest.param(name, marks=[pytest.mark.exhaustive] if name in RARE else []) for name in STREAMS],
@@ -130,6 +130,7 @@ def test_ranges_shorter_than_a_match(session: SparkSession) -> None:
     assert rows(df) == sorted((a, n) for a in range(14) for n in range(1, 13) if a + n < 14)
 
 
+@pytest.mark.exhaustive
 def test_the_number_of_ranges_does_not_matter(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most rows satisfy no guard, so whole ranges keep nothing but their sizes."""
     cut_small(monkeypatch)

@@ -65,7 +65,7 @@ def listed(session: Any, pattern: str, clauses: str = "", having: str = "") -> l
     return sorted(((tuple(zip(row.ts, row.v, strict=True)), row.n) for row in rows), key=repr)
 
 
-@pytest.mark.breadth(4)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_wherever_a_condition_may_stand(session: Any, pattern: str, predicate: str) -> None:
@@ -89,6 +89,7 @@ def test_wherever_a_condition_may_stand(session: Any, pattern: str, predicate: s
         told = PREDICATES[predicate]
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_of_each_round(session: Any, predicate: str) -> None:
     """Inside a loop it is asked of each round, as of the part alone."""

@@ -36,7 +36,7 @@ def order_of(
     return found
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("clauses", "expected"),
     [
@@ -63,6 +63,7 @@ def test_later_columns_decide(session: SparkSession, clauses: str, expected: lis
         assert order_of(session, arrangement, clauses)[0] == expected
 
 
+@pytest.mark.exhaustive
 def test_a_collation_decides(session: SparkSession) -> None:
     """What is equal under it is told apart by what follows, and at last by its bytes."""
     rows = [
@@ -78,6 +79,7 @@ def test_a_collation_decides(session: SparkSession) -> None:
             assert found[0] == expected
 
 
+@pytest.mark.exhaustive
 def test_the_pattern_decides_ties_before_return_does(session: SparkSession) -> None:
     """n is read by a condition; x stands before it in the schema but is only returned."""
     sparks.view(session, "events", [("a", 1, 2, 0.0, 0), ("b", 1, 1, 0.0, 1)], SCHEMA)

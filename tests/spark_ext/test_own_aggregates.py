@@ -109,7 +109,7 @@ def spread(values: Sequence[Any], none: int) -> int:
     return max(known) - min(known) if known else none
 
 
-@pytest.mark.breadth(4)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(("condition", "holds"), WHERE)
 def test_conditions(session: Any, condition: str, holds: Any) -> None:
     want = keys([row for row in listed(session) if holds(row)])

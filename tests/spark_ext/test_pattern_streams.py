@@ -174,6 +174,7 @@ def test_another_pattern_is_refused_at_the_start(session: SparkSession, tmp_path
     started(session, tmp_path, f"SELECT k, a FROM ({query}) AS m WHERE k > 1", "first_one")  # the same pattern
 
 
+@pytest.mark.exhaustive
 def test_a_zone_on_which_conditions_depend(session: SparkSession, tmp_path: Path) -> None:
     source(session, tmp_path / "rows")
     plain = f"FROM live {PATTERN} RETURN k, hour(a.ts) AS h"
@@ -230,6 +231,7 @@ def test_an_error_of_ours_is_told_alone() -> None:
     assert streams._brief("[X] other\n\nplan") == "[X] other"
 
 
+@pytest.mark.exhaustive
 def test_after_a_null_time_a_stream_goes_on_without_it(session: SparkSession, tmp_path: Path) -> None:
     source(session, tmp_path / "rows")
     null = session.table("events").limit(1).selectExpr("id", "CAST(NULL AS TIMESTAMP) AS ts", "k", "type")

@@ -226,6 +226,7 @@ def test_views_and_tables_keep_no_private_name(session: SparkSession) -> None:
         session.catalog.dropTempView(f"__cersql_other_{n}")
 
 
+@pytest.mark.exhaustive
 def test_global_views_from_another_session(session: SparkSession) -> None:
     session.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY PATTERN VIEW gv AS {QUERY}")
     other = session.newSession()

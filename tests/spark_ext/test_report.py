@@ -58,6 +58,7 @@ def read(path: Path) -> str:
     return html.unescape(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.breadth(6)
 @pytest.mark.parametrize(
     ("rest", "expected"),
     [

@@ -42,6 +42,7 @@ def one(df: DataFrame) -> tuple[Any, ...]:
     return tuple(row)
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("pattern", ["all", pytest.param("some", marks=pytest.mark.exhaustive), "nulls"])
 def test_aggregates_are_sparks(session: SparkSession, pattern: str) -> None:
     """By explode and groupBy of the same matches."""
@@ -119,6 +120,7 @@ def test_having(session: SparkSession) -> None:
     assert len(limited.collect()) == 2
 
 
+@pytest.mark.exhaustive
 def test_overflow_is_sparks(session: SparkSession) -> None:
     session.sql("SELECT id AS ts, 9223372036854775807L AS l FROM range(2)").createOrReplaceTempView("large")
     with pytest.raises(PySparkException) as caught:

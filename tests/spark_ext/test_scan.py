@@ -92,7 +92,7 @@ LEFT_TO_SPARK = [
 ]  # fmt: skip
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("begin", range(0, len(CONDITIONS), 12))
 def test_conditions_mean_what_spark_means(session: SparkSession, begin: int) -> None:
     """Many at a time: each is a type of its own."""
@@ -165,7 +165,7 @@ SEVERAL = [
 ]  # fmt: skip
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("query", SEVERAL)
 def test_several_sources(session: SparkSession, query: str) -> None:
     """Each with columns of its own, constants, and narrower numbers, merged by time in the task."""
@@ -264,6 +264,7 @@ def test_zones_and_int96(session: SparkSession, tmp_path: Path, zone: str, int96
         session.conf.unset("spark.sql.parquet.outputTimestampType")
 
 
+@pytest.mark.exhaustive
 def test_files_of_the_old_calendar(session: SparkSession, tmp_path: Path) -> None:
     """Spark's releases before 3.1 wrote INT96 in it, unless a file says otherwise."""
     for version, told in (("2.4.8", "has dates of the old calendar"), ("3.5.1", "scan: parquet")):
@@ -358,6 +359,7 @@ def test_files_that_are_otherwise(session: SparkSession, tmp_path: Path, change:
     assert told in explained(session, f"FROM otherwise {PLAIN}")
 
 
+@pytest.mark.exhaustive
 def test_what_is_nested(session: SparkSession, tmp_path: Path) -> None:
     """Fields of structs in conditions; arrays, maps and structs in RETURN, whether they may have NULLs or not."""
     session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")  # INT96 is not converted there

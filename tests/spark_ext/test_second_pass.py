@@ -49,6 +49,7 @@ def chosen(matches: list[tuple[Any, Support]], strategy: str) -> list[tuple[Any,
     )
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "clauses",
     [
@@ -155,6 +156,7 @@ def test_on_a_stream_not_where_matches_drop_what_has_begun(spark: Any, table: An
     assert clause[:16] in str(caught.value)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.breadth(1)
 @pytest.mark.parametrize("clause", ["CONSUME BY PARTITION", "AFTER MATCH SKIP PAST LAST ROW"])
 def test_on_a_stream_where_runs_hold_what_is_asked(spark: Any, table: Any, clause: str) -> None:
@@ -166,6 +168,7 @@ def test_on_a_stream_where_runs_hold_what_is_asked(spark: Any, table: Any, claus
     assert replayed.matches > 0
 
 
+@pytest.mark.exhaustive
 def test_alerts(spark: Any) -> None:
     """A condition on two events says what is a match before one is taken, not which of those that were taken is left.
     From the definition, in plain Python."""

@@ -262,6 +262,7 @@ def events(session: SparkSession) -> str:
     return "events"
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "query",
     [

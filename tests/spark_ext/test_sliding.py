@@ -34,7 +34,7 @@ def windows(begin: int, end: int, size: int = SIZE, slide: int = SLIDE) -> list[
     return [k * slide for k in near if k * slide <= begin and end < k * slide + size]
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(("size", "slide"), [(7, 3), (7, 7), (4, 9), (9, 1)])
 def test_each_match_is_in_the_windows_that_hold_it(session, size, slide):
     pattern = "FROM ev PATTERN A a ; B+ b PARTITION BY k ORDER BY ts, id "
@@ -57,7 +57,7 @@ def test_each_match_is_in_the_windows_that_hold_it(session, size, slide):
     assert expected
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "clauses",
     ["SEMANTICS NXT", "SEMANTICS MAX", "AFTER MATCH SKIP PAST LAST ROW", "CONSUME BY PARTITION", "SEMANTICS STRICT",
@@ -75,6 +75,7 @@ def test_windows_come_before_what_chooses(session, clauses):
     assert {row.w: (row.n, row.s) for row in found.collect()} == wanted
 
 
+@pytest.mark.exhaustive
 def test_an_absence_ends_with_the_window(session):
     text = "PATTERN SEQ(A a, B b, !C) {} PARTITION BY k ORDER BY ts, id RETURN {}"
     found = session.sql(f"FROM ev {text.format('WITHIN 7 SLIDE 3', 'window.start AS w, COUNT(*) AS n')}").collect()

@@ -200,6 +200,7 @@ def test_what_a_stream_cannot_do(session: SparkSession, tmp_path: Path, name: st
     assert caught.value.line == 1
 
 
+@pytest.mark.exhaustive
 def test_unbounded_can_be_allowed(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """And a replay has no more tasks than buckets, whatever the session's number of shuffle partitions."""
     text = "PATTERN A a ; B b : C c ORDER BY ts RETURN a.id + b.v AS x, c.m AS m, c.d AS d HAVING b.v > 20"

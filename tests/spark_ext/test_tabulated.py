@@ -82,6 +82,7 @@ def first_of_each(found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return sorted({a: (a, b) for a, b in sorted(found, reverse=True)}.values())
 
 
+@pytest.mark.exhaustive
 def test_skip_till_next_match(ask: Ask) -> None:
     """A run passes over a B that its A is not near; in what a function of Spark's says, of Python's and of SQL's."""
     starts = pairs(lambda a, b: bool(a[3] and b[3]) and a[3][0] == b[3][0])  # type: ignore[index]
@@ -113,6 +114,7 @@ def test_skip_till_next_match(ask: Ask) -> None:
     assert all(found)
 
 
+@pytest.mark.exhaustive
 def test_neighbours_in_a_loop(ask: Ask) -> None:
     def chains(test: Callable[[Row, Row], bool], within: int = 99) -> list[tuple[tuple[int, ...]]]:
         return sorted(
@@ -143,6 +145,7 @@ def test_neighbours_in_a_loop(ask: Ask) -> None:
     assert all(found)
 
 
+@pytest.mark.exhaustive
 def test_in_a_filter_and_of_what_must_not_happen(ask: Ask) -> None:
     between = [(a, b, [x for x in B if a[0] < x[0] < b[0]]) for a in A for b in B if a[0] < b[0]]
     found = ask([
@@ -160,6 +163,7 @@ def test_in_a_filter_and_of_what_must_not_happen(ask: Ask) -> None:
     assert all(found)
 
 
+@pytest.mark.exhaustive
 def test_keys(ask: Ask) -> None:
     """Only rows of one key meet; NULL is a key of PARTITION BY, and equal to nothing."""
     same = pairs(lambda a, b: a[2] == b[2] and near(a, b, 2))
@@ -182,6 +186,7 @@ def test_keys(ask: Ask) -> None:
     assert all(found)
 
 
+@pytest.mark.exhaustive
 def test_positions_timeouts_and_skipping(ask: Ask) -> None:
     found = ask([
         f"FROM words PATTERN ((ANY a : ANY b) FILTER {NEAR}) AS m {END} {RETURNS}",

@@ -112,6 +112,7 @@ def test_values_of_many_types(session: SparkSession) -> None:
     assert replayed(session, rows, f"PATTERN A a ; B b WHERE {text} {GREEDY} {RETURNS}").matches > 3
 
 
+@pytest.mark.exhaustive
 def test_two_streams_and_a_restart(session: SparkSession, tmp_path: Path) -> None:
     """The state of both operators is in the checkpoint; the two sides of the union read one source."""
     tables = {name: session.table("words").where(f"type = '{name}'") for name in "AB"}

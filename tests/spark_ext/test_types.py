@@ -183,6 +183,7 @@ CLOCKS: dict[str, tuple[str, str, str]] = {
 }
 
 
+@pytest.mark.exhaustive
 def test_windows_are_exact_on_every_clock(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """In turn inclusive, strict, a little shorter, and with a key: pairs at most 3, 2, 2 and 3 steps apart."""
     monkeypatch.setattr("planner.layout.SLICE_WINDOWS", 1)

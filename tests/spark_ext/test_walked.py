@@ -62,7 +62,7 @@ def shown(rows: list[Any]) -> list[str]:
     return [repr(tuple(row)) for row in rows]
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "pattern",
     ["A a ; B+ b ; C c? WITHIN 6", "A a ; B* b WITHIN 9 AFTER MATCH SKIP PAST LAST ROW",
