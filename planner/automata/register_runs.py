@@ -12,8 +12,9 @@ is the position without these ways.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 from planner.automata.register_clauses import Clauses, NotByRegisters, Op, Way
 from planner.automata.register_flow import Edge, Ops, held_at, live_at, named_by, sure_at, written_by
@@ -67,7 +68,7 @@ class RunBuilder:
 
     def __init__(self, automaton: PositionAutomaton, keep: int, greedy: bool) -> None:
         self.automaton = automaton
-        _check_unambiguous(automaton, keep)
+        _check_unambiguous(automaton, keep, greedy)
         self.clauses = Clauses(automaton)
         self.places = _Places.of(automaton)
         self.follow, self.n, self.late = self.places.follow, len(self.places.follow), NOBODY
@@ -151,12 +152,36 @@ class RunBuilder:
         return edge._replace(ops=[*edge.ops, *((RESET, r, 0) for r in sorted(stale))])
 
 
-def _check_unambiguous(automaton: PositionAutomaton, keep: int) -> None:
-    """Raises NotByRegisters where a match could be found on two ways."""
-    for followers in (automaton.first, *((f.position for f in follow) for follow in automaton.follow)):
-        marks = [automaton.masks[q] & keep for q in followers]
-        if len(set(marks)) < len(marks) or 0 in marks:
+def _check_unambiguous(automaton: PositionAutomaton, keep: int, greedy: bool) -> None:
+    """Raises NotByRegisters where a match could be found on two ways.
+
+    `(A ; B) OR (A ; C)`   an A begins two runs, of which one match needs one: fine
+    `(A ; B) OR (A ; B)`   two ways through the pattern have the same marks: not fine
+
+    Two ways are walked side by side as far as their marks are the same, as the test of ambiguity does for finite
+    automata. `greedy` runs leave a place, and must not have two of the same marks before them at all. O(edges²).
+    """
+    if any(not mask & keep for mask in automaton.masks):
+        raise NotByRegisters("two ways lead to the same events in the same variables")
+    start = tuple(Follow(position, False, (), ()) for position in automaton.first)
+    todo: list[tuple[int, int, bool]] = list(_side_by_side(automaton, keep, start, start, False))
+    seen = set(todo)
+    while todo:
+        p, q, parted = todo.pop()
+        if parted and (greedy or (p in automaton.last and q in automaton.last)):
             raise NotByRegisters("two ways lead to the same events in the same variables")
+        more = set(_side_by_side(automaton, keep, automaton.follow[p], automaton.follow[q], parted)) - seen
+        seen |= more
+        todo += more
+
+
+def _side_by_side(
+    automaton: PositionAutomaton, keep: int, left: tuple[Follow, ...], right: tuple[Follow, ...], parted: bool
+) -> Iterator[tuple[int, int, bool]]:
+    """Where two ways go on together: (position, position, have they parted?)."""
+    for a, b in product(left, right):
+        if automaton.masks[a.position] & keep == automaton.masks[b.position] & keep:
+            yield a.position, b.position, parted or a != b
 
 
 def _computes(ops: Ops) -> bool:
