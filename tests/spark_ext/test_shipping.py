@@ -61,7 +61,7 @@ def test_kernels_of_an_archive_are_kept(wheel: Path, tmp_path: Path) -> None:
         from runtime.compact_set.tecs import Bounds, inside
         assert inside(np.int64(1), np.int64(5), Bounds(np.int64(4), False))
         print(runtime.__path__[0], sum(inside._cache_hits.values()) if hasattr(inside, '_cache_hits') else 0)"""
-    environment = {"TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {"TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": ""}
     first = outside(wheel, tmp_path, script, **environment).split()
     assert Path(first[0]).is_relative_to(tmp_path)
     (kept,) = Path(first[0]).rglob("*inside*.nbi")
