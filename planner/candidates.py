@@ -3,10 +3,10 @@
 Each is asked in turn, and gives a program or a Refusal. The first program is the one that runs. What refused before it
 is kept with it, so that EXPLAIN tells every reason, and no second place decides the same.
 
-    (A ; B WHERE a.v < b.v) UNLESS C
+    (A ; B WHERE a.v < b.v) UNLESS (C ; C)
       flat table: refused, since it has an operator that is more than a sequence, a loop, an OR or a filter
       parallel runs: refused, since it is no ALL of 2 to 8 single events
-      registers: refused, since it has an operator that is more than a sequence, a loop or an OR
+      registers: refused, since what must not happen is more than an event
       composed table: refused, since events are compared, and a state would hold their values
       general engine: runs it
 """
@@ -28,7 +28,7 @@ from planner.automata.pcea import masks_of, parallel, pcea_of, picture
 from planner.automata.positions import positions_of
 from planner.automata.registers import Runs, registers_of
 from planner.automata.simple import gathered, is_simple, strictly, surrounded
-from planner.choice import AROUND, CLOCKS, Choice, choice, searches_each_window
+from planner.choice import AROUND, Choice, choice, searches_each_window
 from planner.errors import PlanError
 from planner.formula import Formula
 from planner.lower import Lowered, lower, lower_composed, lower_skip, lower_window, program_of, with_timeouts
@@ -137,13 +137,13 @@ def registers(asked: Asked) -> Lowered | Refusal:
     if isinstance(formula, cel.Strategy) and formula.name == "STRICT":
         formula = strictly(formula.inner) or formula
     parts = surrounded(gathered(formula))
-    if parts is None or parts.formula.contains(CLOCKS) or (window or parts.window) != (parts.window or window):
-        return Refusal("a window inside the pattern")
+    if parts is None or parts.formula.contains(AROUND) or (window or parts.window) != (parts.window or window):
+        return Refusal("what must not happen before or after a part, or in other windows")
     if (parts.before or parts.after) and (chosen.consume != "NONE" or chosen.skip is not None):
         return Refusal("what is consumed or skipped beside an absence before or after the match")
     if is_split(chosen.formula):
         return Refusal("what must not happen is compared with events outside of a strategy or negated part around it")
-    if not is_simple(parts.formula):
+    if not is_simple(parts.formula, in_runs=not chosen.next_match):
         return Refusal("an operator that is more than a sequence, a loop or an OR")
     composer, family = Composer(), "skipping" if skips else "registers"
     program = program_of(
@@ -153,7 +153,7 @@ def registers(asked: Asked) -> Lowered | Refusal:
     )  # fmt: skip
     assert isinstance(program.machine, PositionAutomaton)
     labels = {mask: i for i, mask in enumerate(program.masks)}
-    made = registers_of(program.machine, program.keep, labels, Runs(chosen.next_match, skips))
+    made = registers_of(program.machine, program.keep, labels, Runs(chosen.next_match, skips), len(composer.terms))
     if isinstance(made, Refusal):
         return made
     guards = (*composer.guards, *composer.filters)

@@ -208,6 +208,7 @@ class Unless(Formula):
     negated_fields = ("veto",)
     filters = True
     node = nodes.Unless
+    in_runs = True
     word = "UNLESS"
 
     def head(self) -> str:
@@ -274,6 +275,7 @@ class Start(Formula):
 
     inner: Formula
     node = nodes.Start
+    in_runs = True
 
     def head(self) -> str:
         return "START"
@@ -288,6 +290,7 @@ class Project(Formula):
 
     inner: Formula
     keep: frozenset[str]
+    in_runs = True
 
     def head(self) -> str:
         return f"PROJECT {', '.join(sorted(self.keep))}"
@@ -324,6 +327,7 @@ class Within(Formula):
     inner: Formula
     window: Window
     filters = True
+    in_runs = True
 
     def head(self) -> str:
         return f"WITHIN {self.window}"

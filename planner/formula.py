@@ -24,8 +24,9 @@ class Formula:
     `negated_fields`: those that hold what must not happen, whose events are no part of the match. `filters`: it leaves
     out some matches of its positive part, and the others as they are. `is_small`: its automaton is as large as the
     formula, so that it is built whole. `empty_by_parts`: zero copies satisfy it if they satisfy all its parts. `node`:
-    the operator of a composed program that is made of the nodes of its parts, if that is all there is to it. `word`:
-    what an operator between two patterns is written as.
+    the operator of a composed program that is made of the nodes of its parts, if that is all there is to it. `in_runs`:
+    runs that hold registers can do it, though it is more than a sequence, a loop or an OR. `word`: what an operator
+    between two patterns is written as.
     """
 
     __slots__ = ()
@@ -34,6 +35,7 @@ class Formula:
     is_small: ClassVar[bool] = False
     empty_by_parts: ClassVar[bool] = False
     node: ClassVar[Callable[..., Node] | None] = None
+    in_runs: ClassVar[bool] = False
     word: ClassVar[str | None] = None
 
     def head(self) -> str:

@@ -23,12 +23,16 @@ BOTH = 32  # + a check: of two registers; the term is the number of the second
 REFUSED = 48  # + a check, which must fail, of a register with a term
 ANY_OF = 64  # one of the next `register` ops must pass, or a register in them is still empty:
 HOLDS, NOTED = 65, 66  # among these: the event satisfies a guard; a NOTE said so
+LACKS = 67  # fails if the event satisfies a guard
 FAILED = 128  # + the number of a bit: set in the register if the event does not satisfy a guard
 NOBODY = -1  # no register, term, or run
 ONLY_NEAR = 2  # nothing but contiguous followers
 EVERY = -1  # no check: all runs pass
 FROM_START = -1  # the source of an edge from the beginning
 LATE, SINCE, BEGUN = 0, 1, 2  # places in Registers.special
+# Terms that the stepper adds to those of Spark, in this order: the position of the event, that of the first event of
+# the stream, and for each inner window the position with which it begins, if the event ends it.
+POSITION, FIRST, BEGINS = 0, 1, 2
 WINDOW = -2  # in place of a term: the position with which the window begins
 # What an event looks at: one run, some by an ordered index, those with an equal value, what a search meets, each.
 ONE, RANGE, EQUAL_ONES, SEARCHED, EACH = range(5)
@@ -95,7 +99,7 @@ class Registers(Node):
     for; see Early.
 
     `greedy`: a run must take what it can, and is then not there any more (SKIP TILL NEXT MATCH). `apart`: the last
-    register is where a run began (AFTER MATCH SKIP).
+    register is where a run began (AFTER MATCH SKIP). `places`: are there terms that the stepper adds?
     """
 
     guard: IntArray
@@ -127,3 +131,4 @@ class Registers(Node):
     greedy: bool = False
     apart: bool = False
     relations: tuple[Relation, ...] = ()
+    places: bool = False

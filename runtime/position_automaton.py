@@ -43,8 +43,10 @@ class PositionAutomaton(Node):
     that the event is one of. `across`: the clauses that compare events with what must not happen between them; `asks`
     then has (mask, unused), the event's. `undecided[p]`: those of them that a later event can still decide after p.
 
-    What must not happen are `vetoes`. Those of `before` and `after` stand before and after the whole, and are for
-    planner.automata.registers alone.
+    What must not happen are `vetoes`. Those of `before` and `after` stand before and after the whole. They, and what
+    follows, are for planner.automata.registers alone. `lacks[p]`: the vetoes that the event of p must not be itself.
+    `starts`: the positions that only the first event of the stream can begin with. `windows`: (clause, inner window),
+    where all events of one round of the clause fit the window, by its number.
     """
 
     guards: tuple[int, ...]
@@ -61,6 +63,9 @@ class PositionAutomaton(Node):
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     greedy: bool = True
+    lacks: tuple[frozenset[int], ...] = ()
+    starts: frozenset[int] = frozenset()
+    windows: tuple[tuple[int, int], ...] = ()
 
     def own_guards(self, number: Numbering) -> Node:
         asks = (

@@ -94,6 +94,15 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "A a ; B b ; C c WHERE a.x <= c.x WITHIN 8 SEMANTICS LAST",
         "A a ; B b WHERE a.x = b.x WITHIN 8 CONSUME BY PARTITION",
         "A a ; B b ; C c WHERE a.x <= c.x WITHIN 8 SEMANTICS SKIP TILL NEXT MATCH",
+        "((A a ; B b) WITHIN 3) ; C WHERE a.x = b.x WITHIN 9",
+        "A a ; ((B+ b ; C c) WITHIN < 3) WHERE a.x <= c.x WITHIN 9",
+        "((A+ a ; B b) WITHIN 3 EVENTS) ; C c WHERE a.x <= c.x WITHIN 9",
+        "((A+ a ; B b) UNLESS C) WHERE a.x <= b.x",
+        "((A a ; B b) UNLESS C) ; C c1 WHERE a.x = c1.x WITHIN 8",
+        "START(A a ; B+ b) ; C c WHERE a.x <= c.x",
+        "A a ; START(B b ; C c) WHERE a.x <= c.x WITHIN 6",
+        "PROJECT(a, b : A a ; B b) ; C c WHERE b.x <= c.x WITHIN 6",
+        "((A a ; B b) FILTER a.x = b.x) OR ((A a ; C c) FILTER a.x = c.x) WITHIN 6",
     ),
     "skipping": (
         f"A a ; B+ b ; C c WHERE a.x <= c.x WITHIN 6 {AFTER} PAST LAST ROW",
@@ -108,11 +117,11 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "ALL(A a, B b, C c) WHERE a.x = b.x AND b.x = c.x WITHIN 6 EVENTS",
     ),
     "general": (
-        "((A+ a ; B b) UNLESS C) WHERE a.x <= b.x",
+        "((A+ a ; B b) UNLESS (C ; C)) WHERE a.x <= b.x",
         "((A+ a ; B b) UNLESS (C ; C)) ; !C WHERE a.x <= b.x WITHIN 5",
-        "((A a ; B b) UNLESS C) WHERE a.x <= b.x WITHIN 6 SEMANTICS MAX",
-        "((A a ; B b) UNLESS C) WHERE a.x = b.x WITHIN 5 CONSUME BY PARTITION",
-        f"((A+ a ; B b) UNLESS C) WHERE a.x < b.x WITHIN 6 {AFTER} PAST LAST ROW",
+        "((A a ; B b) UNLESS (C ; C)) WHERE a.x <= b.x WITHIN 6 SEMANTICS MAX",
+        "((A a ; B b) UNLESS (C ; C)) WHERE a.x = b.x WITHIN 5 CONSUME BY PARTITION",
+        f"((A+ a ; B b) UNLESS (C ; C)) WHERE a.x < b.x WITHIN 6 {AFTER} PAST LAST ROW",
     ),
     "any": ("A+ ; B WITHIN 6 CONSUME BY ANY", "A a ; B b WHERE a.x = b.x WITHIN 6 CONSUME BY ANY"),
 }
@@ -124,7 +133,8 @@ FRACTIONS = {
     "A a ; B b WHERE a.x < b.x WITHIN < 2.5": "registers",
     "SEQ(!C d, A a, B b) WHERE d.x < b.x WITHIN < 2.5": "registers",
     "ALL(A a, B b) WHERE a.x = b.x WITHIN < 2.5": "pcea",
-    "(((A a ; B b) WITHIN < 1.5) UNLESS C) WHERE a.x <= b.x WITHIN 2.5": "bound",
+    "((A a ; B b) WITHIN < 1.5) ; C c WHERE a.x <= b.x WITHIN 2.5": "registers",
+    "(((A a ; B b) WITHIN < 1.5) UNLESS (C ; C)) WHERE a.x <= b.x WITHIN 2.5": "bound",
 }
 # Of a family, if not its name.
 RULES = {

@@ -69,6 +69,47 @@ def chains(draw: st.DrawFn) -> Formula:
     return made
 
 
+@st.composite
+def wrapped(draw: st.DrawFn) -> Formula:
+    """Events and loops, parts of which have a window of their own, must not hold some event, come first, or are
+    projected on all they have; and comparisons of their events, some inside such a part."""
+
+    def around(part: Formula, names: Sequence[str]) -> Formula:
+        if len(names) > 1 and draw(st.integers(0, 2)) == 0:
+            part = cel.Compare(part, (comparison(draw, *draw(st.permutations(names))[:2]),))
+        match draw(st.integers(0, 6)):
+            case 0 | 1:
+                return cel.Within(part, draw(strategies.small_windows()))
+            case 2:
+                return cel.Unless(part, cel.Event(draw(st.sampled_from(strategies.TYPES)), frozenset({"w"})))
+            case 3:
+                return cel.Start(part)
+            case 4:
+                return cel.Project(part, part.binds())
+        return part
+
+    def part(names: Sequence[str]) -> Formula:
+        if len(names) == 1:
+            return around(item(draw, names[0]), names)
+        at = draw(st.integers(1, len(names) - 1))
+        left, right = part(names[:at]), part(names[at:])
+        match draw(st.integers(0, 6)):
+            case 0:
+                made: Formula = cel.Contiguous(left, right)
+            case 1:
+                made = cel.Absent(left, (draw(atoms("w")),), right)
+            case 2:
+                made = cel.Or(left, right)
+            case _:
+                made = cel.Sequence(left, right)
+        if draw(st.integers(0, 5)) == 0:
+            made = cel.Iteration(made)
+        return around(made, names)
+
+    names = [f"v{k}" for k in range(draw(st.integers(2, 4)))]
+    return cel.Compare(part(names), (comparison(draw, *draw(st.permutations(names))[:2]),))
+
+
 def item(draw: st.DrawFn, name: str) -> Formula:
     atom = draw(atoms(name))
     return cel.Iteration(atom) if draw(st.integers(0, 3)) == 0 else atom
@@ -122,6 +163,20 @@ def test_kernel_and_oracle_agree(
 def test_kernel_and_oracle_agree_on_each_key(formula: Formula, options: Options, rows: list[Row], seed: int) -> None:
     assume(harness.compiled(formula, None, options).family in BY_REGISTERS)
     test_comparisons.agree(Asked(formula, None, options), rows, seed, keyed=True)
+
+
+@pytest.mark.slow
+@given(
+    wrapped(), st.sampled_from([option for option in OPTIONS if option.strategy != "NEXT_MATCH"]),
+    st.none() | strategies.small_windows(), st.booleans(), st.data(), st.integers(0, 1 << 16),
+)  # fmt: skip
+@strategies.examples(120)
+def test_kernel_and_oracle_agree_on_windows_inside_and_unless(
+    formula: Formula, options: Options, window: Window | None, keyed: bool, data: st.DataObject, seed: int
+) -> None:
+    assume(harness.compiled(formula, window, options).family in BY_REGISTERS)
+    rows = data.draw(strategies.busy_streams(14, test_comparisons.KEYS) if keyed else strategies.busy_streams(10))
+    test_comparisons.agree(Asked(formula, window, options), rows, seed, keyed=keyed)
 
 
 @st.composite

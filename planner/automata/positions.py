@@ -28,6 +28,7 @@ from planner.automata.compose import Composer
 from planner.automata.simple import Surrounded, any_order, is_around
 from planner.errors import PlanError
 from planner.formula import Formula
+from planner.query import Window
 from planner.terms import Predicate
 from runtime import nodes
 from runtime.clauses import Choice, Compared, Deciding, Operand
@@ -87,6 +88,8 @@ class Position:
     guard: frozenset[str | Predicate]
     marks: frozenset[str]
     asks: list[tuple[int, Asked]] = field(default_factory=list)
+    lacks: frozenset[int] = frozenset()  # the vetoes that its event must not be
+    starts: bool = False  # nothing comes before its event
 
 
 @dataclass
@@ -109,6 +112,7 @@ class _Builder:
     compared: dict[int, Compared] = field(default_factory=dict)
     across: dict[int, Deciding] = field(default_factory=dict)
     vetoes: dict[Formula, int] = field(default_factory=dict)
+    windows: dict[int, int] = field(default_factory=dict)
 
     def node(
         self, formula: Formula, before: tuple[Formula, ...] = (), after: tuple[Formula, ...] = ()
@@ -134,6 +138,9 @@ class _Builder:
             undecided=tuple(map(self.undecided, range(len(self.positions)))),
             before=around[0],
             after=around[1],
+            lacks=tuple(p.lacks for p in self.positions),
+            starts=frozenset(n for n, p in enumerate(self.positions) if p.starts),
+            windows=tuple(self.windows.items()),
         )
 
     def undecided(self, position: int) -> frozenset[int]:
@@ -222,7 +229,39 @@ class _Builder:
                 return self.ended(self.part(inner), formula.marks)
             case cel.All():
                 return self.in_any_order(formula)
+            case cel.Within(inner, window):
+                return self.windowed(inner, window)
+            case cel.Unless(inner, veto):
+                return self.unless(inner, veto)
+            case cel.Start(inner):
+                made = self.part(inner)
+                for p in made.first:
+                    self.positions[p].starts = True
+                return made
+            case cel.Project(inner, keep):
+                begin = len(self.positions)
+                made = self.part(inner)
+                for position in self.positions[begin:]:
+                    position.marks &= keep
+                return made
         raise TypeError(f"not a formula for skip till next match: {formula!r}")
+
+    def windowed(self, inner: Formula, window: Window) -> Part:
+        """(φ WITHIN w): all events of one round of φ fit the window."""
+        (number,) = clauses = self.numbers(0)
+        self.windows[number] = self.composer.window(window)
+        return self.inside(clauses, lambda: self.part(inner), lambda _, p: ())
+
+    def unless(self, inner: Formula, veto: Formula) -> Part:
+        """φ UNLESS ψ, ψ an event: none lies between two events of φ, nor is it one of them."""
+        number = self.vetoes.setdefault(veto, len(self.vetoes))
+        position, edge = len(self.positions), len(self.edges)
+        made = self.part(inner)
+        for p in self.positions[position:]:
+            p.lacks |= {number}
+        for e in self.edges[edge:]:
+            e.absences += () if number in e.absences else (number,)
+        return made
 
     def in_any_order(self, formula: cel.All) -> Part:
         """ALL of single events: what comes first, one of them or several in one event, then the rest in any order."""
@@ -322,7 +361,7 @@ class _Builder:
         return made
 
     def joined(self, a: Part, b: Part, contiguous: bool = False, absences: tuple[int, ...] = ()) -> Part:
-        self.edges += [Edge(p, q, contiguous, absences) for p in a.last for q in b.first]
+        self.edges += [Edge(p, q, self.near(q, contiguous), absences) for p in a.last for q in b.first]
         return Part(
             a.first + b.first if a.may_be_empty else a.first,
             a.last + b.last if b.may_be_empty else b.last,
@@ -330,8 +369,12 @@ class _Builder:
         )
 
     def looped(self, a: Part, contiguous: bool = False) -> Part:
-        self.edges += [Edge(p, q, contiguous, ()) for p in a.last for q in a.first]
+        self.edges += [Edge(p, q, self.near(q, contiguous), ()) for p in a.last for q in a.first]
         return a
+
+    def near(self, position: int, contiguous: bool) -> bool:
+        """Must the event of a position come at once after the part before it?"""
+        return contiguous or self.positions[position].starts
 
     def ended(self, a: Part, marks: frozenset[str]) -> Part:
         """The part with marks on its last event. A last position that the part goes on from gets a twin, which it ends

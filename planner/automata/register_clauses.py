@@ -4,6 +4,7 @@
     a.v = b.v         a writes its only value, b checks it
     a.x < b.x OR b.y  a writes its x, b asks for one of the two sides
     a.x OR b.y        conditions on one event each: a register has a bit for each side that has failed
+    (A ; B WITHIN w)  a writes its position, b checks that its own window does not begin after that
     C.v > a.v         what must not happen, after a: a writes its value, each C checks it and ends the run
     C.v > b.v         what must not happen, before b: each C writes the greatest value so far, b checks that
 
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 from runtime import clauses, nodes
 from runtime.chain_cea import (
     ANY_OF,
+    BEGINS,
     BOTH,
     EQUAL,
     FAILED,
@@ -37,6 +39,7 @@ from runtime.chain_cea import (
     NOTE,
     NOTED,
     OWN,
+    POSITION,
     REFUSED,
     RELATES,
     SAME,
@@ -160,14 +163,16 @@ def _check_in_kernels(relation: Relation) -> None:
 class Clauses:
     """This reads all clauses of a pattern, and its vetoes by the number of the absence. Raises NotByRegisters."""
 
-    def __init__(self, automaton: PositionAutomaton) -> None:
-        self._automaton, self.n_registers = automaton, 0
+    def __init__(self, automaton: PositionAutomaton, n_terms: int) -> None:
+        self._automaton, self._n_terms, self.n_registers = automaton, n_terms, 0
         self.relations: list[Relation] = []
-        compared = dict(automaton.compared)
+        compared, windows = dict(automaton.compared), dict(automaton.windows)
         self.made: list[Clause] = []
         for number in range(len(automaton.clauses)):
             if number in compared:
                 self.made.append(self._compared(number, compared[number]))
+            elif number in windows:
+                self.made.append(self._windowed(number, windows[number]))
             elif number not in dict(automaton.across):
                 self.made.append(self._sides(number))
         compared_before = [k for k in automaton.before if isinstance(automaton.vetoes[k], nodes.Candidate)]
@@ -251,6 +256,14 @@ class Clauses:
         }
         ops = {p: [o for k in self._choices(p, number) for o in by_choice[k]] for p in set().union(*places)}
         return Clause(number, registers, ops)
+
+    def _windowed(self, number: int, window: int) -> Clause:
+        """An inner window: a register holds the position of the first event, which must not lie before the one with
+        which the window of each later event begins."""
+        (register,) = registers = self._new(1)
+        begin, position = self._n_terms + BEGINS + window, self._n_terms + POSITION
+        ops: list[Op] = [(GREATER_EQUAL, register, begin), (LEAST, register, position)]
+        return Clause(number, registers, dict.fromkeys(self._where(lambda p: self._asks(p, number) is not None), ops))
 
     def _of_one(self, number: int, clause: Compared) -> Clause:
         """One comparison of two attributes of an event, or of two consecutive events of a variable."""

@@ -20,6 +20,7 @@ from runtime.chain_cea import (
     FAILED,
     FROM_START,
     HOLDS,
+    LACKS,
     LESS,
     LOWEST,
     NOBODY,
@@ -51,7 +52,7 @@ def named_by(kind: int, register: Any, term: int) -> tuple[int, ...]:
     """The registers that an op names."""
     if kind == RELATES:
         return tuple(-1 - source for source in register if source < 0)
-    if kind in (ANY_OF, HOLDS) or OWN <= kind < BOTH:
+    if kind in (ANY_OF, HOLDS, LACKS) or OWN <= kind < BOTH:
         return ()
     return (register, term) if BOTH <= kind < REFUSED else (register,)
 

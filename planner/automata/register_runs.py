@@ -20,8 +20,13 @@ from planner.automata.register_clauses import Clauses, NotByRegisters, Op, Way
 from planner.automata.register_flow import Edge, Ops, held_at, live_at, named_by, sure_at, written_by
 from planner.automata.register_sparing import alike_registers, asking, ending_early, renamed, trimmed
 from runtime.chain_cea import (
+    EQUAL,
+    FIRST,
     FROM_START,
+    LACKS,
     NOBODY,
+    OWN,
+    POSITION,
     RELATES,
     RESET,
 )
@@ -66,10 +71,10 @@ class _Places:
 class RunBuilder:
     """The places and edges of one automaton, whose matches are told apart by the marks `keep`."""
 
-    def __init__(self, automaton: PositionAutomaton, keep: int, greedy: bool) -> None:
-        self.automaton = automaton
+    def __init__(self, automaton: PositionAutomaton, keep: int, greedy: bool, n_terms: int) -> None:
+        self.automaton, self.n_terms = automaton, n_terms
         _check_unambiguous(automaton, keep, greedy)
-        self.clauses = Clauses(automaton)
+        self.clauses = Clauses(automaton, n_terms)
         self.places = _Places.of(automaton)
         self.follow, self.n, self.late = self.places.follow, len(self.places.follow), NOBODY
         if automaton.after:  # where a match ends that something must not follow, it waits at a place of its own
@@ -127,7 +132,9 @@ class RunBuilder:
     def _taking(self, q: int, follow: Follow | None, ended: Iterable[Op] = ()) -> Ops:
         """What a run does that takes an event at q; `follow`: the way there, None from the beginning; `ended`: what
         it does with what must not happen between the last event and this one, when that has been asked for."""
-        ops: Ops = []
+        ops: Ops = [(LACKS, NOBODY, guard) for guard in self._lacking(q)]
+        if follow is None and q in self.automaton.starts:
+            ops.append((OWN + EQUAL, self.n_terms + POSITION, self.n_terms + FIRST))
         for absence in () if follow is None else follow.absences:
             veto = self.clauses.vetoes[absence]
             if veto.leaves and q not in veto.late:
@@ -140,6 +147,13 @@ class RunBuilder:
                 ops += [(RESET, r, 0) for r in clause.registers]
             ops += clause.ops.get(q, [])
         return ops
+
+    def _lacking(self, q: int) -> list[int]:
+        """The guards that an event at q must not satisfy."""
+        vetoes = [self.clauses.vetoes[absence] for absence in sorted(self.automaton.lacks[q])]
+        if any(veto.number is not None for veto in vetoes):
+            raise NotByRegisters("what no event of the match may be is compared with it")
+        return [guard for veto in vetoes for guard in veto.guards]
 
     def _tidy(self, edge: Edge) -> Edge:
         """Forgets what is not needed any more where the run goes to."""

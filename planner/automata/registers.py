@@ -48,13 +48,16 @@ class Runs(NamedTuple):
     apart: bool = False
 
 
-def registers_of(automaton: PositionAutomaton, keep: int, labels: dict[int, int], runs: Runs) -> Registers | Refusal:
+def registers_of(
+    automaton: PositionAutomaton, keep: int, labels: dict[int, int], runs: Runs, n_terms: int
+) -> Registers | Refusal:
     """The node for runtime.steppers.registers, or what keeps the pattern from being run so.
 
-    `labels`: the number of the label for each mask, of which `keep` are the bits that tell matches apart.
+    `labels`: the number of the label for each mask, of which `keep` are the bits that tell matches apart. `n_terms`:
+    how many Spark computes; the stepper's own come after them.
     """
     try:
-        made = RunBuilder(automaton, keep, runs.greedy)
+        made = RunBuilder(automaton, keep, runs.greedy, n_terms)
     except NotByRegisters as why:
         return Refusal(str(why))
     positions = range(len(automaton.masks))
@@ -82,6 +85,7 @@ def registers_of(automaton: PositionAutomaton, keep: int, labels: dict[int, int]
         greedy=runs.greedy,
         apart=runs.apart,
         relations=tuple(made.clauses.relations),
+        places=bool(automaton.windows or automaton.starts),
     )
 
 

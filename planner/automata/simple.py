@@ -66,16 +66,18 @@ SIMPLE = (
 )  # fmt: skip
 
 
-def is_simple(formula: Formula) -> bool:
-    """Is it made of types, sequences, loops, OR, ALL of a few events, filters, and what must not happen in between?"""
+def is_simple(formula: Formula, in_runs: bool = False) -> bool:
+    """Is it made of types, sequences, loops, OR, ALL of a few events, filters, and what must not happen in between?
+    `in_runs`: and of what runs that hold registers can do besides."""
     match formula:
         case cel.All():
             return any_order(formula) is not None
         case cel.Absent(left, _, right):
-            return is_simple(left) and is_simple(right)
+            return is_simple(left, in_runs) and is_simple(right, in_runs)
         case Across(inner):
-            return is_simple(inner)
-    return isinstance(formula, SIMPLE) and all(map(is_simple, formula.children()))
+            return is_simple(inner, in_runs)
+    possible = isinstance(formula, SIMPLE) or (in_runs and formula.in_runs)
+    return possible and all(is_simple(part, in_runs) for part in formula.children())
 
 
 def strictly(formula: Formula) -> Formula | None:

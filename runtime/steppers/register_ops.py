@@ -17,6 +17,7 @@ from runtime.chain_cea import (
     GREATEST,
     HIGHEST,
     HOLDS,
+    LACKS,
     LEAST,
     LESS,
     LESS_EQUAL,
@@ -146,6 +147,8 @@ def fails(automaton, kind, register, term, values, registers, to):
     """Does a check fail that is not one of an OR?"""
     if kind == NOT_ALL:
         return registers[to, register] == term
+    if kind == LACKS:
+        return holds(values, term)
     if kind == RELATES:
         return not relates(automaton.relations, automaton.relation_operand, register, term, values, registers, to)
     value = term_of(values, term)

@@ -26,6 +26,7 @@ from runtime.steppers.pending import (
 )
 from runtime.steppers.register_runs import BOTH_STAY, NEXT_BEST, TOGETHER, Automaton, Options, Runs, new_pending
 from runtime.steppers.stepper import Feed, Stepper
+from runtime.steppers.window_begins import WindowBegins
 
 NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
@@ -50,6 +51,7 @@ class RegisterStepper(Stepper):
         self._options = Options(machine.greedy, program.consume, self._apart)
         self.looks_below = self._apart != TOGETHER
         store.whole = bool(self._apart)  # a run is inside the window as a whole or not at all
+        self._begins = WindowBegins(program.inner_windows) if machine.places else None
         self._make(np.dtype(np.int64), 0)
 
     def _make(self, clock: np.dtype, key: int) -> None:
@@ -71,6 +73,8 @@ class RegisterStepper(Stepper):
         """See Stepper.read. ExecutionError ARITHMETIC where Spark would fail."""
         store, at = self.store, 0
         symbols = feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None]
+        if self._begins is not None:
+            symbols = self._begins.added(symbols, feed)
         feed = feed.without_times(np.ascontiguousarray(symbols))
         if feed.clocks.dtype != self._entries.start.dtype:
             self._make(feed.clocks.dtype, int(self._entries.counts[run_table.KEY]))
@@ -148,6 +152,8 @@ class RegisterStepper(Stepper):
 
     def begin_key(self, key: int) -> None:
         """See Stepper.begin_key."""
+        if self._begins is not None:
+            self._begins.begin_key(key)
         run_table.forget_all(self._entries)
         leading.forget_leading(self._entries.leading)
         self._entries.counts[run_table.KEY], self._entries.counts[run_table.LAST_POSITION] = key, -1

@@ -51,7 +51,7 @@ def test_print(name: str, stage: str, golden: Callable[[str, str, str], None]) -
 
 # What rules change, and what candidates refuse.
 CHANGED = {
-    "pushed-filters": "FROM t PATTERN (A a UNLESS X) ; B b WHERE a.v > 1 AND a.v < b.v ORDER BY ts RETURN a.v",
+    "pushed-filters": "FROM t PATTERN (A a UNLESS (X ; X)) ; B b WHERE a.v > 1 AND a.v < b.v ORDER BY ts RETURN a.v",
     "absence-outside": "FROM t PATTERN (A a ; B b ; NOT X x) AS w WHERE x.v > a.v ORDER BY ts WITHIN 1 HOUR RETURN w.v",
     "choosing-once": "FROM t PATTERN SEQ(!LAST(A ; B), NXT(MAX(C+ c))) ORDER BY ts WITHIN 1 HOUR RETURN c.v",
     "inside-choices": (

@@ -52,7 +52,7 @@ RUN_BY = {
     "parallel runs": (cel.Compare(cel.All(A, B), EQUAL), {}),
     "registers": (cel.Compare(cel.Sequence(A, B), RISING), {}),
     "composed table": (cel.Unless(cel.Sequence(A, B), C), {}),
-    "general engine": (cel.Compare(cel.Unless(cel.Sequence(A, B), C), RISING), {}),
+    "general engine": (cel.Compare(cel.Unless(cel.Sequence(A, B), cel.Sequence(C, C)), RISING), {}),
 }
 
 
