@@ -165,6 +165,37 @@ def test_kernel_and_oracle_agree_on_each_key(formula: Formula, options: Options,
     test_comparisons.agree(Asked(formula, None, options), rows, seed, keyed=True)
 
 
+@st.composite
+def alike(draw: st.DrawFn) -> Formula:
+    """Two or three alternatives that differ in where parentheses and conditions stand, and in little else."""
+    names = [f"v{k}" for k in range(draw(st.integers(2, 4)))]
+    kinds = [draw(st.sampled_from(strategies.TYPES)) for _ in names]
+
+    def part(low: int, high: int) -> Formula:
+        if high - low == 1:
+            return cel.Event(kinds[low], frozenset({names[low]}))
+        at = draw(st.integers(low + 1, high - 1))
+        join = cel.Contiguous if draw(st.integers(0, 9)) == 0 else cel.Sequence
+        made: Formula = join(part(low, at), part(at, high))
+        match draw(st.integers(0, 3)):
+            case 0:
+                return cel.Agree(made, ((None, "v"),))
+            case 1:
+                return cel.Compare(made, (comparison(draw, *draw(st.permutations(names[low:high]))[:2]),))
+        return made
+
+    made = part(0, len(names))
+    for _ in range(draw(st.integers(1, 2))):
+        made = cel.Or(made, part(0, len(names)))
+    return made
+
+
+@given(alike(), st.none() | strategies.small_windows(), strategies.busy_streams(10), st.integers(0, 1 << 16))
+@strategies.examples(100)
+def test_alternatives_that_are_alike(formula: Formula, window: Window | None, rows: list[Row], seed: int) -> None:
+    test_comparisons.agree(Asked(formula, window, Options()), rows, seed)
+
+
 @pytest.mark.slow
 @given(
     wrapped(), st.sampled_from([option for option in OPTIONS if option.strategy != "NEXT_MATCH"]),

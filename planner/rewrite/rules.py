@@ -3,8 +3,9 @@
 A rule is a function from a formula to one with the same complex events. It stands in a file of this folder, with an
 example. Equalities that become keys (planner.rewrite.keys) change the query, and come before these.
 
-The order matters. Strategies go first, since what is left decides where comparisons act; these are placed before the
-absence after the match goes around them; filters move last, when nothing else moves any more.
+The order matters. Strategies go first, since what is left decides where comparisons act; these are joined where
+alternatives are alike, and placed before the absence after the match goes around them; filters move last, when nothing
+else moves any more.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import NamedTuple
 from planner.formula import Formula
 from planner.rewrite.absence import absence_outside
 from planner.rewrite.across import inside_choices
+from planner.rewrite.alternatives import alike_alternatives
 from planner.rewrite.filters import push_filters
 from planner.rewrite.strategies import choosing_once, without_choice_before
 
 Rule = Callable[[Formula], Formula]
 
-RULES: tuple[Rule, ...] = (without_choice_before, choosing_once, inside_choices, absence_outside, push_filters)
+RULES: tuple[Rule, ...] = (
+    without_choice_before, choosing_once, alike_alternatives, inside_choices, absence_outside, push_filters,
+)  # fmt: skip
 
 
 class Rewritten(NamedTuple):

@@ -57,6 +57,10 @@ CHANGED = {
     "inside-choices": (
         "FROM t PATTERN A z ; NXT(A y ; !X x ; B b) WHERE x.v >= z.v ORDER BY ts WITHIN 1 HOUR RETURN y.v"
     ),
+    "alike-alternatives": (
+        "FROM t PATTERN ((A a ; B b) PART BY (v) ; X x) OR (A a ; (B b ; X x) PART BY (v)) ORDER BY ts "
+        "WITHIN 1 HOUR RETURN a.v"
+    ),
     "a-key": "FROM t PATTERN A a ; B b WHERE a.k = b.k ORDER BY ts WITHIN 1 HOUR RETURN a.v",
     "parallel": "FROM t PATTERN ALL(A a, B b) WHERE a.w = b.v ORDER BY ts WITHIN 1 HOUR SEMANTICS ALL RETURN a.v",
     "a-decided-absence": "FROM t PATTERN A a ; B b ; NOT X ORDER BY ts WITHIN 1 HOUR RETURN a.v",

@@ -27,6 +27,16 @@ EXAMPLES: dict[str, tuple[Formula, Formula]] = {
         cel.NotBefore((C,), A, HOUR),
     ),
     "choosing_once": (cel.Strategy("NXT", cel.Strategy("MAX", A)), cel.Strategy("NXT", A)),
+    "alike_alternatives": (
+        cel.Or(
+            cel.Sequence(cel.Agree(cel.Sequence(A, B), ((None, "v"),)), C),
+            cel.Sequence(A, cel.Agree(cel.Sequence(B, C), ((None, "v"),))),
+        ),
+        cel.Compare(
+            cel.Sequence(cel.Sequence(A, B), C),
+            (*EQUAL, Comparison(Term("b", "v"), "=", Term("c", "v"))),
+        ),
+    ),
     "inside_choices": (
         Across(cel.Strategy("NXT", VETO), 0, (OTHERS,)),
         cel.Strategy("NXT", Across(VETO, 0, (OTHERS,))),

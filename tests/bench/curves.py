@@ -1,0 +1,175 @@
+"""What an event costs as more and more waits, beside what EXPLAIN says of it: the queries of the papers, and others.
+
+    python tests/bench/curves.py [--repeat 3] [--only two-apart] [--seconds 20] [--most 1000000]
+
+Each line is a query in the engine alone, on one core, with 1,000, 2,000, 4,000 … events in its window and values that
+hardly repeat; matches are not listed, but where the engine must know them to go on. A line ends with the slope of the
+last half of its curve in log-log (0: constant, 1: linear), and goes on until one run takes longer than --seconds. What
+EXPLAIN calls constant must have a slope below 0.2, what it calls logarithmic one below 0.35, else the line says so, and
+the exit code is 1: as caches fill, the first doublings cost more, so that the slope is that of the larger half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import cersql
+from runtime.engine import engine_for
+
+SCHEMA = {"t": {"type": "string", "x": "bigint", "y": "bigint", "z": "bigint", "few": "bigint", "ts": "bigint"}}
+MOST_SLOPE = {"a constant cost": 0.2, "a logarithmic cost": 0.35}
+FIRST, FIRST_SLOW, LEAST_EVENTS = 1_000, 125, 40_000  # events in the first window; of the general engine; of a stream
+
+
+class Query(NamedTuple):
+    pattern: str
+    where: str = ""
+    rest: str = ""
+
+
+QUERIES = {
+    # equality, between neighbours and others
+    "chain": Query("A ; B ; C", "A.x = B.x AND B.y = C.y"),
+    "chain-swapped": Query("A ; B ; C", "B.y = C.y AND A.x = B.x"),
+    "two-equalities": Query("A ; B ; C", "A.few = B.few AND A.x = B.x"),
+    "two-apart": Query("A ; B ; C", "A.x = C.x"),
+    "apart-loop": Query("A ; B+ ; C", "A.x = C.x"),
+    "unequal": Query("A ; B", "A.x <> B.x AND A.y <> B.y"),
+    "equal-unequal": Query("A ; B ; C", "A.x = B.x AND A.y <> B.y"),
+    "equal-or": Query("A ; B", "A.x = B.x OR A.y = B.y"),
+    "loop-unequal": Query("A+ m", "m[i-1].x = m[i].x AND m[i-1].y <> m[i].y"),
+    "example-4": Query("(A AS p ; (B+ PART BY (y)) AS q ; B AS r) PART BY (p.x, q.x, r.x)"),  # φ₂* of [CHAIN]
+    "proposition-9": Query("((A ; B) PART BY (x) ; C) OR (A ; (B ; C) PART BY (x))"),  # of [CHAIN]
+    "loop-or": Query("((A a ; (B b OR C c)) FILTER a.x = b.x OR a.x = c.x)+"),
+    "or-of-pairs": Query("((A ; B) FILTER A.x = B.x) OR ((A ; C) FILTER A.x = C.x)"),
+    # order
+    "less": Query("A ; B ; C", "A.x < B.x"),
+    "equal-and-less": Query("A ; B ; C", "A.x = B.x AND A.y < B.y"),
+    "arithmetic": Query("A a ; B+ b ; C c", "b[i].x > 1.1 * a.x"),
+    # in any order
+    "p0": Query("(A a ALL B b) ; C c", "a.x = b.x AND b.x = c.x AND b.y = c.y"),  # Example 3.3 of [PCEA]
+    "self-join": Query("ALL(A AS a1, A AS a2, B b)", "a1.x = a2.x AND a2.x = b.x AND a1.y = b.y"),
+    "all-of-parts": Query("ALL((A ; B), C)", "A.x = B.x AND B.x = C.x AND A.y = C.y"),
+    "or-of-all": Query("ALL(A, B) OR ALL(A, C)", "A.x = B.x AND A.y = C.y"),
+    # operators around one equality
+    "project": Query("PROJECT(a, b : A a ; B b) ; C", "a.x = b.x"),
+    "unless": Query("(A ; B ; C) UNLESS D", "A.x = B.x"),
+    "start": Query("START(A ; B) ; C", "A.x = B.x"),
+    "and": Query("(A ; ANY u ; B) AND (A ; ANY u ; B)", "A.x = B.x"),
+    "nested-nxt": Query("NXT(A ; B) ; C", "A.x = B.x"),
+    "max": Query("MAX(A+ ; B)", "A.x = B.x"),
+    "inner-window": Query("(A ; B WITHIN 100) ; C", "A.x = B.x"),
+    # windows and strategies
+    "plain": Query("A ; B+ ; C"),
+    "window-inside": Query("(A ; B WITHIN 100) ; C"),
+    "nxt": Query("A+ ; B", rest="SEMANTICS NXT"),
+    "last": Query("A+ ; B", rest="SEMANTICS LAST"),
+    "max-clause": Query("A+ ; B", rest="SEMANTICS MAX"),
+    "trailing": Query("SEQ(A, B, !C)"),
+    "skip": Query("A ; B", rest="AFTER MATCH SKIP PAST LAST ROW"),
+    "repeat": Query("A ; B{1,500} ; C"),
+    "at-least": Query("A ; B{5,} ; C"),
+}
+
+
+class Events(NamedTuple):
+    """Columns of a stream: a quarter of each type, values that hardly repeat, and a few that do."""
+
+    kinds: np.ndarray
+    columns: dict[str, np.ndarray]
+
+
+def events(n: int) -> Events:
+    random = np.random.default_rng(7)
+    kinds = np.array(list("ABCD"))[random.integers(0, 4, n)]
+    columns = {name: random.integers(0, n, n) for name in "xyz"} | {"few": random.integers(0, 4, n)}
+    return Events(kinds, columns)
+
+
+def symbols_of(program: Any, stream: Events) -> np.ndarray:
+    """What the engine is fed for them."""
+    n = len(stream.kinds)
+    symbols = np.zeros((n, 1 + len(program.terms)), np.int64)
+    for bit, guard in enumerate(program.guards):
+        own = np.ones(n, bool)
+        for kind in guard & set("ABCD"):
+            own &= stream.kinds == kind
+        symbols[:, 0] |= own.astype(np.int64) << bit
+    for k, term in enumerate(program.terms):
+        column = stream.columns[term.replace("`", "").split()[-1]]
+        symbols[:, 1 + k] = column * 11 // 10 if "1.1" in term else column
+    return symbols if symbols.shape[1] > 1 else symbols[:, 0]
+
+
+def once(program: Any, symbols: np.ndarray) -> float:
+    """Seconds to read the events."""
+    n = len(symbols)
+    engine, times, mute = engine_for(program), np.arange(n, dtype=np.int64), np.ones(n, np.bool_)
+    begin = time.perf_counter()
+    for at in range(0, n, 10_000):
+        part = slice(at, at + 10_000)
+        engine.count(symbols[part], times[part], mute=None if program.skip or program.ends_late else mute[part])
+    for _ in engine.flush():
+        pass
+    return time.perf_counter() - begin
+
+
+def claim_of(told: str) -> str:
+    """What EXPLAIN says that an event costs where runs hold something; nothing else is said to grow."""
+    costs = [line for line in told.splitlines() if "cost" in line]
+    for claim in MOST_SLOPE:
+        if any(claim in line for line in costs):
+            return claim
+    return "by what waits" if costs else ""
+
+
+def measured(name: str, query: Query, arguments: argparse.Namespace) -> bool:
+    """One line: the microseconds an event for each window, and the slope. Is it what EXPLAIN says?"""
+    where = f"WHERE {query.where}" if query.where else ""
+    text = f"FROM t PATTERN {query.pattern} {where} ORDER BY ts WITHIN WINDOW {query.rest} RETURN match_start"
+    shown: list[float] = []
+    window, steps, claim = FIRST, list[int](), ""
+    while window <= arguments.most:
+        compiled = cersql.compile(text.replace("WINDOW", str(window)), SCHEMA)
+        claim, runs = claim_of(compiled.explain("physical")), compiled.plan.stepper
+        if not shown and runs == "general engine":
+            window = FIRST_SLOW
+            compiled = cersql.compile(text.replace("WINDOW", str(window)), SCHEMA)
+        if not shown:
+            print(f"{name:15} {runs:15} {claim:18}", end="", flush=True)
+            once(compiled.program, symbols_of(compiled.program, events(200)))  # compiles, or loads, the kernels
+        n = max(3 * window, LEAST_EVENTS) if runs != "general engine" else 2 * window
+        symbols = symbols_of(compiled.program, events(n))
+        begin = time.perf_counter()
+        shown.append(min(once(compiled.program, symbols) for _ in range(arguments.repeat)) / n * 1e6)
+        steps.append(window)
+        print(f" {shown[-1]:8.2f}", end="", flush=True)
+        if 2 * (time.perf_counter() - begin) > arguments.seconds * arguments.repeat:
+            break
+        window *= 2
+    half = len(shown) // 2
+    slope = float(np.polyfit(np.log(steps[half:]), np.log(shown[half:]), 1)[0]) if len(shown) > 3 else float("nan")
+    as_said = not slope > MOST_SLOPE.get(claim, np.inf)
+    print(f"  slope {slope:5.2f}{'' if as_said else '  MORE THAN EXPLAIN SAYS'}", flush=True)
+    return as_said
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", action="append", choices=sorted(QUERIES))
+    parser.add_argument("--seconds", type=float, default=20, help="no longer windows after a run that took so long")
+    parser.add_argument("--most", type=int, default=64_000, help="events in the longest window")
+    arguments = parser.parse_args()
+    print(f"microseconds an event, {FIRST:,} events in the window (general engine: {FIRST_SLOW}), then twice as many")
+    as_said = [measured(name, QUERIES[name], arguments) for name in arguments.only or QUERIES]
+    return 0 if all(as_said) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
