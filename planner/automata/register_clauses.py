@@ -247,6 +247,8 @@ class Clauses:
         places = [self._where(lambda p, k=k: k in self._choices(p, number)) for k in range(n)]  # type: ignore[misc]
         if op == "<>" and any(self._repeats(own, number) for own in places):
             raise NotByRegisters("<> with a variable that can be several events")
+        if op == "=" and left.number == right.number and places[left.choice] == places[right.choice]:
+            return self._agreeing(number, places[left.choice], left.number)
         registers = self._new(n)
         a, b = registers[left.choice], registers[right.choice]
         own, other = KEEPS.get(op[0] if op != "<>" else "", (SAME, SAME))
@@ -256,6 +258,12 @@ class Clauses:
         }
         ops = {p: [o for k in self._choices(p, number) for o in by_choice[k]] for p in set().union(*places)}
         return Clause(number, registers, ops)
+
+    def _agreeing(self, number: int, places: set[int], term: int) -> Clause:
+        """All events at these positions have one value, which a NULL is not."""
+        (register,) = registers = self._new(1)
+        ops: list[Op] = [(OWN + EQUAL, term, term), (EQUAL, register, term), (SET, register, term)]
+        return Clause(number, registers, dict.fromkeys(places, ops))
 
     def _windowed(self, number: int, window: int) -> Clause:
         """An inner window: a register holds the position of the first event, which must not lie before the one with

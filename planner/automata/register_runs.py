@@ -72,7 +72,7 @@ class RunBuilder:
     """The places and edges of one automaton, whose matches are told apart by the marks `keep`."""
 
     def __init__(self, automaton: PositionAutomaton, keep: int, greedy: bool, n_terms: int) -> None:
-        self.automaton, self.n_terms = automaton, n_terms
+        self.automaton, self.keep, self.n_terms = automaton, keep, n_terms
         _check_unambiguous(automaton, keep, greedy)
         self.clauses = Clauses(automaton, n_terms)
         self.places = _Places.of(automaton)
@@ -88,7 +88,8 @@ class RunBuilder:
             edges = ending_early(edges, stopping, [p not in automaton.last and p != self.late for p in range(self.n)])
         every = [*edges, *waiting, *stopping]
         held = held_at(self.n, every, self.begins)
-        self.needed = [a & b for a, b in zip(held, live_at(self.n, every, self.ends), strict=True)]
+        self.live = live_at(self.n, every, self.ends)
+        self.needed = [a & b for a, b in zip(held, self.live, strict=True)]
         self.sure = sure_at(self.n, every, self.begins)
         self.edges = sorted((self._tidy(edge) for edge in edges), key=lambda edge: edge.to)
         self.veto_edges = [self._tidy(edge) for edge in stopping]

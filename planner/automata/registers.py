@@ -2,7 +2,8 @@
 
 The positions and the edges between them come from planner.automata.positions, the operations on registers from
 register_clauses. They are put on the edges by register_runs, and what is superfluous is taken away by register_sparing;
-register_indexes says how the runs that wait are found. Here all that becomes arrays. For
+register_twins lets runs wait once for each kind of edge, and register_indexes says how they are found. Here all that
+becomes arrays. For
 `A+ a ; B b WHERE a.v < b.v`, with the positions A0 and B1 and one register r:
 
     start → A0    r := v, if that is greater
@@ -29,6 +30,7 @@ from planner.automata.register_clauses import NotByRegisters
 from planner.automata.register_flow import Edge
 from planner.automata.register_indexes import indexes, looks_at, nearness, ordered_places, wanted_terms
 from planner.automata.register_runs import RunBuilder
+from planner.automata.register_twins import with_twins
 from planner.refusal import Refusal
 from runtime.chain_cea import (
     EQUAL,
@@ -58,6 +60,9 @@ def registers_of(
     """
     try:
         made = RunBuilder(automaton, keep, runs.greedy, n_terms)
+        if not runs.greedy and not runs.apart:
+            made = with_twins(made)
+            automaton = made.automaton
     except NotByRegisters as why:
         return Refusal(str(why))
     positions = range(len(automaton.masks))
