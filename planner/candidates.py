@@ -25,9 +25,9 @@ from planner.automata.automaton import distinct_guards, relabel, side_by_side
 from planner.automata.cea import automaton_of
 from planner.automata.compose import Composer
 from planner.automata.pcea import masks_of, parallel, pcea_of, picture
-from planner.automata.positions import positions_of
+from planner.automata.positions import branches, positions_of
 from planner.automata.registers import Runs, registers_of
-from planner.automata.simple import gathered, is_simple, strictly, surrounded
+from planner.automata.simple import Surrounded, gathered, is_simple, strictly, surrounded
 from planner.choice import AROUND, Choice, choice, searches_each_window
 from planner.errors import PlanError
 from planner.formula import Formula
@@ -38,6 +38,7 @@ from planner.rewrite.across import is_split
 from planner.rewrite.rules import Rewritten
 from planner.watching import Watched, is_watched
 from runtime import nodes
+from runtime.chain_cea import EACH, ONE, Registers
 from runtime.position_automaton import PositionAutomaton
 from runtime.program import PICKING
 
@@ -145,9 +146,22 @@ def registers(asked: Asked) -> Lowered | Refusal:
         return Refusal("what must not happen is compared with events outside of a strategy or negated part around it")
     if not is_simple(parts.formula, in_runs=not chosen.next_match):
         return Refusal("an operator that is more than a sequence, a loop or an OR")
+
+    def made(branching: bool) -> Lowered | Refusal:
+        return _by_registers(chosen, parts, window or parts.window, variables, skips, branching)
+
+    found = made(branching=False)
+    if _looks(found) < EACH or chosen.next_match or not branches(parts.formula):
+        return found
+    return min(found, made(branching=True), key=_looks)
+
+
+def _by_registers(
+    chosen: Choice, parts: Surrounded, window: Window | None, variables: tuple[str, ...], skips: bool, branching: bool
+) -> Lowered | Refusal:
     composer, family = Composer(), "skipping" if skips else "registers"
     program = program_of(
-        composer, positions_of(parts, composer), variables, projects=False, window=lower_window(window or parts.window),
+        composer, positions_of(parts, composer, branching), variables, projects=False, window=lower_window(window),
         family=family, consume=chosen.consume != "NONE", pick=chosen.clause, skip=lower_skip(chosen),
         ends_late=chosen.ends_late,
     )  # fmt: skip
@@ -159,6 +173,14 @@ def registers(asked: Asked) -> Lowered | Refusal:
     guards = (*composer.guards, *composer.filters)
     automata = side_by_side(tuple(relabel(part, frozenset(variables)) for part in composer.automata))
     return Lowered(replace(program, machine=made), guards, automata, tuple(composer.terms))
+
+
+def _looks(made: Lowered | Refusal) -> int:
+    """At how many of the runs that wait an event looks at the most (runtime.chain_cea); a refusal is worse than all."""
+    if isinstance(made, Refusal):
+        return EACH + 1
+    assert isinstance(made.program.machine, Registers)
+    return int(made.program.machine.looks.max(initial=ONE))
 
 
 def composed_table(asked: Asked) -> Lowered | Refusal:

@@ -47,7 +47,7 @@ def lowered(
     `timeouts`: with a second program that watches how far each start comes; `variables` are then in their order of
     appearance. PlanError TIMEOUTS where it is not built.
     """
-    made = rewritten(formula)
+    made = rewritten(formula, as_written=strategy == "NEXT_MATCH")
     check_nesting(made.formula)
     asked = Asked(made, window, variables, strategy, consume, skip, timeouts)
     assert (asked.watched is None) != timeouts  # refused before anything is made

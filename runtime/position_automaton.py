@@ -46,7 +46,9 @@ class PositionAutomaton(Node):
     What must not happen are `vetoes`. Those of `before` and `after` stand before and after the whole. They, and what
     follows, are for planner.automata.registers alone. `lacks[p]`: the vetoes that the event of p must not be itself.
     `starts`: the positions that only the first event of the stream can begin with. `windows`: (clause, inner window),
-    where all events of one round of the clause fit the window, by its number.
+    where all events of one round of the clause fit the window, by its number. `refused`: comparisons that must not be
+    TRUE. `branches[p]`: (choice, branch) for each choice between copies of a part, of which at most one can match the
+    same events; `deciding`: (choice, masks), the variables whose events decide it.
     """
 
     guards: tuple[int, ...]
@@ -66,6 +68,9 @@ class PositionAutomaton(Node):
     lacks: tuple[frozenset[int], ...] = ()
     starts: frozenset[int] = frozenset()
     windows: tuple[tuple[int, int], ...] = ()
+    refused: frozenset[int] = frozenset()
+    branches: tuple[frozenset[tuple[int, int]], ...] = ()
+    deciding: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     def own_guards(self, number: Numbering) -> Node:
         asks = (

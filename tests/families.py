@@ -102,6 +102,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "START(A a ; B+ b) ; C c WHERE a.x <= c.x",
         "A a ; START(B b ; C c) WHERE a.x <= c.x WITHIN 6",
         "PROJECT(a, b : A a ; B b) ; C c WHERE b.x <= c.x WITHIN 6",
+        "A a ; B b WHERE a.x = b.x OR a.y = b.y WITHIN 8",
+        "((A ; B) PART BY (x) ; C) OR (A ; (B ; C) PART BY (x)) WITHIN 8",
+        "A a ; (B+ PART BY (x)) AS b1 ; C WHERE a.y <= b1.y WITHIN 7",
         "((A a ; B b) FILTER a.x = b.x) OR ((A a ; C c) FILTER a.x = c.x) WITHIN 6",
     ),
     "skipping": (

@@ -190,10 +190,45 @@ def alike(draw: st.DrawFn) -> Formula:
     return made
 
 
-@given(alike(), st.none() | strategies.small_windows(), strategies.busy_streams(10), st.integers(0, 1 << 16))
+@given(
+    alike(), st.sampled_from(OPTIONS), st.none() | strategies.small_windows(), strategies.busy_streams(10),
+    st.integers(0, 1 << 16),
+)  # fmt: skip
 @strategies.examples(100)
-def test_alternatives_that_are_alike(formula: Formula, window: Window | None, rows: list[Row], seed: int) -> None:
-    test_comparisons.agree(Asked(formula, window, Options()), rows, seed)
+def test_alternatives_that_are_alike(
+    formula: Formula, options: Options, window: Window | None, rows: list[Row], seed: int
+) -> None:
+    test_comparisons.agree(Asked(formula, window, options), rows, seed)
+
+
+@st.composite
+def equalities(draw: st.DrawFn) -> Formula:
+    """Events and loops, and an OR or two of equalities between some of them, NULLs among their values."""
+    names = [f"v{k}" for k in range(draw(st.integers(2, 4)))]
+    made = item(draw, names[0])
+    for name in names[1:]:
+        join = draw(st.sampled_from((cel.Sequence, cel.Sequence, cel.Contiguous, cel.Or)))
+        made = join(made, item(draw, name))
+    for _ in range(draw(st.integers(1, 2))):
+        sides = []
+        for _ in range(draw(st.integers(2, 3))):
+            x, y = draw(st.permutations(names))[:2]
+            sides.append(Comparison(Term(x, draw(st.sampled_from(("v", "ts")))), "=", Term(y, "v")))
+        made = cel.Compare(made, tuple(sides))
+    return made
+
+
+@given(
+    equalities(), st.sampled_from(OPTIONS), st.none() | strategies.small_windows(), st.booleans(), st.data(),
+    st.integers(0, 1 << 16),
+)  # fmt: skip
+@strategies.examples(100)
+def test_an_or_of_equalities(
+    formula: Formula, options: Options, window: Window | None, keyed: bool, data: st.DataObject, seed: int
+) -> None:
+    rows = data.draw(strategies.busy_streams(14, test_comparisons.KEYS) if keyed else strategies.busy_streams(10))
+    assume(harness.compiled(formula, window, options).family in BY_REGISTERS)
+    test_comparisons.agree(Asked(formula, window, options), rows, seed, keyed=keyed)
 
 
 @pytest.mark.slow

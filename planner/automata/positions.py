@@ -29,7 +29,7 @@ from planner.automata.simple import Surrounded, any_order, is_around
 from planner.errors import PlanError
 from planner.formula import Formula
 from planner.query import Window
-from planner.terms import Predicate
+from planner.terms import Comparison, Predicate, Side
 from runtime import nodes
 from runtime.clauses import Choice, Compared, Deciding, Operand
 from runtime.nodes import VISIBLE
@@ -51,12 +51,35 @@ def position_node(formula: Formula, composer: Composer, greedy: bool = True) -> 
     return replace(_Builder(composer).node(formula), greedy=greedy)
 
 
-def positions_of(parts: Surrounded, composer: Composer) -> PositionAutomaton:
-    """The position automaton of a formula with the absences around it, for planner.automata.registers."""
-    return _Builder(composer).node(parts.formula, parts.before, parts.after)
+def positions_of(parts: Surrounded, composer: Composer, branching: bool = False) -> PositionAutomaton:
+    """The position automaton of a formula with the absences around it, for planner.automata.registers.
+
+    `branching`: an OR of equalities becomes a choice between copies of its part, of which the first asks for the first
+    equality, the second for the second where the first fails, …
+    """
+    return _Builder(composer, branching).node(parts.formula, parts.before, parts.after)
+
+
+def branches(formula: Formula) -> bool:
+    """Is there an OR of comparisons that might become a choice?"""
+    return any(isinstance(part, cel.Compare) and len(part.sides) > 1 for part in formula.walk(only_positive=True))
+
+
+def is_once(formula: Formula, variable: str) -> bool:
+    """Does a variable hold one event in each match, and not one for each round of a loop?"""
+    match formula:
+        case cel.Event():
+            return True
+        case cel.Iteration() | cel.ContiguousIteration() | cel.Repeat():
+            return False
+        case cel.As(inner, name) if name == variable:
+            return isinstance(inner, cel.Event)
+    own = [part for part in formula.positive() if variable in part.binds()]
+    return (len(own) == 1 or isinstance(formula, cel.Or)) and all(is_once(part, variable) for part in own)
 
 
 UNUSED = -2  # in place of a guard, where there is none
+MOST_BRANCHES = 4  # of one choice
 
 
 def agreements(terms: tuple[tuple[str | None, str], ...], type: str, composer: Composer) -> list[Compared]:
@@ -89,6 +112,7 @@ class Position:
     marks: frozenset[str]
     asks: list[tuple[int, Asked]] = field(default_factory=list)
     lacks: frozenset[int] = frozenset()  # the vetoes that its event must not be
+    branches: frozenset[tuple[int, int]] = frozenset()  # (choice, branch)
     starts: bool = False  # nothing comes before its event
 
 
@@ -106,6 +130,7 @@ class Edge:
 @dataclass
 class _Builder:
     composer: Composer
+    branching: bool = False
     positions: list[Position] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     clauses: list[int] = field(default_factory=list)  # of each, the number of its sides
@@ -113,6 +138,9 @@ class _Builder:
     across: dict[int, Deciding] = field(default_factory=dict)
     vetoes: dict[Formula, int] = field(default_factory=dict)
     windows: dict[int, int] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)
+    deciding: list[tuple[int, ...]] = field(default_factory=list)
+    loops: int = 0  # around what is being made
 
     def node(
         self, formula: Formula, before: tuple[Formula, ...] = (), after: tuple[Formula, ...] = ()
@@ -141,6 +169,9 @@ class _Builder:
             lacks=tuple(p.lacks for p in self.positions),
             starts=frozenset(n for n, p in enumerate(self.positions) if p.starts),
             windows=tuple(self.windows.items()),
+            refused=frozenset(self.refused),
+            branches=tuple(p.branches for p in self.positions),
+            deciding=tuple(enumerate(self.deciding)),
         )
 
     def undecided(self, position: int) -> frozenset[int]:
@@ -203,6 +234,8 @@ class _Builder:
                 return made
             case cel.FilterAny(inner, sides):
                 return self.clause(inner, sides)
+            case cel.Compare(inner, sides) if self.branching and self.may_branch(inner, sides):
+                return self.branched(inner, sides)
             case cel.Compare(inner, sides):
                 return self.comparisons(inner, [self.composer.compared(sides)])
             case cel.Agree(inner, terms, type):
@@ -216,12 +249,11 @@ class _Builder:
             case cel.Absent(left, vetoes, right):
                 absences = tuple(self.vetoes.setdefault(veto, len(self.vetoes)) for veto in vetoes)
                 return self.joined(self.part(left), self.part(right), absences=absences)
-            case cel.Iteration(inner):
-                return self.looped(self.part(inner))
-            case cel.ContiguousIteration(inner):
-                return self.looped(self.part(inner), contiguous=True)
-            case cel.Repeat(inner, low, high, contiguous):
-                return self.repeated(inner, low, high, contiguous)
+            case cel.Iteration() | cel.ContiguousIteration() | cel.Repeat():
+                self.loops += 1
+                made = self.loop(formula)
+                self.loops -= 1
+                return made
             case cel.Or(left, right):
                 a, b = self.part(left), self.part(right)
                 return Part(a.first + b.first, a.last + b.last, a.may_be_empty or b.may_be_empty)
@@ -245,6 +277,37 @@ class _Builder:
                     position.marks &= keep
                 return made
         raise TypeError(f"not a formula for skip till next match: {formula!r}")
+
+    def loop(self, formula: cel.Iteration | cel.ContiguousIteration | cel.Repeat) -> Part:
+        match formula:
+            case cel.Repeat(inner, low, high, contiguous):
+                return self.repeated(inner, low, high, contiguous)
+        return self.looped(self.part(formula.inner), isinstance(formula, cel.ContiguousIteration))
+
+    def may_branch(self, inner: Formula, sides: tuple[Side, ...]) -> bool:
+        """Can an OR become a choice: of equalities between single events that are always there, outside of loops?"""
+        if self.loops or len(sides) < 2 or len(sides) > MOST_BRANCHES:
+            return False
+        if not all(isinstance(side, Comparison) and side.op == "=" for side in sides):
+            return False
+        found = [term for side in sides if isinstance(side, Comparison) for term in (side.left, side.right)]
+        names = {term.variable for term in found}
+        single = all(term.of == "each" for term in found) and all(is_once(inner, name) for name in names)
+        return single and names <= inner.always_binds()
+
+    def branched(self, inner: Formula, sides: tuple[Side, ...]) -> Part:
+        """φ FILTER (P OR Q): φ FILTER P, or φ FILTER Q where P is not TRUE (as Theorem 8 of [CHAIN] determinizes)."""
+        choice = len(self.deciding)
+        asked = [self.composer.compared((side,)) for side in sides]
+        self.deciding.append(tuple(dict.fromkeys(c.mask for compared in asked for c in compared.choices)))
+        parts = []
+        for k in range(len(sides)):
+            begin, first = len(self.positions), len(self.clauses)
+            parts.append(self.comparisons(inner, asked[: k + 1]))
+            self.refused |= set(range(first, first + k))
+            for position in self.positions[begin:]:
+                position.branches |= {(choice, k)}
+        return Part(tuple(p for part in parts for p in part.first), tuple(p for part in parts for p in part.last))
 
     def windowed(self, inner: Formula, window: Window) -> Part:
         """(φ WITHIN w): all events of one round of φ fit the window."""

@@ -251,6 +251,15 @@ class Clauses:
             return self._agreeing(number, places[left.choice], left.number)
         registers = self._new(n)
         a, b = registers[left.choice], registers[right.choice]
+        if number in self._automaton.refused:  # of single events, by =
+            asks = {left.choice: (b, a, left.number), right.choice: (a, b, right.number)}
+            refusing: dict[int, list[Op]] = {
+                p: [op for k in self._choices(p, number)
+                    for other, own, term in (asks[k],)
+                    for op in ((REFUSED + EQUAL, other, term), (SET, own, term))]
+                for p in set().union(*places)
+            }  # fmt: skip
+            return Clause(number, registers, refusing)
         own, other = KEEPS.get(op[0] if op != "<>" else "", (SAME, SAME))
         by_choice = {
             left.choice: [(CHECKS[MIRRORED[op]], b, left.number), (own, a, left.number)],

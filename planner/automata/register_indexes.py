@@ -23,6 +23,7 @@ from runtime.chain_cea import (
     ONE,
     ONLY_NEAR,
     RANGE,
+    REFUSED,
     RESET,
     SEARCHED,
     SET,
@@ -68,7 +69,7 @@ def _range(ops: Ops, register: int, kept: bool) -> tuple[int, int] | None:
     for kind, term in of_register(ops, register):
         if kind in (RESET, SET):
             return check
-        if kind > SET or check[0] != EVERY:
+        if (kind > SET and kind != REFUSED + EQUAL) or check[0] != EVERY:
             return None
         check = (kind, term)
     return None if kept else check

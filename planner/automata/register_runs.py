@@ -195,8 +195,19 @@ def _side_by_side(
 ) -> Iterator[tuple[int, int, bool]]:
     """Where two ways go on together: (position, position, have they parted?)."""
     for a, b in product(left, right):
-        if automaton.masks[a.position] & keep == automaton.masks[b.position] & keep:
+        alike = automaton.masks[a.position] & keep == automaton.masks[b.position] & keep
+        if alike and not _exclude_each_other(automaton, keep, a.position, b.position):
             yield a.position, b.position, parted or a != b
+
+
+def _exclude_each_other(automaton: PositionAutomaton, keep: int, p: int, q: int) -> bool:
+    """Do two ways with the same marks stand in different branches of a choice, which these events decide?"""
+    deciding = dict(automaton.deciding)
+    return any(
+        choice == other and branch != taken and all(mask & keep for mask in deciding[choice])
+        for choice, branch in automaton.branches[p]
+        for other, taken in automaton.branches[q]
+    )
 
 
 def _computes(ops: Ops) -> bool:

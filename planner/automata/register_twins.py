@@ -71,5 +71,6 @@ def _split(automaton: PositionAutomaton, p: int, alone: tuple[Follow, ...]) -> P
         asks=(*automaton.asks, automaton.asks[p]),
         undecided=(*automaton.undecided, automaton.undecided[p]),
         lacks=(*automaton.lacks, automaton.lacks[p]),
+        branches=(*automaton.branches, automaton.branches[p]),
         starts=automaton.starts | ({twin} if p in automaton.starts else set()),
     )

@@ -37,10 +37,16 @@ class Rewritten(NamedTuple):
         return f"rules that changed it: {', '.join(self.by) or 'none'}"
 
 
-def rewritten(formula: Formula) -> Rewritten:
-    """The formula after each rule has been applied to it once, in their order. Its variables stay."""
+def rewritten(formula: Formula, as_written: bool = False) -> Rewritten:
+    """The formula after each rule has been applied to it once, in their order. Its variables stay.
+
+    `as_written`: what runs take is said by the pattern as it is written (SKIP TILL NEXT MATCH), so that alternatives
+    stay apart.
+    """
     variables, by = formula.binds(), []
     for rule in RULES:
+        if as_written and rule is alike_alternatives:
+            continue
         made = rule(formula)
         if made != formula:
             by.append(rule.__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.chain_cea import BEGUN, EVERY, NOBODY, ONLY_NEAR, SINCE, WINDOW
+from runtime.chain_cea import BEGUN, EQUAL, EVERY, NOBODY, ONLY_NEAR, REFUSED, SINCE, UNEQUAL, WINDOW
 from runtime.compact_set.picking import NO_COPIES, NXT, compared
 from runtime.compact_set.tecs import BOTTOM, inside, link
 from runtime.jit import kernel
@@ -105,6 +105,8 @@ def after_ordered(space, automaton, runs, n, q, edge, event, apart):
     value = window_begin(runs.happened) if term == WINDOW else term_of(values, max(term, 0))
     for r in range(pending.registers.shape[1]):
         pending.registers[n, r] = EMPTY
+    if kind == REFUSED + EQUAL:
+        kind = EVERY if value == NULL_CODE else UNEQUAL
     known = kind == EVERY or value != NULL_CODE
     if known and apply(automaton, edge, values, pending.registers, n):
         x = automaton.ordered_of[automaton.source[edge]]
