@@ -38,7 +38,7 @@ from planner.rewrite.across import is_split
 from planner.rewrite.rules import Rewritten
 from planner.watching import Watched, is_watched
 from runtime import nodes
-from runtime.chain_cea import EACH, ONE, Registers
+from runtime.chain_cea import EACH, ONE, RANGE, Registers
 from runtime.position_automaton import PositionAutomaton
 from runtime.program import PICKING
 
@@ -121,7 +121,7 @@ def registers(asked: Asked) -> Lowered | Refusal:
     chosen, variables = asked.choice, asked.variables
     if asked.watched is not None:
         return TIMEOUTS
-    if not chosen.compares and not (chosen.clause == "ALL" and chosen.formula.contains(AROUND)):
+    if not chosen.compares and not (chosen.clause == "ALL" and chosen.formula.contains((*AROUND, cel.Within))):
         return Refusal("nothing to hold: no events are compared")
     formula, window = chosen.formula, chosen.window
     skips = chosen.skip is not None and chosen.by == "ALL"  # other skips are done to what the engine gives
@@ -151,6 +151,8 @@ def registers(asked: Asked) -> Lowered | Refusal:
         return _by_registers(chosen, parts, window or parts.window, variables, skips, branching)
 
     found = made(branching=False)
+    if not chosen.compares and not chosen.formula.contains(AROUND) and RANGE < _looks(found) <= EACH:
+        return Refusal("each start that waits in a window inside the pattern would be looked at")
     if _looks(found) < EACH or chosen.next_match or not branches(parts.formula):
         return found
     return min(found, made(branching=True), key=_looks)

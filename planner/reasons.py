@@ -94,7 +94,9 @@ def why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
     if not made.terms:
         if made.program.family != "registers":
             return ()
-        return (f"what must not happen is kept in registers, {_cost(made.program.machine)}",)
+        windows = isinstance(made.program.machine, Registers) and made.program.machine.places
+        what = "where windows inside the pattern begin" if windows else "what must not happen"
+        return (f"{what} is kept in registers, {_cost(made.program.machine)}",)
     codes = {term.sql for related, _ in asked for term in related.terms}
     names = [sql for sql, _ in made.terms if sql not in codes]
     names += dict.fromkeys(str(related) for related, _ in asked)
