@@ -6,6 +6,7 @@ is kept with it, so that EXPLAIN tells every reason, and no second place decides
     (A ; B WHERE a.v < b.v) UNLESS C
       flat table: refused, since it has an operator that is more than a sequence, a loop, an OR or a filter
       parallel runs: refused, since it is no ALL of 2 to 8 single events
+      deferred runs: refused, since it has an operator that is more than a sequence, a loop or an OR
       registers: refused, since it has an operator that is more than a sequence, a loop or an OR
       composed table: refused, since events are compared, and a state would hold their values
       general engine: runs it
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,9 +26,11 @@ from planner.across import Across
 from planner.automata.automaton import distinct_guards, relabel, side_by_side
 from planner.automata.cea import automaton_of
 from planner.automata.compose import Composer
+from planner.automata.deferred import deferred_of
 from planner.automata.pcea import masks_of, parallel, pcea_of, picture
 from planner.automata.positions import positions_of
-from planner.automata.registers import Runs, registers_of
+from planner.automata.register_runs import RunBuilder
+from planner.automata.registers import Runs, registers_of, runs_of
 from planner.automata.simple import gathered, is_simple, strictly, surrounded
 from planner.choice import AROUND, CLOCKS, Choice, choice, searches_each_window
 from planner.errors import PlanError
@@ -38,8 +42,10 @@ from planner.rewrite.across import is_split
 from planner.rewrite.rules import Rewritten
 from planner.watching import Watched, is_watched
 from runtime import nodes
+from runtime.chain_cea import Registers
+from runtime.nodes import Node
 from runtime.position_automaton import PositionAutomaton
-from runtime.program import PICKING
+from runtime.program import PICKING, Family, Program
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,11 @@ class Asked:
             hint = "Leave WITH TIMEOUTS out, or write only sequences, loops and OR around it."
             raise PlanError("TIMEOUTS", found="comparisons with what must not happen, in such a pattern,", hint=hint)
         return Watched(self.formula, self.window, self.strategy == "NEXT_MATCH")
+
+    @cached_property
+    def in_order(self) -> InOrder | Refusal:
+        """Its runs, where they hold values."""
+        return in_order(self)
 
 
 Candidate = Callable[[Asked], Lowered | Refusal]
@@ -115,7 +126,25 @@ def parallel_runs(asked: Asked) -> Lowered | Refusal:
     return Lowered(replace(program, machine=machine), tuple(composer.guards), automaton, tuple(composer.terms))
 
 
-def registers(asked: Asked) -> Lowered | Refusal:
+class InOrder(NamedTuple):
+    """A pattern whose runs hold values: its program, but for the machine, the places and edges of its runs, and what
+    registers do with them."""
+
+    program: Program
+    composer: Composer
+    made: RunBuilder
+    machine: Registers
+
+    def lowered(self, machine: Node, family: Family) -> Lowered:
+        """The program with this machine."""
+        composer = self.composer
+        guards = (*composer.guards, *composer.filters)
+        automata = side_by_side(tuple(relabel(part, frozenset(self.program.variables)) for part in composer.automata))
+        program = replace(self.program, machine=machine, family=family)
+        return Lowered(program, guards, automata, tuple(composer.terms))
+
+
+def in_order(asked: Asked) -> InOrder | Refusal:
     """Runs that hold a few values each, or that an absence before or after the match concerns."""
     chosen, variables = asked.choice, asked.variables
     if asked.watched is not None:
@@ -153,12 +182,29 @@ def registers(asked: Asked) -> Lowered | Refusal:
     )  # fmt: skip
     assert isinstance(program.machine, PositionAutomaton)
     labels = {mask: i for i, mask in enumerate(program.masks)}
-    made = registers_of(program.machine, program.keep, labels, Runs(chosen.next_match, skips))
+    runs = Runs(chosen.next_match, skips)
+    made = runs_of(program.machine, program.keep, runs)
     if isinstance(made, Refusal):
         return made
-    guards = (*composer.guards, *composer.filters)
-    automata = side_by_side(tuple(relabel(part, frozenset(variables)) for part in composer.automata))
-    return Lowered(replace(program, machine=made), guards, automata, tuple(composer.terms))
+    return InOrder(program, composer, made, registers_of(made, labels, runs))
+
+
+def deferred_runs(asked: Asked) -> Lowered | Refusal:
+    """Runs whose values are asked for later on, and that catch up then."""
+    found = asked.in_order
+    if isinstance(found, Refusal):
+        return found
+    program = found.program
+    if program.consume or program.pick != "ALL" or program.skip is not None:
+        return Refusal("matches compete, are consumed or skipped")
+    machine = deferred_of(found.made, found.machine, len(program.labels))
+    return machine if isinstance(machine, Refusal) else found.lowered(machine, "deferred")
+
+
+def registers(asked: Asked) -> Lowered | Refusal:
+    """Runs that hold a few values each, or that an absence before or after the match concerns."""
+    found = asked.in_order
+    return found if isinstance(found, Refusal) else found.lowered(found.machine, found.program.family)
 
 
 def composed_table(asked: Asked) -> Lowered | Refusal:
@@ -178,6 +224,7 @@ def general_engine(asked: Asked) -> Lowered | Refusal:
 CANDIDATES: tuple[tuple[str, Candidate], ...] = (
     ("flat table", flat_table),
     ("parallel runs", parallel_runs),
+    ("deferred runs", deferred_runs),
     ("registers", registers),
     ("composed table", composed_table),
     ("general engine", general_engine),

@@ -66,7 +66,7 @@ class RunBuilder:
     """The places and edges of one automaton, whose matches are told apart by the marks `keep`."""
 
     def __init__(self, automaton: PositionAutomaton, keep: int, greedy: bool) -> None:
-        self.automaton = automaton
+        self.automaton, self.keep = automaton, keep
         _check_unambiguous(automaton, keep)
         self.clauses = Clauses(automaton)
         self.places = _Places.of(automaton)
