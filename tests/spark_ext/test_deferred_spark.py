@@ -1,4 +1,4 @@
-"""Equality of events that are not neighbours through Spark: rows, counts, LIMIT and groups, and a stream beside them."""
+"""Equality of events that are not neighbours through Spark: rows, counts, LIMIT, groups, and a stream beside them."""
 
 from __future__ import annotations
 
