@@ -6,6 +6,7 @@ is kept with it, so that EXPLAIN tells every reason, and no second place decides
     (A ; B WHERE a.v < b.v) UNLESS (C ; C)
       flat table: refused, since it has an operator that is more than a sequence, a loop, an OR or a filter
       parallel runs: refused, since it is no ALL of 2 to 8 single events
+      deferred runs: refused, since what must not happen is more than an event
       registers: refused, since what must not happen is more than an event
       composed table: refused, since events are compared, and a state would hold their values
       general engine: runs it
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,9 +26,12 @@ from planner.across import Across
 from planner.automata.automaton import distinct_guards, relabel, side_by_side
 from planner.automata.cea import automaton_of
 from planner.automata.compose import Composer
+from planner.automata.deferred import deferred_of
 from planner.automata.pcea import masks_of, parallel, pcea_of, picture
 from planner.automata.positions import branches, positions_of
-from planner.automata.registers import Runs, registers_of
+from planner.automata.register_runs import RunBuilder
+from planner.automata.register_twins import with_twins
+from planner.automata.registers import Runs, registers_of, runs_of
 from planner.automata.simple import Surrounded, gathered, is_simple, strictly, surrounded
 from planner.choice import AROUND, Choice, choice, searches_each_window
 from planner.errors import PlanError
@@ -38,9 +43,10 @@ from planner.rewrite.across import is_split
 from planner.rewrite.rules import Rewritten
 from planner.watching import Watched, is_watched
 from runtime import nodes
-from runtime.chain_cea import EACH, ONE, RANGE, Registers
+from runtime.chain_cea import EACH, EQUAL_ONES, ONE, RANGE, Registers
+from runtime.nodes import Node
 from runtime.position_automaton import PositionAutomaton
-from runtime.program import PICKING
+from runtime.program import PICKING, Family, Program
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,11 @@ class Asked:
             hint = "Leave WITH TIMEOUTS out, or write only sequences, loops and OR around it."
             raise PlanError("TIMEOUTS", found="comparisons with what must not happen, in such a pattern,", hint=hint)
         return Watched(self.formula, self.window, self.strategy == "NEXT_MATCH")
+
+    @cached_property
+    def in_order(self) -> InOrder | Refusal:
+        """Its runs, where they hold values."""
+        return in_order(self)
 
 
 Candidate = Callable[[Asked], Lowered | Refusal]
@@ -116,7 +127,31 @@ def parallel_runs(asked: Asked) -> Lowered | Refusal:
     return Lowered(replace(program, machine=machine), tuple(composer.guards), automaton, tuple(composer.terms))
 
 
-def registers(asked: Asked) -> Lowered | Refusal:
+class InOrder(NamedTuple):
+    """A pattern whose runs hold values: its program, but for the machine, the places and edges of its runs, and what
+    registers do with them: `plain`, and `machine`, where runs wait once for each kind of edge."""
+
+    program: Program
+    composer: Composer
+    made: RunBuilder
+    plain: Registers
+    machine: Registers
+
+    @property
+    def looks(self) -> int:
+        """At how many of the runs that wait an event looks at the most (runtime.chain_cea)."""
+        return int(self.machine.looks.max(initial=ONE))
+
+    def lowered(self, machine: Node, family: Family) -> Lowered:
+        """The program with this machine."""
+        composer = self.composer
+        guards = (*composer.guards, *composer.filters)
+        automata = side_by_side(tuple(relabel(part, frozenset(self.program.variables)) for part in composer.automata))
+        program = replace(self.program, machine=machine, family=family)
+        return Lowered(program, guards, automata, tuple(composer.terms))
+
+
+def in_order(asked: Asked) -> InOrder | Refusal:
     """Runs that hold a few values each, or that an absence before or after the match concerns."""
     chosen, variables = asked.choice, asked.variables
     if asked.watched is not None:
@@ -147,8 +182,8 @@ def registers(asked: Asked) -> Lowered | Refusal:
     if not is_simple(parts.formula, in_runs=not chosen.next_match):
         return Refusal("an operator that is more than a sequence, a loop or an OR")
 
-    def made(branching: bool) -> Lowered | Refusal:
-        return _by_registers(chosen, parts, window or parts.window, variables, skips, branching)
+    def made(branching: bool) -> InOrder | Refusal:
+        return _in_order(chosen, parts, window or parts.window, variables, skips, branching)
 
     found = made(branching=False)
     if not chosen.compares and not chosen.formula.contains(AROUND) and RANGE < _looks(found) <= EACH:
@@ -158,9 +193,14 @@ def registers(asked: Asked) -> Lowered | Refusal:
     return min(found, made(branching=True), key=_looks)
 
 
-def _by_registers(
+def _looks(made: InOrder | Refusal) -> int:
+    """A refusal is worse than all."""
+    return EACH + 1 if isinstance(made, Refusal) else made.looks
+
+
+def _in_order(
     chosen: Choice, parts: Surrounded, window: Window | None, variables: tuple[str, ...], skips: bool, branching: bool
-) -> Lowered | Refusal:
+) -> InOrder | Refusal:
     composer, family = Composer(), "skipping" if skips else "registers"
     program = program_of(
         composer, positions_of(parts, composer, branching), variables, projects=False, window=lower_window(window),
@@ -169,20 +209,32 @@ def _by_registers(
     )  # fmt: skip
     assert isinstance(program.machine, PositionAutomaton)
     labels = {mask: i for i, mask in enumerate(program.masks)}
-    made = registers_of(program.machine, program.keep, labels, Runs(chosen.next_match, skips), len(composer.terms))
+    runs = Runs(chosen.next_match, skips)
+    made = runs_of(program.machine, program.keep, runs, len(composer.terms))
     if isinstance(made, Refusal):
         return made
-    guards = (*composer.guards, *composer.filters)
-    automata = side_by_side(tuple(relabel(part, frozenset(variables)) for part in composer.automata))
-    return Lowered(replace(program, machine=made), guards, automata, tuple(composer.terms))
+    plain, twins = registers_of(made, labels, runs), with_twins(made, runs.apart)
+    return InOrder(program, composer, made, plain, plain if twins is made else registers_of(twins, labels, runs))
 
 
-def _looks(made: Lowered | Refusal) -> int:
-    """At how many of the runs that wait an event looks at the most (runtime.chain_cea); a refusal is worse than all."""
-    if isinstance(made, Refusal):
-        return EACH + 1
-    assert isinstance(made.program.machine, Registers)
-    return int(made.program.machine.looks.max(initial=ONE))
+def deferred_runs(asked: Asked) -> Lowered | Refusal:
+    """Runs whose values are asked for later on, and that catch up then."""
+    found = asked.in_order
+    if isinstance(found, Refusal):
+        return found
+    program = found.program
+    if program.consume or program.pick != "ALL" or program.skip is not None:
+        return Refusal("matches compete, are consumed or skipped")
+    if found.looks not in (EACH, EQUAL_ONES):
+        return Refusal("registers find by an index what waits")
+    machine = deferred_of(found.made, found.plain, len(program.labels))
+    return machine if isinstance(machine, Refusal) else found.lowered(machine, "deferred")
+
+
+def registers(asked: Asked) -> Lowered | Refusal:
+    """Runs that hold a few values each, or that an absence before or after the match concerns."""
+    found = asked.in_order
+    return found if isinstance(found, Refusal) else found.lowered(found.machine, found.program.family)
 
 
 def composed_table(asked: Asked) -> Lowered | Refusal:
@@ -202,6 +254,7 @@ def general_engine(asked: Asked) -> Lowered | Refusal:
 CANDIDATES: tuple[tuple[str, Candidate], ...] = (
     ("flat table", flat_table),
     ("parallel runs", parallel_runs),
+    ("deferred runs", deferred_runs),
     ("registers", registers),
     ("composed table", composed_table),
     ("general engine", general_engine),

@@ -13,6 +13,7 @@ from runtime.automata.determinize import DEAD, StateTable
 from runtime.automata.determinize_composed import Composed, states_of
 from runtime.automata.machine import OutOfSteps, Steps
 from runtime.chain_cea import Registers
+from runtime.deferred import Deferred
 from runtime.errors import ExecutionError
 from runtime.pcea import Parallel
 from runtime.program import WORD_BITS, Program
@@ -48,7 +49,7 @@ def determinize(program: Program, limit: int = 64) -> str:
 
 def has_table(program: Program) -> bool:
     """Is there a deterministic automaton of it?"""
-    return not program.terms and not isinstance(program.machine, Registers | Parallel)
+    return not program.terms and not isinstance(program.machine, Registers | Deferred | Parallel)
 
 
 def _moves(program: Program, subsets: StateTable, state: int, k: int, symbol: tuple[int, ...]) -> Iterator[str]:

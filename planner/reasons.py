@@ -103,6 +103,8 @@ def why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
     if made.program.family == "pcea":
         return (f"runs for each event of ALL go side by side, joined by {shown}: a logarithmic cost per event",)
+    if made.program.family == "deferred":
+        return (f"events are compared by {shown} in runs that catch up: a logarithmic cost per event",)
     if made.program.family in ("registers", "skipping"):
         picks = f"; where a match ends, {made.program.pick} looks at all that its window holds"
         picked = picks if made.program.pick != "ALL" else ""

@@ -37,8 +37,10 @@ ORDERED = 1 << 10
 HAPPENED = 1 << 8
 STARTS = 1 << 8  # records, as above
 
-# Of runs side by side, and of the general stepper.
+# Of runs side by side, of those that catch up, and of the general stepper.
 PLACES = 1 << 12  # power of two
+VALUES = 1 << 10  # power of two
+BLOCKS = 1 << 10
 SLOTS = 1 << 3
 MANY_MOVES = 1 << 8  # that wait to be done
 FEW_CLOCKS = 1 << 12  # that are kept without asking whether they are used

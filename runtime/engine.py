@@ -20,6 +20,7 @@ from runtime.compact_set.matches import Matches
 from runtime.compact_set.semirings import Lift
 from runtime.compact_set.store import PlainWalks, ProductWalks, Store, Walks
 from runtime.compact_set.trends import Trends
+from runtime.deferred import Deferred
 from runtime.errors import InternalError
 from runtime.pcea import Parallel
 from runtime.program import Family, Program, check_version
@@ -30,6 +31,7 @@ from runtime.selection.selector import Picking, Selector
 from runtime.selection.skipping import Skipping
 from runtime.selection.taking import Taking
 from runtime.selection.timeouts import Drops, Watch
+from runtime.steppers.deferred_stepper import DeferredStepper
 from runtime.steppers.each_key import EachKey
 from runtime.steppers.general import GeneralStepper
 from runtime.steppers.pcea_stepper import PceaStepper
@@ -267,6 +269,8 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
             return GeneralStepper(program, store, logs)
         case "registers" | "skipping":
             return RegisterStepper(program, store)
+        case "deferred":
+            return DeferredStepper(program, store)
         case "pcea":
             return PceaStepper(program, store)
         case "any":
@@ -279,7 +283,9 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
 def walks_of(program: Program) -> Walks:
     """How the sets of a program are walked."""
     machine = program.machine
-    return ProductWalks(len(machine.guard), machine.label_of) if isinstance(machine, Parallel) else PlainWalks()
+    if isinstance(machine, Parallel | Deferred):
+        return ProductWalks(len(machine.guard), machine.label_of)
+    return PlainWalks()
 
 
 def selector_of(program: Program) -> type[Selector]:

@@ -17,6 +17,7 @@ from runtime import compiling, nodes
 from runtime.arrays import IntArray
 from runtime.chain_cea import EVERY, FROM_START, LESS, NOBODY, ONE, RANGE, SET, Early, Registers
 from runtime.compact_set.semirings import N_PRIMES, Lift
+from runtime.deferred import Deferred
 from runtime.engine import engine_for
 from runtime.pcea import ROOT, Parallel
 from runtime.program import ALWAYS, SKIP, Family, Program, Window
@@ -25,6 +26,7 @@ FAMILIES: dict[Family, str] = {
     "plain": "sequences, loops, OR",
     "timed": "windows inside the pattern, strategies, consumption",
     "registers": "comparisons of events, what must not happen before or after",
+    "deferred": "equality of events that are not neighbours",
     "pcea": "ALL with equalities",
 }
 
@@ -57,6 +59,7 @@ def compile_sums() -> None:
                 rank=np.zeros((3, 0), np.int64),
                 shift=np.zeros((3, 0), np.int64),
                 begins=np.zeros(0, np.int64),
+                opens=np.ones(2, np.bool_),
             )
             engine = engine_for(program)
             trends = engine.trends(lift, np.zeros(3, np.int64), 1, uncut=False)
@@ -86,6 +89,8 @@ def _run_each(family: Family) -> None:
             _run(program)
         case "registers" | "skipping":
             _run(replace(program, family="registers", machine=_two_in_order(), terms=("x",)))
+        case "deferred":
+            _run(replace(program, family=family, machine=_apart(), terms=("x",)))
         case "pcea":
             _run(replace(program, family=family, machine=_side_by_side(), terms=("x",)))
         case "timed" | "any":
@@ -150,6 +155,40 @@ def _two_in_order() -> Registers:
     )
 
 
+def _apart() -> Deferred:
+    """A ; A ; B with an equality of the first and the last."""
+
+    def ints(*values: int) -> IntArray:
+        return np.array(values, np.int64)
+
+    return Deferred(
+        guard=ints(0, 0, 1),
+        label=ints(0, 0, 1),
+        last=ints(0, 0, 1),
+        goes_on=ints(1, 1, 0),
+        held=ints(0, 1, NOBODY),
+        component=ints(0, 0),
+        edge_of=ints(0, 1, 2, 3),
+        source=ints(FROM_START, 0, 1),
+        pair=ints(NOBODY, 0, NOBODY),
+        ask_of=ints(0, 0, 0, 1),
+        ask=ints(0),
+        into_of=ints(0, 1, 1, 1),
+        into=ints(0),
+        test_of=ints(0, 0, 0, 0),
+        test_kind=ints(),
+        test_left=ints(),
+        test_right=ints(),
+        pair_from=ints(0),
+        pair_to=ints(1),
+        pair_of=np.array([[NOBODY, 0], [NOBODY, NOBODY]], np.int64),
+        veto_guard=ints(),
+        veto_to=ints(),
+        label_of=ints(0, 1, 0, 1),
+        depth=1,
+    )
+
+
 def _side_by_side() -> Parallel:
     """ALL(A a, B b) WHERE a.x = b.x, but that no event is both."""
 
@@ -182,7 +221,8 @@ def _run(program: Program) -> None:
     engine = engine_for(program)
     symbols, times = np.array([1, 0, 2], np.int64), np.arange(3, dtype=np.int64)
     if program.terms:
-        symbols = np.stack([symbols, np.zeros(3, np.int64) if program.family == "pcea" else times], axis=1)
+        alike = program.family in ("deferred", "pcea")
+        symbols = np.stack([symbols, np.zeros(3, np.int64) if alike else times], axis=1)
     list(engine.feed(symbols, times))
     engine.count(symbols, times + 3)
     engine.least_row()

@@ -115,6 +115,14 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         f"A a ; B b WHERE a.x = b.x WITHIN 8 {AFTER} TO NEXT ROW",
         f"A a ; B b ; C c WHERE a.x < c.x WITHIN 8 {AFTER} TO LAST b",
     ),
+    "deferred": (
+        "A ; B ; C WHERE A.x = C.x WITHIN 7",
+        "A ; B+ ; C WHERE A.x = C.x AND A.y = C.y WITHIN 9 EVENTS",
+        "A+ a1 ; B? b1 ; C c1 ; B b2 WHERE a1.x = c1.x",
+        "SEQ(A a1, B b1, !C, B b2, A a2) WHERE a1.x = a2.y WITHIN 9",
+        "SEQ(A a1, B+ b1, !C c1, B b2) WHERE a1.x = b2.x AND c1.x = a1.x WITHIN 9",
+        "A a1 ; B b1 ; A a2 ; B b2 ; A a3 WHERE a1.x = a2.x AND a2.y = a3.y WITHIN 12",
+    ),
     "pcea": (
         "ALL(A a, B b) WHERE a.x = b.x WITHIN 7",
         "ALL(A a, B b, C c) WHERE a.x = b.x AND b.x = c.x AND a.y = b.y",
@@ -139,6 +147,7 @@ FRACTIONS = {
     "SEQ(!C d, A a, B b) WHERE d.x < b.x WITHIN < 2.5": "registers",
     "ALL(A a, B b) WHERE a.x = b.x WITHIN < 2.5": "pcea",
     "((A a ; B b) WITHIN < 1.5) ; C c WHERE a.x <= b.x WITHIN 2.5": "registers",
+    "A ; B ; C WHERE A.x = C.x WITHIN < 2.5": "deferred",
     "(((A a ; B b) WITHIN < 1.5) UNLESS (C ; C)) WHERE a.x <= b.x WITHIN 2.5": "bound",
 }
 # Of a family, if not its name.

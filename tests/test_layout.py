@@ -25,6 +25,7 @@ ALLOWED = {
         "runtime.marks",
         "runtime.chain_cea",
         "runtime.clauses",
+        "runtime.deferred",
         "runtime.monoids",
         "runtime.nodes",
         "runtime.pcea",

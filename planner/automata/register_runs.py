@@ -72,7 +72,7 @@ class RunBuilder:
     """The places and edges of one automaton, whose matches are told apart by the marks `keep`."""
 
     def __init__(self, automaton: PositionAutomaton, keep: int, greedy: bool, n_terms: int) -> None:
-        self.automaton, self.keep, self.n_terms = automaton, keep, n_terms
+        self.automaton, self.keep, self.greedy, self.n_terms = automaton, keep, greedy, n_terms
         _check_unambiguous(automaton, keep, greedy)
         self.clauses = Clauses(automaton, n_terms)
         self.places = _Places.of(automaton)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.automata.register_clauses import NotByRegisters
 from planner.automata.register_flow import asked_by
 from planner.automata.register_indexes import indexes, looks_at, ordered_places
 from planner.automata.register_runs import RunBuilder
@@ -21,15 +22,22 @@ from runtime.position_automaton import Follow, PositionAutomaton
 MOST_TWINS = 4  # of one automaton
 
 
-def with_twins(made: RunBuilder) -> RunBuilder:
-    """The runs of the automaton with twins where these make an edge look at less. Raises NotByRegisters."""
+def with_twins(made: RunBuilder, apart: bool) -> RunBuilder:
+    """The runs of the automaton with twins where these make an edge look at less, or as they are.
+
+    `apart`: every start has runs of its own, which are as many at a twin.
+    """
+    if made.greedy or apart:
+        return made
     for _ in range(MOST_TWINS):
         found = _kinds(made)
         if found is None:
             break
         position, alone = found
-        automaton = _split(made.automaton, position, alone)
-        made = RunBuilder(automaton, made.keep, False, made.n_terms)
+        try:
+            made = RunBuilder(_split(made.automaton, position, alone), made.keep, False, made.n_terms)
+        except NotByRegisters:
+            break
     return made
 
 

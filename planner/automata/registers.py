@@ -16,7 +16,7 @@ compare are then equal, and become one. Two registers that always hold the same 
 What must not happen ends a run, or closes some of the ways that lie before it. Such a run waits at a *place* of its
 own, which is the position without these ways. In `A ; NOT C ; B WHERE C.v > a.v` a C ends the runs at A0 with r < v.
 
-Some patterns need more than registers. Then `registers_of` says why, as a Refusal, and another stepper runs them.
+Some patterns need more than registers. Then `runs_of` says why, as a Refusal, and another stepper runs them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from planner.automata.register_clauses import NotByRegisters
 from planner.automata.register_flow import Edge
 from planner.automata.register_indexes import indexes, looks_at, nearness, ordered_places, wanted_terms
 from planner.automata.register_runs import RunBuilder
-from planner.automata.register_twins import with_twins
 from planner.refusal import Refusal
 from runtime.chain_cea import (
     EQUAL,
@@ -50,21 +49,21 @@ class Runs(NamedTuple):
     apart: bool = False
 
 
-def registers_of(
-    automaton: PositionAutomaton, keep: int, labels: dict[int, int], runs: Runs, n_terms: int
-) -> Registers | Refusal:
-    """The node for runtime.steppers.registers, or what keeps the pattern from being run so.
+def runs_of(automaton: PositionAutomaton, keep: int, runs: Runs, n_terms: int) -> RunBuilder | Refusal:
+    """The places and edges of its runs, or what keeps the pattern from being run so.
 
-    `labels`: the number of the label for each mask, of which `keep` are the bits that tell matches apart. `n_terms`:
-    how many Spark computes; the stepper's own come after them.
+    `keep`: the bits of masks that tell matches apart. `n_terms`: how many Spark computes; the stepper's own come after
+    them.
     """
     try:
-        made = RunBuilder(automaton, keep, runs.greedy, n_terms)
-        if not runs.greedy and not runs.apart:
-            made = with_twins(made)
-            automaton = made.automaton
+        return RunBuilder(automaton, keep, runs.greedy, n_terms)
     except NotByRegisters as why:
         return Refusal(str(why))
+
+
+def registers_of(made: RunBuilder, labels: dict[int, int], runs: Runs) -> Registers:
+    """The node for runtime.steppers.registers. `labels`: the number of the label of each mask that is kept."""
+    automaton, keep = made.automaton, made.keep
     positions = range(len(automaton.masks))
     edges = [*made.edges, *made.veto_edges, *made.late_edges, *made.early_edges]
     n_before = len(made.edges) + len(made.veto_edges)

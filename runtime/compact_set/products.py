@@ -83,17 +83,22 @@ def heap_of(arena, output, a, b):
 
 
 @kernel
-def inserted(arena, heap, output, now, bounds, path):
-    """The heap with one more output; `path` has room for MOST_RANKS nodes. At most 2 · rank new nodes."""
+def melded(arena, one, other, now, bounds, path):
+    """The heap of two heaps, either of them ⊥ perhaps; a single output, or product, is a heap, too.
+
+    Both are followed to where they end, always that which begins later, and made again from there: at most
+    rank(one) + rank(other) steps, for which `path` has room (2 · MOST_RANKS nodes), and two new nodes for each.
+    """
     depth = 0
-    start = arena.start[output]
-    while heap != BOTTOM and arena.start[heap] > start and inside(arena.start[heap], now, bounds):
-        path[depth] = heap
+    while one != BOTTOM and other != BOTTOM:
+        if arena.start[one] > arena.start[other]:
+            path[depth] = one
+            _, one = sides(arena, one, now, bounds)
+        else:
+            path[depth] = other
+            _, other = sides(arena, other, now, bounds)
         depth += 1
-        _, heap = sides(arena, heap, now, bounds)
-    if heap != BOTTOM and not inside(arena.start[heap], now, bounds):
-        heap = BOTTOM
-    made = heap_of(arena, output, heap, BOTTOM)
+    made = max(one, other)
     while depth > 0:
         depth -= 1
         above = path[depth]
@@ -101,6 +106,14 @@ def inserted(arena, heap, output, now, bounds, path):
         top = arena.child[above] if arena.label[above] == UNION else above
         made = heap_of(arena, top, kept, made)
     return made
+
+
+@kernel
+def inserted(arena, heap, output, now, bounds, path):
+    """The heap with one more output. At most 2 · rank new nodes."""
+    if heap != BOTTOM and not inside(arena.start[heap], now, bounds):
+        return output
+    return melded(arena, heap, output, now, bounds, path)
 
 
 # ---------------------------------------------------------------- enumeration
@@ -120,13 +133,13 @@ class ProductWalk(NamedTuple):
     stack_cells: AnyArray  # int64
     cell_node: AnyArray  # int32
     cell_next: AnyArray  # int64
-    path: AnyArray  # int32: output nodes of the branch being walked
+    path: AnyArray  # int32: output nodes of the branch being walked, as many as the longest match met so far
     order: AnyArray  # int32: the same, in the order of the stream
     top: AnyArray  # int64[1]: the height of the stack
 
 
 def new_product_walk(capacity: int, longest: int) -> ProductWalk:
-    """For matches of at most `longest` outputs."""
+    """For matches of at most `longest` outputs; where loops make longer ones it has to grow."""
     return ProductWalk(
         stack_node=np.zeros(capacity, np.int32),
         stack_depth=np.zeros(capacity, np.int64),
@@ -141,8 +154,8 @@ def new_product_walk(capacity: int, longest: int) -> ProductWalk:
 
 
 def grown_product_walk(walk: ProductWalk) -> ProductWalk:
-    capacity = 2 * len(walk.stack_node)
-    return ProductWalk._make([*(grown(column, capacity) for column in walk[:-3]), *walk[-3:]])
+    """The same walk with twice the room."""
+    return ProductWalk._make([*(grown(column, 2 * len(column)) for column in walk[:-1]), walk.top])
 
 
 @inlined
@@ -157,9 +170,11 @@ def write(arena, path, order, depth, label_of, listing, begin):
     """Write the events of a match in the order in which they were read; how many there are.
 
     Nodes are numbered in that order, and an event that several parts took stands there several times, side by side.
+    A path goes back in time below each output, and on its own in each part of a product: where the later part stands
+    on the left, all the way, and this takes as many steps as there are events.
     """
     for k in range(depth):
-        node, j = path[k], k
+        node, j = path[depth - 1 - k], k
         while j > 0 and order[j - 1] > node:
             order[j] = order[j - 1]
             j -= 1
@@ -182,14 +197,13 @@ def write(arena, path, order, depth, label_of, listing, begin):
 def enumerate_products(space, walk, n_roots, label_of, listing):
     """As runtime.compact_set.tecs.enumerate_kernel, through products."""
     arena, roots = space.arena, space.roots
-    most, room, longest = len(listing.key), len(walk.stack_node) - 1, len(walk.path)
+    most, room = len(listing.key), len(walk.stack_node) - 1
     n, root, top = listing.state[0], listing.state[1], walk.top[0]
     result = FINISHED
     while True:
         if top == 0 and root == n_roots:
             break
-        begin = listing.offsets[n]
-        if n == most or begin + longest > len(listing.row):
+        if n == most:
             result = LISTING_FULL
             break
         if top == 0:
@@ -216,10 +230,17 @@ def enumerate_products(space, walk, n_roots, label_of, listing):
                 then = n_cells
                 n_cells += 1
             else:
+                if depth == len(walk.path):
+                    result = WALK_FULL
+                    break
                 walk.path[depth] = node
                 depth += 1
             node = arena.child[node]
-        if result == WALK_FULL:
+        begin = listing.offsets[n]
+        if result != WALK_FULL and begin + depth > len(listing.row):
+            result = LISTING_FULL
+        if result != FINISHED:
+            # Come back to this branch: what is above it is already on the path.
             top = push(walk, top, node, depth, then, n_cells)
             break
         listing.offsets[n + 1] = begin + write(arena, walk.path, walk.order, depth, label_of, listing, begin)

@@ -107,7 +107,8 @@ class Lift(NamedTuple):
     `counts`: does a label bind the variable of a number, exact ones first (the first is that of matches: never);
     `picks`: of a least or greatest. `exact`: the values as residues; `size`: all numbers as they are, of exact ones the
     absolute value. `rank`: of a row, -1 where there is no value; for a greatest it is turned round, so that the least
-    wins. `shift`: what an event adds to its match's key, by label whether (`shifts`), and at the first event `begins`.
+    wins. `shift`: what an event adds to its match's key, by label whether (`shifts`), and at the first event `begins`:
+    that below which nothing lies, if its label is one that `opens` a match.
     """
 
     counts: AnyArray  # bool[labels, exact + scaled]
@@ -118,6 +119,7 @@ class Lift(NamedTuple):
     rank: IntArray  # int64[rows, rows]
     shift: IntArray  # int64[rows, keys]
     begins: IntArray  # int64[rows], or empty
+    opens: AnyArray  # bool[labels]
 
 
 # ---------------------------------------------------------------- scaled numbers

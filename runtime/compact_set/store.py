@@ -239,11 +239,12 @@ class PlainWalks(_Counting):
 
 
 class ProductWalks(_Counting):
-    """Walks of sets with products. `label_of`: the label of an event that is the atoms of this mask."""
+    """Walks of sets with products. `label_of`: of the label of a node, or of several of one event taken together as
+    bits, the label in the program; `longest`: the events of most matches."""
 
-    def __init__(self, n_atoms: int, label_of: IntArray) -> None:
+    def __init__(self, longest: int, label_of: IntArray) -> None:
         super().__init__()
-        self._products = products.new_product_walk(capacities.WALK, max(1, n_atoms))
+        self._products = products.new_product_walk(capacities.WALK, max(1, longest))
         self._label_of = label_of
 
     def begin(self) -> None:

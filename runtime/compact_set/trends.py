@@ -81,7 +81,7 @@ def shift_of(lift, row, label, is_first):
     for g in range(lift.shifts.shape[1]):
         if lift.shifts[label, g]:
             shift += lift.shift[row, g]
-    if is_first and len(lift.begins) > 0:
+    if is_first and len(lift.begins) > 0 and lift.opens[label]:
         shift += lift.begins[row]
     return shift
 

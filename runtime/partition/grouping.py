@@ -122,6 +122,7 @@ class Grouping:
             rank=rank,
             shift=np.ascontiguousarray(shift),
             begins=begins,
+            opens=labels_that_open(self.program),
         )
 
     def _bound(self, marks: list[str] | list[str | None]) -> AnyArray:
@@ -250,8 +251,15 @@ def _mean(found: Cells, total: int, ones: int) -> Iterator[pa.Array]:
 
 
 def labels_of_nodes(program: Program) -> list[frozenset[str]]:
-    """What the labels in the compact set bind; runs side by side have the bits of their atoms there."""
+    """What the labels in the compact set bind. Runs side by side have the bits of their atoms there, those that catch
+    up two labels for each."""
     label_of = getattr(program.machine, "label_of", None)
-    if label_of is None or program.family != "pcea":
+    if label_of is None or program.family not in ("pcea", "deferred"):
         return list(program.labels)
     return [program.labels[i] for i in label_of.tolist()]
+
+
+def labels_that_open(program: Program) -> AnyArray:
+    """bool[labels]: of those in the compact set, which can be of the first event of a match."""
+    n = len(labels_of_nodes(program))
+    return np.arange(n) < (len(program.labels) if program.family == "deferred" else n)

@@ -23,16 +23,16 @@ from runtime.compact_set.tecs import BOTTOM, extend, inside
 from runtime.jit import inlined, kernel
 from runtime.pcea import ROOT
 from runtime.program import NULL_CODE
+from runtime.steppers.by_values import GENERATION, N_FILLED, code_of, fill, free_slot, slot_of
 from runtime.steppers.events import Values
 from runtime.steppers.register_ops import holds, term_of
 
 DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_PLACES = range(4)
-N_FILLED, GENERATION = 0, 1  # places in Places.counts
 KEY, LAST_POSITION, N_ROOTS = range(3)  # places in the counts of step_kernel
 
 
 class Places(NamedTuple):
-    """H: open addressing by place and values. A new key of the stream empties it by a new generation."""
+    """H: a table of runtime.steppers.by_values."""
 
     code: AnyArray  # uint64[power of two]: the hash
     value: AnyArray  # int64[power of two, depth]
@@ -86,45 +86,10 @@ def new_places(capacity: int, depth: int) -> Places:
     )
 
 
-@inlined
-def code_of(place, values, terms, begin, end):
-    """The hash of a place and the event's values of terms[begin:end]."""
-    code = np.uint64(place + 1) * np.uint64(0x9E3779B97F4A7C15)
-    for t in range(begin, end):
-        code = (code ^ np.uint64(term_of(values, terms[t]))) * np.uint64(0xBF58476D1CE4E5B9)
-        code ^= code >> np.uint64(29)
-    return code
-
-
-@inlined
-def slot_of(places, code, place, values, terms, begin, end):
-    """Where the place with these values is, or could be put."""
-    size = len(places.place)
-    slot = np.int64(code & np.uint64(size - 1))
-    while places.generation[slot] == places.counts[GENERATION]:
-        alike = places.code[slot] == code and places.place[slot] == place
-        for t in range(begin, end):
-            alike = alike and places.value[slot, t - begin] == term_of(values, terms[t])
-        if alike:
-            break
-        slot = (slot + 1) & (size - 1)
-    return slot
-
-
-@inlined
-def put(places, slot, code, place, values, terms, begin, end):
-    """Fill a free slot; its node is ⊥."""
-    for t in range(begin, end):
-        places.value[slot, t - begin] = term_of(values, terms[t])
-    places.code[slot], places.place[slot], places.node[slot] = code, place, BOTTOM
-    places.generation[slot] = places.counts[GENERATION]
-    places.counts[N_FILLED] += 1
-
-
 @kernel
 def moved(arena, places, to, now, bounds):
     """Put what of `places` is inside the window into an empty table. O(slots)."""
-    size, n = len(to.place), 0
+    n = 0
     for k in range(len(to.counts)):
         to.counts[k] = places.counts[k]
     for old in range(len(places.place)):
@@ -132,9 +97,7 @@ def moved(arena, places, to, now, bounds):
             continue
         if not inside(arena.start[places.node[old]], now, bounds):
             continue
-        slot = np.int64(places.code[old] & np.uint64(size - 1))
-        while to.generation[slot] == to.counts[GENERATION]:
-            slot = (slot + 1) & (size - 1)
+        slot = free_slot(to, places.code[old])
         to.code[slot], to.place[slot], to.node[slot] = places.code[old], places.place[old], places.node[old]
         to.generation[slot] = to.counts[GENERATION]
         for t in range(to.value.shape[1]):
@@ -204,7 +167,8 @@ def wait_at(space, automaton, places, values, waiting, k, now):
     code = code_of(place, values, automaton.into, low, high)
     slot = slot_of(places, code, place, values, automaton.into, low, high)
     if places.generation[slot] != places.counts[GENERATION]:
-        put(places, slot, code, place, values, automaton.into, low, high)
+        fill(places, slot, code, place, values, automaton.into, low, high)
+        places.node[slot] = BOTTOM
     heap, node = places.node[slot], waiting.node[k]
     if heap != BOTTOM and not inside(arena.start[heap], now, bounds):
         heap = BOTTOM

@@ -14,6 +14,7 @@ from runtime.compact_set.store import Store
 from runtime.pcea import Parallel
 from runtime.program import Program
 from runtime.steppers import pcea
+from runtime.steppers.by_values import GENERATION, N_FILLED
 from runtime.steppers.stepper import Feed, Stepper
 
 
@@ -67,13 +68,13 @@ class PceaStepper(Stepper):
             to = pcea.new_places(size, self._depth)
             pcea.moved(store.arena, self._places, to, now, store.bounds)
             self._places = to
-            if 4 * (to.counts[pcea.N_FILLED] + len(self._automaton.place)) <= size:
+            if 4 * (to.counts[N_FILLED] + len(self._automaton.place)) <= size:
                 return
             size *= 2
 
     def _filled(self) -> IntArray:
         """The slots that are filled."""
-        return np.flatnonzero(self._places.generation == self._places.counts[pcea.GENERATION])
+        return np.flatnonzero(self._places.generation == self._places.counts[GENERATION])
 
     def held(self) -> AnyArray:
         """See Holder.held."""

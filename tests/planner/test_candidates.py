@@ -17,6 +17,7 @@ from planner.terms import Comparison, Term, Window
 A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
 RISING = (Comparison(Term("a", "v"), "<", Term("b", "v")),)
 EQUAL = (Comparison(Term("a", "v"), "=", Term("b", "v")),)
+APART = (Comparison(Term("a", "v"), "=", Term("c", "v")),)
 VETO = cel.Absent(A, (Candidate(C, 0),), B)
 OTHERS = (Comparison(Term("a", "v"), "<", Term("c", "v")),)
 HOUR = Window("time", 60)
@@ -60,6 +61,7 @@ def test_each_rule_changes_its_example_and_nothing_twice(rule: object) -> None:
 RUN_BY = {
     "flat table": (cel.Sequence(A, B), {}),
     "parallel runs": (cel.Compare(cel.All(A, B), EQUAL), {}),
+    "deferred runs": (cel.Compare(cel.Sequence(A, cel.Sequence(B, C)), APART), {}),
     "registers": (cel.Compare(cel.Sequence(A, B), RISING), {}),
     "composed table": (cel.Unless(cel.Sequence(A, B), C), {}),
     "general engine": (cel.Compare(cel.Unless(cel.Sequence(A, B), cel.Sequence(C, C)), RISING), {}),
@@ -73,7 +75,7 @@ def test_each_candidate_runs_something() -> None:
 @pytest.mark.parametrize("name", RUN_BY)
 def test_the_first_that_can_runs_it_and_all_before_it_say_why_not(name: str) -> None:
     formula, options = RUN_BY[name]
-    made = lowered(formula, None, ("a", "b"), **options)
+    made = lowered(formula, None, ("a", "b", "c"), **options)
     names = [candidate for candidate, _ in CANDIDATES]
     assert made.stepper == name
     assert [refused for refused, _ in made.refusals] == names[: names.index(name)]

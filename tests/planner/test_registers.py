@@ -25,7 +25,8 @@ def compiled(pattern: str, where: str, rest: str = "") -> cersql.Compiled:
 
 def told(made: cersql.Compiled) -> str:
     """What EXPLAIN says that a comparison costs."""
-    return next(r for r in made.plan.reasons if "in registers" in r or "in the general engine" in r)
+    kinds = ("in registers", "in runs that catch up", "in the general engine")
+    return next(r for r in made.plan.reasons if any(kind in r for kind in kinds))
 
 
 # Every order of the conjuncts, and of their sides: conditions, and at how many runs of each place an event looks.
@@ -95,7 +96,8 @@ def values_of(made: cersql.Compiled, n: int) -> NDArray[np.int64]:
 HONEST = {
     "an index, then each of the equal ones": ("A ; B ; C", "A.x = B.x AND A.y < B.y", "beside an equal one"),
     "equal to two that come after each other": ("A ; B ; C ; D", "A.x = B.x AND A.y = C.y", "beside an equal one"),
-    "not equal to what comes next": ("A ; B ; C", "A.x = C.x", "a cost by the values that wait"),
+    "not equal to what comes next": ("A ; B ; C", "A.x = C.x", "runs that catch up: a logarithmic cost per event"),
+    "two that overlap": ("A ; B ; C ; D", "A.x = C.x AND B.y = D.y", "a cost by the values that wait"),
     "what can be missing": ("A a ; B? b ; C c ; D", "a.x = c.x AND b.y = c.y", "a cost by the values that wait"),
     "less": ("A ; B ; C", "A.x < B.x", "found by an ordered index"),
     "an OR": ("A ; B ; C", "A.x = B.x OR A.y = B.y", "a cost by the values that wait"),

@@ -15,6 +15,7 @@ from runtime.capacities import CHUNK_EVENTS, CHUNK_MATCHES
 from runtime.compact_set.matches import Matches
 from runtime.engine import engine_for
 from runtime.program import Program
+from runtime.steppers.deferred_stepper import DeferredStepper
 from runtime.steppers.general import GeneralStepper
 from runtime.steppers.pcea_stepper import PceaStepper
 from runtime.steppers.register_stepper import RegisterStepper
@@ -34,6 +35,7 @@ QUERIES: dict[str, tuple[str, type[Stepper], int]] = {
         PceaStepper,
         40**3,
     ),
+    "catching up": ("A+ a1 ; A? a2 ; B b1 WHERE a1.v = b1.v", DeferredStepper, 2**41 - 42),
     "general": ("((A+ a ; B b) UNLESS C) WHERE a.v <= b.v", GeneralStepper, LOOP),
     "general, known late": ("((A+ a ; B b) UNLESS (C ; C)) ; !C WHERE a.v <= b.v WITHIN 1 HOUR", GeneralStepper, LOOP),
 }
