@@ -23,7 +23,17 @@ from runtime.engine import engine_for
 
 WINDOWS = (4_000, 8_000, 16_000, 32_000, 64_000)
 SMALL = (500, 1_000, 2_000, 4_000, 8_000)
-SCHEMA = {"t": {"type": "string", "x": "bigint", "y": "bigint", "z": "bigint", "few": "bigint", "one": "bigint", "ts": "bigint"}}
+SCHEMA = {
+    "t": {
+        "type": "string",
+        "x": "bigint",
+        "y": "bigint",
+        "z": "bigint",
+        "few": "bigint",
+        "one": "bigint",
+        "ts": "bigint",
+    }
+}
 CONSTANT, LOG, EQUAL, EACH = "constant", "logarithmic", "beside an equal one", "values that wait in the window"
 
 
