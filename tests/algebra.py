@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import oracle
 
+from planner import cel
 from planner.formula import Formula
 from planner.relational.branch import Absence, Branch
 from planner.relational.conditions import (
@@ -29,6 +30,16 @@ from planner.terms import Predicate, parts_of
 
 Row = Mapping[int, int]  # the place of each event
 OPS = {"=": int.__eq__, "<": int.__lt__, "<=": int.__le__, ">=": int.__ge__}
+
+
+def bounded(formula: Formula) -> Formula:
+    """The formula with few rounds in each loop, for one without an end is no algebra."""
+    match formula:
+        case cel.Iteration(inner) | cel.ContiguousIteration(inner):
+            return cel.Repeat(bounded(inner), 1, 2, isinstance(formula, cel.ContiguousIteration))
+        case cel.Repeat(inner, low, None, contiguous):
+            return cel.Repeat(bounded(inner), low, max(low, 1) + 1, contiguous)
+    return formula.rebuilt(bounded)
 
 
 def accepts(guard: Guard, event: oracle.Event) -> bool:

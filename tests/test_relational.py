@@ -9,26 +9,14 @@ import oracle
 import strategies
 from hypothesis import HealthCheck, event, given, settings
 
-from planner import cel
-from planner.formula import Formula
 from planner.relational.conditions import Unrelated
 
 LIMIT = 400
 
 
-def bounded(formula: Formula) -> Formula:
-    """The formula with at most three rounds in each loop, for one without an end is no algebra."""
-    match formula:
-        case cel.Iteration(inner) | cel.ContiguousIteration(inner):
-            return cel.Repeat(bounded(inner), 1, 2, isinstance(formula, cel.ContiguousIteration))
-        case cel.Repeat(inner, low, None, contiguous):
-            return cel.Repeat(bounded(inner), low, max(low, 1) + 1, contiguous)
-    return formula.rebuilt(bounded)
-
-
 def check(asked: strategies.Asked, rows: list[strategies.Row]) -> str:
     """Compare the two, or say why there is no plan."""
-    formula, options = bounded(asked.formula), asked.options
+    formula, options = algebra.bounded(asked.formula), asked.options
     one_of_start = options.skip is not None
     if options.consume != "NONE" or (one_of_start and options.skip.to != "TO NEXT ROW"):
         return "consumes or skips"

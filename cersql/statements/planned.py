@@ -135,12 +135,14 @@ class Planned:
         return self._result(self.catalog.filtered(condition), lasting)
 
     def _result(self, catalog: SparkCatalog, lasting: bool) -> DataFrame:
-        from spark_ext import grouping, windowed
+        from spark_ext import grouping, relational, windowed
         from spark_ext.batch import result
         from spark_ext.streaming import Streaming, is_stream
 
         plan, tree = self.compiled.plan, self.compiled.syntax
         if not is_stream(plan.query, catalog):
+            if relational.setting(catalog.spark) == "relational":
+                return self._joined(catalog)
             kind = result if plan.query.groups is None else grouping.result
             return kind(plan, catalog, lasting=lasting)
         try:
@@ -148,6 +150,16 @@ class Planned:
         except CersqlError as error:
             clause = _STREAM_CLAUSES.get(error.condition, "PATTERN")
             raise error.at(tree.text, tree.clause(clause) or tree.clause("PATTERN")) from None
+
+    def _joined(self, catalog: SparkCatalog) -> DataFrame:
+        """The rows by the relational plan."""
+        from spark_ext import relational
+
+        try:
+            return relational.run(self.compiled.query, self.compiled.plan, catalog)
+        except CersqlError as error:
+            tree = self.compiled.syntax
+            raise error.at(tree.text, tree.clause("PATTERN")) from None
 
     def unseen(self, if_small: bool) -> list[str]:
         """What is to be said of types of the pattern that no row has. Reads the rows; not of a stream, and with

@@ -21,11 +21,9 @@ from planner.rewrite.keys import keyed
 from planner.second_pass import COMPETING
 from planner.terms import Window
 
-NXT_OF_START = "NXT"  # by what AFTER MATCH SKIP chooses among the matches of one start and end
-
 
 @dataclass(frozen=True)
-class Relational:
+class RelationalPlan:
     """A plan. `query`: without the comparisons that became keys. `branches`: of its matches, before any is chosen.
 
     `distinct`: one match can be a row of several branches, or in several ways of one. `strategy`: what chooses among
@@ -40,7 +38,7 @@ class Relational:
     one_of_start: bool = False
 
 
-def relational(query: Query) -> Relational | Refusal:
+def relational(query: Query) -> RelationalPlan | Refusal:
     """The relational plan of a bound query."""
     why = _not_here(query)
     if why is not None:
@@ -50,7 +48,7 @@ def relational(query: Query) -> Relational | Refusal:
         branches = branches_of(query.formula, query.window, query.strategy)
     except Unrelated as found:
         return Refusal(str(found))
-    return Relational(
+    return RelationalPlan(
         query,
         branches,
         is_ambiguous(branches, frozenset(query.marks)),
