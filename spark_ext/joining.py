@@ -41,16 +41,16 @@ from spark_ext.sizes import PARTITION_BYTES, UNKNOWN_BYTES, estimate, parallelis
 from spark_ext.tasks import TaskMaker
 
 BUCKET, OWN_BUCKET, SAME = "__cersql_bucket", "__cersql_own", "__cersql_same"
+FEW_BRANCHES, FEW_EVENTS = 2, 4  # that a plan has which auto takes
+MANY_BYTES = 8 << 20  # of a source, by Catalyst's estimate, at which auto takes joins instead of the general engine
 BUCKET_WINDOWS = 2  # a row meets those of so many windows and one; it is copied once for each so many
 
 
 class Joining(TaskMaker):
     """Builds the DataFrame of one relational plan."""
 
-    def __init__(
-        self, plan: PhysicalPlan, made: RelationalPlan, catalog: SparkCatalog, count_only: bool = False
-    ) -> None:
-        super().__init__(plan, catalog, count_only)
+    def __init__(self, plan: PhysicalPlan, made: RelationalPlan, catalog: SparkCatalog) -> None:
+        super().__init__(plan, catalog)
         self.made, self.asked = made, Columns(made.branches)
 
     def _warm(self) -> None:
@@ -68,6 +68,18 @@ class Joining(TaskMaker):
             return Refusal("a condition can have another value the next time it is asked")
         if hasattr(self.source, "_jdf") and not self.source._jdf.queryExecution().analyzed().deterministic():
             return Refusal("the source gives other values each time it is read")
+        return None
+
+    @property
+    def why_dear(self) -> str | None:
+        """Why joins may cost more than an automaton of any kind; None if they surely do not."""
+        events = max((len(branch.slots) for branch in self.made.branches), default=0)
+        if len(self.made.branches) > FEW_BRANCHES or events > FEW_EVENTS:
+            return f"a match has up to {events} events, in {len(self.made.branches)} ways, each a join of its own"
+        if not self.groups:
+            return "without a key or a window every row would meet every other"
+        if self._size < MANY_BYTES:
+            return "the source is small, and a join has several stages"
         return None
 
     # ------------------------------------------------------------ rows

@@ -9,8 +9,10 @@ TO NEXT ROW); it acts on those that the conditions on whole matches leave.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 
 from planner.physical import PhysicalPlan
 from planner.query import Query
@@ -38,7 +40,7 @@ def setting(spark: SparkSession) -> str:
     return written
 
 
-def joining(query: Query, plan: PhysicalPlan, catalog: SparkCatalog, count_only: bool = False) -> Joining | Refusal:
+def joining(query: Query, plan: PhysicalPlan, catalog: SparkCatalog) -> Joining | Refusal:
     """The joins of a bound query, or why there are none. `plan`: the automaton's, whose rows these read."""
     made = relational(query)
     if isinstance(made, Refusal):
@@ -47,7 +49,7 @@ def joining(query: Query, plan: PhysicalPlan, catalog: SparkCatalog, count_only:
     if groups is not None:
         groups = replace(groups, listed="the relational plan lists them")
     own = replace(plan, query=replace(made.query, groups=groups), later=None, tabulated=())
-    joins = Joining(own, made, catalog, count_only)
+    joins = Joining(own, made, catalog)
     return joins.refusal or joins
 
 
@@ -94,10 +96,85 @@ def _one_of_start(matches: DataFrame, columns: MatchColumns) -> DataFrame:
     return analyzed(matches.selectExpr("*", f"{best} AS {_BEST}").where(_BEST).drop(_BEST))
 
 
-def run(query: Query, plan: PhysicalPlan, catalog: SparkCatalog) -> DataFrame:
-    """The rows of the query by its relational plan. Raises SparkError PLAN_REFUSED where there is none."""
+def refused(reason: str) -> SparkError:
+    """What is said where only a relational plan will do, and there is none."""
+    hint = f"SET {SETTING} = auto runs by the automaton what cannot be joined."
+    return SparkError("PLAN_REFUSED", reason=reason, hint=hint)
+
+
+SLOW = "general engine"
+
+
+def why_automaton(plan: PhysicalPlan) -> str | None:
+    """Why the automaton is surely not much slower than joins; None if it could be. Its kernels read each event once,
+    and joins read, shuffle and sort the rows once for each event of a match."""
+    if plan.later is not None:
+        return None
+    return None if plan.stepper == SLOW else f"the {plan.stepper} reads each row once, a join several times"
+
+
+class Way(NamedTuple):
+    """How a query is run: by these joins, or (None) by its automaton; and what EXPLAIN says of it."""
+
+    joins: Joining | None
+    told: tuple[str, ...] = ()
+
+
+def way(query: Query, plan: PhysicalPlan, catalog: SparkCatalog, asked: str | None = None) -> Way:
+    """Which plan runs a bound query over tables; `asked`: which one is to, in place of the session's setting. Raises
+    SparkError PLAN_REFUSED, or SETTING."""
+    asked = asked or setting(catalog.spark)
+    if asked == "automaton":
+        return Way(None, (f"plan: automaton, since {SETTING} = automaton",))
+    if asked == "auto":
+        why = why_automaton(plan)
+        if why is not None:
+            return Way(None, (f"plan: automaton, since {why}",))
     joins = joining(query, plan, catalog)
     if isinstance(joins, Refusal):
-        hint = f"SET {SETTING} = auto runs by the automaton what cannot be joined."
-        raise SparkError("PLAN_REFUSED", reason=joins.reason, hint=hint)
-    return result(joins)
+        if asked == "auto":
+            return Way(None, ("plan: automaton", f"  not relational: {joins}"))
+        raise refused(joins.reason)
+    why = f"{SETTING} = relational" if asked == "relational" else None
+    if why is None:
+        dear = joins.why_dear
+        if dear is not None:
+            return Way(None, (f"plan: automaton, since {dear}",))
+        why = f"the automaton would need the {plan.stepper}, event by event, and joins by equal keys do not"
+    return Way(joins, (f"plan: relational, since {why}",))
+
+
+# ---------------------------------------------------------------- both
+
+
+class Counts(NamedTuple):
+    """The rows of one result, those of them that the other lacks, and those that only the other has."""
+
+    rows: int
+    missing: int
+    extra: int
+
+
+def compared(found: DataFrame, other: DataFrame, shown: int) -> tuple[Counts, list[str], list[str]]:
+    """Compare the rows of two results as bags, in Spark; with the first rows, as JSON, that only one of them has."""
+    sides = [_as_json(df).groupBy("row").agg(F.count("*").alias(name)) for df, name in ((found, "a"), (other, "b"))]
+    both = sides[0].join(sides[1], "row", "full_outer")
+    both = both.selectExpr("row", "coalesce(a, 0L) AS a", "coalesce(b, 0L) AS b")
+    sums = ("sum(a)", "sum(greatest(a - b, 0L))", "sum(greatest(b - a, 0L))")
+    counts = Counts(*(both.selectExpr(*(f"coalesce({sql}, 0L)" for sql in sums)).first() or (0, 0, 0)))
+
+    def first(test: str, number: int) -> list[str]:
+        return [row.row for row in both.where(test).sort("row").take(shown)] if number else []
+
+    return counts, first("a > b", counts.missing), first("b > a", counts.extra)
+
+
+def _as_json(df: DataFrame) -> DataFrame:
+    """Each row as one string; columns of one name keep apart by their numbers."""
+    names = [f"{name} ({i})" if df.columns.count(name) > 1 else name for i, name in enumerate(df.columns)]
+    exact = {
+        "ignoreNullFields": "false",
+        "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXXXX",
+        "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS",
+    }
+    return df.toDF(*names).select(F.to_json(F.struct("*"), exact).alias("row"))

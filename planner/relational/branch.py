@@ -70,6 +70,11 @@ class Branch:
     def end(self) -> At:
         return At(self.last, last=True)
 
+    @property
+    def events(self) -> tuple[int, ...]:
+        """The numbers of its events."""
+        return tuple(slot.number for slot in self.slots)
+
     def bound(self, variable: str | None = None) -> tuple[int, ...]:
         """The events of a variable; None: of any."""
         return tuple(slot.number for slot in self.slots if (variable in slot.marks if variable else slot.marks))

@@ -231,9 +231,16 @@ def _strategy(made: Relating, formula: cel.Strategy) -> Branches:
 def _within(made: Relating, formula: cel.Within) -> Branches:
     before = made.most
     made.most = most_events(formula.window, before)
-    found = made.each(formula.inner, lambda branch: branch.within(formula.window))
+    found = within(made.of(formula.inner), formula.window)
     made.most = before
     return found
+
+
+def within(branches: Branches, window: Window) -> Branches:
+    """What fits the window: no branch with more events, one after the other, than it has."""
+    most = most_events(window)
+    fitting = (b for b in branches if most is None or b.in_order(b.events) is None or len(b.slots) <= most)
+    return [branch.within(window) for branch in fitting]
 
 
 def most_events(window: Window | None, before: int | None = None) -> int | None:

@@ -25,7 +25,7 @@ def next_matches(formula: Formula, branches: list[Branch]) -> list[Branch]:
     if formula.contains((cel.Absent, cel.NotBefore, cel.NotAfter, Across)):
         raise Unrelated("under SKIP TILL NEXT MATCH what must not happen decides which events a run can take")
     (branch,) = branches
-    ordered = branch.in_order(tuple(slot.number for slot in branch.slots))
+    ordered = branch.in_order(branch.events)
     assert ordered is not None, "all that is allowed in it is a sequence"
     number = max(ordered) + 1
     slots = {slot.number: slot for slot in branch.slots}

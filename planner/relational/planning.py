@@ -14,7 +14,7 @@ from planner.query import Query
 from planner.reasons import sees_other_keys
 from planner.refusal import Refusal
 from planner.relational.branch import Branch
-from planner.relational.branches import Relating, most_events
+from planner.relational.branches import Relating, most_events, within
 from planner.relational.conditions import Unrelated
 from planner.relational.next_match import next_matches
 from planner.rewrite.keys import keyed
@@ -65,7 +65,7 @@ def branches_of(formula: Formula, window: Window | None = None, strategy: str = 
         found = next_matches(formula, found)
     elif strategy == "STRICT":
         found = [branch.gapless() for branch in found]
-    return tuple(branch.within(window) if window is not None else branch for branch in found)
+    return tuple(found if window is None else within(found, window))
 
 
 def is_ambiguous(branches: tuple[Branch, ...], visible: frozenset[str]) -> bool:
@@ -73,7 +73,7 @@ def is_ambiguous(branches: tuple[Branch, ...], visible: frozenset[str]) -> bool:
     events, in their order, say which event of which branch each is."""
     seen = set()
     for branch in branches:
-        ordered = branch.in_order(tuple(slot.number for slot in branch.slots))
+        ordered = branch.in_order(branch.events)
         if ordered is None:
             return True
         marks = {slot.number: slot.marks & visible for slot in branch.slots}
