@@ -10,7 +10,7 @@ measure; one for each guard, TRUE or FALSE; one for each value that is compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from planner.relational.branch import Branch, Slot
 from planner.relational.conditions import (
@@ -130,9 +130,9 @@ class Columns:
                 between = f"{column(last, CLOCK)} - {column(first, CLOCK)}"
                 return f"{between} {'<' if window.strict else '<='} {size}"
             case Chosen(sides):
-                return " OR ".join(f"({self._side(side, slots)})" for side, slots in sides)
+                return _any([self._side(side, slots) for side, slots in sides])
             case Passing(sides):
-                return " OR ".join(f"({' AND '.join(self._passes(*each) for each in side)})" for side in sides)
+                return _any([" AND ".join(self._passes(*each) for each in side) for side in sides])
             case Agreeing(left, right, type):
                 if left == right:
                     return f"{self._value(left[0], left[1], type)} IS NOT NULL"
@@ -173,6 +173,10 @@ class Columns:
         of = {(t.variable, t.of): slot for t, slot in zip(parts_of(side), slots, strict=True) if isinstance(t, Term)}
         columns = [self._value(of[term.variable, term.of], term.sql, "") for term in side.spelled.terms]
         return _SPELLED.sub(lambda found: columns[int(found[1])], side.spelled.sql)
+
+
+def _any(sides: Sequence[str]) -> str:
+    return sides[0] if len(sides) == 1 else " OR ".join(f"({side})" for side in sides)
 
 
 def _better(rule: str, rival: str, own: str) -> str:
