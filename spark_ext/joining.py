@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 
@@ -29,7 +30,7 @@ from planner.refusal import Refusal
 from planner.relational.branch import Absence, Branch, Slot
 from planner.relational.conditions import Condition
 from planner.relational.planning import RelationalPlan
-from planner.relational.sql import AT, CLOCK, Columns, column, event, guard_column, value_column
+from planner.relational.sql import AT, CLOCK, Columns, column, event, guard_column, slots_in, value_column
 from planner.sql import quote
 from planner.terms import Window
 from runtime.task import OrderColumn
@@ -39,10 +40,12 @@ from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, wi
 from spark_ext.schema import SparkCatalog
 from spark_ext.sizes import PARTITION_BYTES, UNKNOWN_BYTES, estimate, parallelism
 from spark_ext.tasks import TaskMaker
+from spark_ext.types_seen import is_cheap, peek_rows
 
 BUCKET, OWN_BUCKET, SAME = "__cersql_bucket", "__cersql_own", "__cersql_same"
 FEW_BRANCHES, FEW_EVENTS = 2, 4  # that a plan has which auto takes
 MANY_BYTES = 8 << 20  # of a source, by Catalyst's estimate, at which auto takes joins instead of the general engine
+MANY_EVENTS = 0.02  # the share of rows that can be the rarest event of a pattern, at which auto does so
 BUCKET_WINDOWS = 2  # a row meets those of so many windows and one; it is copied once for each so many
 
 
@@ -80,7 +83,25 @@ class Joining(TaskMaker):
             return "without a key or a window every row would meet every other"
         if self._size < MANY_BYTES:
             return "the source is small, and a join has several stages"
+        if self._rarest() < MANY_EVENTS:
+            return "the first rows do not show that there are many events of each kind"
         return None
+
+    def _rarest(self) -> float:
+        """The share of the first rows that can be the rarest event of the pattern; 0 where that takes long to find."""
+        n = peek_rows(self.catalog)
+        if not n or not hasattr(self.source, "_jdf"):
+            return 0.0
+        guards = {slot.guard for slot in slots_in(self.made.branches)}
+        shares = [f"avg(IF({guard_sql(guard, self.query)}, 1D, 0D))" for guard in guards]
+        first = self._with_keys().limit(n)
+        try:
+            if not is_cheap(first._jdf.queryExecution().optimizedPlan()):
+                return 0.0
+            found = first.selectExpr(*shares).first()
+        except PySparkException:  # the query will say so itself, at its place
+            return 0.0
+        return min((share or 0.0 for share in found), default=0.0) if found else 0.0
 
     # ------------------------------------------------------------ rows
 

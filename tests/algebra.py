@@ -100,12 +100,16 @@ def rows(branch: Branch, around: Row, more: Sequence[Condition], stream: Sequenc
                 yield from joined(k + 1)
             del known[slot.number]
 
+    assert all(c.slots <= {*branch.events, *around} for c in conditions)
     if all(holds(c, known, stream) for c in conditions if c.slots <= known.keys()):
         yield from joined(0)
 
 
 def occurs(absence: Absence, row: Row, stream: Sequence[oracle.Event]) -> bool:
     assert absence.number is None, "some Across decides about it"
+    assert all(c.slots <= set(absence.branch.events) for c in absence.branch.conditions), (
+        "a join asks of its own events"
+    )
     return next(rows(absence.branch, row, absence.conditions, stream), None) is not None
 
 

@@ -9,7 +9,7 @@ operators act on the events of a window; here the window is one more condition o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -48,6 +48,10 @@ class Absence:
     @property
     def searches(self) -> bool:
         return any(condition.searches for condition in self.conditions)
+
+    def is_of(self, events: Collection[int]) -> bool:
+        """Does it ask of these events alone?"""
+        return all(condition.is_of({*events, *self.branch.events}) for condition in self.conditions)
 
 
 @dataclass(frozen=True)
@@ -116,11 +120,13 @@ class Branch:
         return self.asking(*(Ordered(At((right,)), "=", At((left,), plus=1)) for left, right in steps))
 
     def absent(self, *conditions: Condition, number: int | None = None) -> Absence:
-        """This branch as what must not happen. What it asks of where its search begins is asked beside it."""
-        if any(absence.searches for absence in self.absences):
+        """This branch as what must not happen. What it asks of where its search begins is asked beside it; an anti-join
+        inside it cannot ask of events that are joined later."""
+        if any(not absence.is_of(self.events) for absence in self.absences):
             raise Unrelated("what must not happen asks, inside another such part, where its search begins")
-        inner = replace(self, conditions=tuple(c for c in self.conditions if not c.searches))
-        return Absence(inner, (*conditions, *(c for c in self.conditions if c.searches)), number)
+        own = [c for c in self.conditions if c.is_of(self.events)]
+        beside = [c for c in self.conditions if not c.is_of(self.events)]
+        return Absence(replace(self, conditions=tuple(own)), (*conditions, *beside), number)
 
     def numbers(self) -> Iterator[int]:
         """The numbers of negated parts that no Across has decided yet, in negated parts of these, too."""

@@ -9,6 +9,7 @@ the search for a part begins mentions SEARCH; `searched` puts the place there, o
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from planner.formula import Formula
@@ -56,6 +57,10 @@ class Condition:
     def searched(self, at: At) -> Condition:
         """The same with `at` for where the search begins."""
         return self
+
+    def is_of(self, events: Collection[int]) -> bool:
+        """Does it ask of these events alone, and not where the search begins?"""
+        return not self.searches and self.slots <= set(events)
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,10 @@ def test_explain_says_which_plan_and_why(session: SparkSession) -> None:
 
 
 def test_auto_takes_joins_where_the_general_engine_would_run(session: SparkSession) -> None:
-    with sparks.patched(spark_ext.joining, "MANY_BYTES", 1):
+    with (
+        sparks.patched(spark_ext.joining, "MANY_BYTES", 1),
+        sparks.settings(session, cersql__peekRows=100),  # they are looked at
+    ):
         assert explained(session, SLOW)[0].startswith(
             "plan: relational, since the automaton would need the general engine"
         )
@@ -148,8 +151,12 @@ def test_auto_takes_joins_where_the_general_engine_would_run(session: SparkSessi
         assert "without a key or a window" in explained(session, far)[0]
         many = SLOW.replace("(A a ; B b)", "(A a ; B{1,4} b)")
         assert "in 4 ways" in explained(session, many)[0]
+        few = SLOW.replace("PARTITION BY k", "WHERE b.n < 0 PARTITION BY k")
+        assert "do not show that there are many events" in explained(session, few)[0]
         refused = SLOW.replace("(A a ; B b)", "(A a ; B+ b)")
         assert "a loop without an end" in explained(session, refused)[1]
+    with sparks.patched(spark_ext.joining, "MANY_BYTES", 1):
+        assert "do not show that there are many events" in explained(session, SLOW)[0]  # no row is looked at
     with sparks.settings(session, cersql__plan="automaton"):
         wanted = plain(session.sql(f"{HEAD} {SLOW}"))
     assert plain(found) == wanted
