@@ -64,6 +64,8 @@ QUERIES = [
     "HAVING COUNT(*) > 1",
     "A a ; B b PARTITION BY k ORDER BY ts, id AFTER MATCH SKIP TO NEXT ROW RETURN a.id, b.id",
     "A a ; B b ORDER BY ts, id WITHIN 3 EVENTS RETURN a.id, b.id",
+    "A a ; B? b ; (C c OR B d) PARTITION BY k ORDER BY ts, id SEMANTICS SKIP TILL NEXT MATCH "
+    "RETURN a.id, b.id, c.id, d.id",
     "A a : B b ORDER BY ts, v RETURN a.id, b.id, b.v",
     "A a ; B b WHERE a.v = b.v ORDER BY ts, id RETURN a.v, b.v",
     "PROJECT(b : A ; B b) ORDER BY ts, id WITHIN 5 SECONDS RETURN b.id, match_start",
@@ -98,7 +100,7 @@ def plan_of(df: DataFrame) -> str:
         ("A a ; B b ORDER BY ts, id AFTER MATCH SKIP PAST LAST ROW RETURN a.id", "AFTER MATCH SKIP PAST LAST ROW"),
         ("A a ; B b ORDER BY ts, id WITHIN 5 SECONDS RETURN a.id WITH TIMEOUTS", "WITH TIMEOUTS"),
         ("AGG(y : m = MAX(b.v) ; B{2} b) ORDER BY ts, id RETURN y.m", "AGG"),
-        ("A a ; (B b OR C c) ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN a.id", "several ways"),
+        ("A a ; !C ; B b ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN a.id", "which events a run can take"),
         ("A a ; B b ORDER BY ts RETURN a.tags", "tags is map<string,int>"),
         ("A a ; B b WHERE rand() < a.v ORDER BY ts RETURN a.id", "another value the next time"),
         ("A{1,40} a ORDER BY ts RETURN a.id", "a join of more than 12 events"),
