@@ -175,15 +175,17 @@ class Joining(TaskMaker):
         return numbered if window is None else self._bucketed(numbered, AT)
 
     def _numbered(self, rows: DataFrame, groups: Sequence[str]) -> DataFrame:
+        """The rows with their places in the stream of their group; those that can be no event have had theirs."""
         order = (*self._order(), *self._ties())
         if groups:
             by = ", ".join(_ascending(item) for item in order)
             place = f"CAST(row_number() OVER (PARTITION BY {', '.join(groups)} ORDER BY {by}) AS BIGINT) AS {AT}"
             numbered = rows.selectExpr("*", place)
             return numbered if self.plan.drops else numbered.where(self._relevant())
-        cut = can_be_cut(self.types[self.query.order_by[0].column]) and self._size >= MANY_ROWS_BYTES
-        relevant = self._relevant() if self.asked.guards else "TRUE"
-        found = with_positions(rows, self.source, order, relevant, parallelism(self.spark) if cut else 1)
+        # What is cut is all of the source; where rows were dropped before, few are left.
+        cut = not self.plan.drops and can_be_cut(self.types[self.query.order_by[0].column])
+        n = parallelism(self.spark) if cut and self._size >= MANY_ROWS_BYTES else 1
+        found = with_positions(rows, self.source, order, self._relevant(), n)
         return found.selectExpr("*", f"{POSITION_COLUMN} + 1L AS {AT}").drop(POSITION_COLUMN)
 
     @cached_property

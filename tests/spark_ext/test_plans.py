@@ -88,6 +88,19 @@ def test_both_plans_give_the_same_rows(session: SparkSession) -> None:
         assert want, f"{query} has a row"
 
 
+def test_places_in_ranges(session: SparkSession) -> None:
+    """Without a key rows are numbered in parallel where there are many; the rows are the same."""
+    queries = ("A a : B b ORDER BY ts, id RETURN a.id, b.id", "A a ; B b ORDER BY ts, id RETURN a.id, b.id",
+               "A a ; B b ORDER BY ts, id WITHIN 3 EVENTS RETURN a.id, b.id")  # fmt: skip
+    with sparks.settings(session, cersql__plan="relational"):
+        few = [session.sql(f"{HEAD} {query}") for query in queries]
+        with sparks.patched(spark_ext.joining, "MANY_ROWS_BYTES", 1):
+            many = [session.sql(f"{HEAD} {query}") for query in queries]
+    assert ["approx_percentile" in plan_of(df) for df in many] == [True, False, True]
+    found = [sorted(map(repr, rows)) for rows in sparks.together([*few, *many])]
+    assert found[:3] == found[3:]
+
+
 def plan_of(df: DataFrame) -> str:
     return str(df._jdf.queryExecution().optimizedPlan().toString())
 
