@@ -60,7 +60,8 @@ def relational(query: Query) -> RelationalPlan | Refusal:
 def branches_of(formula: Formula, window: Window | None = None, strategy: str = "ALL") -> tuple[Branch, ...]:
     """The branches of a formula inside the window, by a strategy that matches satisfy by themselves. Raises
     Unrelated."""
-    found = Relating(most_events(window)).of(formula)
+    made = Relating(most_events(window)).of(formula)
+    found = [branch for branch in made if branch.slots]  # no event is no match
     if strategy == "NEXT_MATCH":
         found = next_matches(formula, found)
     elif strategy == "STRICT":

@@ -32,7 +32,7 @@ FLIGHTS = [
     f"FROM flights {LATE} PATTERN Very a ; Late b ; !Good {BY_PLANE} SEMANTICS LAST RETURN a.row_id, b.row_id",
     f"FROM flights {LATE} PATTERN (Very a ALL Late b) UNLESS Good WHERE a.origin <> b.origin {BY_PLANE} "
     "RETURN a.origin, COUNT(*), MAX(b.dep_delay_min) GROUP BY a.origin",
-    f"FROM flights {LATE} PATTERN Late a ; Very b WHERE a.dest = b.origin ORDER BY sched_dep_utc, row_id "
+    f"FROM flights {LATE} PATTERN Late a ; Very b WHERE a.origin = b.origin ORDER BY sched_dep_utc, row_id "
     "WITHIN 20 MINUTES RETURN a.row_id, b.row_id",
 ]  # fmt: skip
 CHECKS = "DEFINE Check AS activity LIKE 'T02 %', Adjust AS activity LIKE 'T03 %', Stop AS activity LIKE 'T10 %'"
