@@ -30,7 +30,7 @@ from planner.refusal import Refusal
 from planner.relational.branch import Absence, Branch, Slot
 from planner.relational.conditions import Condition
 from planner.relational.planning import RelationalPlan
-from planner.relational.sql import AT, CLOCK, Columns, column, event, guard_column, slots_in, value_column
+from planner.relational.sql import AT, CLOCK, Columns, column, event, slots_in, value_column
 from planner.sql import quote
 from planner.terms import Window
 from runtime.task import OrderColumn
@@ -42,7 +42,7 @@ from spark_ext.sizes import PARTITION_BYTES, UNKNOWN_BYTES, estimate, parallelis
 from spark_ext.tasks import TaskMaker
 from spark_ext.types_seen import is_cheap, peek_rows
 
-BUCKET, OWN_BUCKET, SAME = "__cersql_bucket", "__cersql_own", "__cersql_same"
+BUCKET, SAME = "__cersql_bucket", "__cersql_same"
 FEW_BRANCHES, FEW_EVENTS = 2, 4  # that a plan has which auto takes
 MANY_BYTES = 8 << 20  # of a source, by Catalyst's estimate, at which auto takes joins instead of the general engine
 MANY_EVENTS = 0.02  # the share of rows that can be the rarest event of a pattern, at which auto does so
@@ -127,8 +127,9 @@ class Joining(TaskMaker):
     def _own_rows(self) -> DataFrame:
         """The rows that can matter, with what conditions ask of them; those with a NULL time raise their error here."""
         query, more = self.query, []
-        for guard, i in self.asked.guards.items():
-            more.append(f"coalesce({guard_sql(guard, query)}, FALSE) AS {guard_column(i)}")
+        for name, guards in self.asked.words():
+            bits = " + ".join(f"IF({guard_sql(guard, query)}, {1 << bit}L, 0L)" for bit, guard in guards)
+            more.append(f"{bits} AS {name}")
         types = dict(query.types)
         for (sql, type), i in self.asked.values.items():
             kinds = self.asked.read_of[sql, type]
@@ -155,14 +156,22 @@ class Joining(TaskMaker):
         """The rows once for each bucket in which they can be part of a match."""
         assert self.window is not None
         reach = self.window.size if self.window.kind == "time" else self.window.size - 1
-        size = max(1, BUCKET_WINDOWS * int(self.window.size))
+        size = self._bucket_size
         after = reach if self.query.formula.contains((cel.NotAfter,)) else 0
-        own = f"({clock} - pmod({clock}, {size}L)) DIV {size}L"
+        own = self._bucket(clock)
         first = f"IF(pmod({clock}, {size}L) < {after}L, 1L, 0L)"
         last = f"IF(pmod({clock}, {size}L) >= {size - reach}L, 1L, 0L)"
-        found = rows.selectExpr("*", f"{own} AS {OWN_BUCKET}")
-        buckets = f"explode(sequence({OWN_BUCKET} - {first}, {OWN_BUCKET} + {last})) AS {BUCKET}"
-        return found.selectExpr("*", buckets)
+        return rows.selectExpr("*", f"explode(sequence({own} - {first}, {own} + {last})) AS {BUCKET}")
+
+    @cached_property
+    def _bucket_size(self) -> int:
+        assert self.window is not None
+        return max(1, BUCKET_WINDOWS * int(self.window.size))
+
+    def _bucket(self, clock: str) -> str:
+        """The bucket that a row is of by itself. It is no column: the last event alone would read it, and Spark shuffle
+        its rows once more."""
+        return f"({clock} - pmod({clock}, {self._bucket_size}L)) DIV {self._bucket_size}L"
 
     @cached_property
     def rows(self) -> DataFrame:
@@ -227,7 +236,8 @@ class Joining(TaskMaker):
             on = [*self._same_groups(first.number, slot.number), *ready]
             joined = joined.join(self._event(slot), F.expr(_all(on)))
         if is_match and self.window is not None:
-            last = [column(slot, OWN_BUCKET) for slot in branch.last]
+            clock = CLOCK if self.window.kind == "time" else AT
+            last = [self._bucket(column(slot, clock)) for slot in branch.last]
             owner = f"greatest({', '.join(last)})" if len(last) > 1 else last[0]
             joined = joined.where(f"{owner} = {column(branch.last[0], BUCKET)}")
         for absence in branch.absences:

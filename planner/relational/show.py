@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from planner.refusal import Refusal
 from planner.relational.branch import Branch, Slot
+from planner.relational.conditions import Guard
 from planner.relational.planning import RelationalPlan
 from planner.relational.sql import Columns, event
 from planner.terms import Predicate
@@ -22,11 +23,18 @@ from runtime.marks import is_hidden
 MOST_SHOWN = 6  # ways to match
 
 
+class Shown(Columns):
+    """Conditions as people read them: e1.is2 is whether event 1 satisfies guard 2."""
+
+    def _test(self, relation: str, guard: Guard) -> str:
+        return f"{relation}is{self.guards.setdefault(guard, len(self.guards))}"
+
+
 def show(made: RelationalPlan | Refusal) -> str:
     """The plan, or why there is none."""
     if isinstance(made, Refusal):
         return f"no relational plan: {made}"
-    columns, number = Columns(made.branches), len(made.branches)
+    columns, number = Shown(made.branches), len(made.branches)
     ways = "1 way to match" if number == 1 else f"{number} ways to match"
     lines = [f"{ways}, {'equal matches are one' if made.distinct else 'each match once'}"]
     lines += [f"key of a join: {key.sql}" for key in made.query.keys]

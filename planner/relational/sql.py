@@ -4,7 +4,8 @@
     Near(0, 1, WITHIN 5)                    e1.__cersql_clock - e0.__cersql_clock <= 5
 
 Rows have columns for all that is asked of them: AT, their place in the stream of their key; CLOCK, what windows
-measure; one for each guard, TRUE or FALSE; one for each value that is compared.
+measure; numbers whose bits are the guards that they satisfy; one for each value that is compared. Bits, and no column
+for each guard, since then all events of a join often read the same columns, and Spark shuffles these rows once.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from planner.terms import Comparison, Related, Side, Term, Test, parts_of
 
 AT, CLOCK = "__cersql_at", "__cersql_clock"
 FIRST_PLACE = 1  # of a key's stream
+GUARD_BITS = 62  # of a number
 _BEYOND = "9223372036854775807L"  # a place behind all others
 _SPELLED = re.compile(r"__cersql_spelled(\d+)\b")
 
@@ -47,8 +49,9 @@ def column(slot: int, name: str) -> str:
     return f"{event(slot)}.{name}"
 
 
-def guard_column(i: int) -> str:
-    return f"__cersql_is{i}"
+def guards_column(word: int) -> str:
+    """The column whose bits are the guards from 62 · word on."""
+    return f"__cersql_is{word}"
 
 
 def value_column(i: int) -> str:
@@ -116,7 +119,19 @@ class Columns:
 
     def accepted(self, slot: Slot) -> str | None:
         """The row of an event by itself satisfies its guard; None if any does."""
-        return guard_column(self.guards.setdefault(slot.guard, len(self.guards))) if slot.guard else None
+        return self._test("", slot.guard) if slot.guard else None
+
+    def words(self) -> Iterator[tuple[str, list[tuple[int, Guard]]]]:
+        """Each column of guards, with their bits."""
+        numbered = [(i, guard) for guard, i in self.guards.items()]
+        for word in range(-(-len(numbered) // GUARD_BITS)):
+            own = numbered[word * GUARD_BITS : (word + 1) * GUARD_BITS]
+            yield guards_column(word), [(i % GUARD_BITS, guard) for i, guard in own]
+
+    def _test(self, relation: str, guard: Guard) -> str:
+        """A row of a relation satisfies the guard."""
+        word, bit = divmod(self.guards.setdefault(guard, len(self.guards)), GUARD_BITS)
+        return f"({relation}{guards_column(word)} & {1 << bit}L) <> 0L"
 
     def sql(self, condition: Condition) -> str:
         match condition:
@@ -149,7 +164,7 @@ class Columns:
         raise TypeError(f"not a condition: {condition!r}")
 
     def _passes(self, slot: int, guard: Guard) -> str:
-        return column(slot, guard_column(self.guards.setdefault(guard, len(self.guards))))
+        return self._test(f"{event(slot)}.", guard)
 
     def _value(self, slot: int, sql: str, type: str) -> str:
         value = sql, type

@@ -64,8 +64,8 @@ QUERIES = [
     "HAVING COUNT(*) > 1",
     "A a ; B b PARTITION BY k ORDER BY ts, id AFTER MATCH SKIP TO NEXT ROW RETURN a.id, b.id",
     "A a ; B b ORDER BY ts, id WITHIN 3 EVENTS RETURN a.id, b.id",
-    "A a ; B? b ; (C c OR B d) PARTITION BY k ORDER BY ts, id SEMANTICS SKIP TILL NEXT MATCH "
-    "RETURN a.id, b.id, c.id, d.id",
+    "A a ; B? x ; (C c OR B y) PARTITION BY k ORDER BY ts, id SEMANTICS SKIP TILL NEXT MATCH "
+    "RETURN a.id, x.id, c.id, y.id",
     "A a : B b ORDER BY ts, v RETURN a.id, b.id, b.v",
     "A a ; B b WHERE a.v = b.v ORDER BY ts, id RETURN a.v, b.v",
     "PROJECT(b : A ; B b) ORDER BY ts, id WITHIN 5 SECONDS RETURN b.id, match_start",
