@@ -1,6 +1,6 @@
 """Both plans of a query side by side: the automaton's and the relational one, and what `auto` chose.
 
-    python tests/bench/relational.py [--millions 1] [--repeat 5] [--only 'NAME;…']
+    python tests/bench/relational.py [--millions 1] [--repeat 5] [--only "NAME|…"]
 
 Whole queries over Parquet into a noop sink, in turns; seconds are medians. The last column is what auto loses to the
 better of the two: at the most 1.2.
@@ -98,7 +98,7 @@ def main() -> None:
     events.createOrReplaceTempView("events")
     print(f"{args.rows or args.millions * 1_000_000} events from Parquet, noop sink, medians of {args.repeat}")
     print(f"{'query':20} {'run by':>16} {'automaton':>10} {'relational':>11} {'ratio':>6} {'auto':>11} {'loses':>6}")
-    for name in filter(None, args.only.split(";")) if args.only else QUERIES:
+    for name in filter(None, args.only.split("|")) if args.only else QUERIES:
         query, times = text(name), {}
         spark.conf.set("cersql.plan", "auto")
         told = cersql.explain(spark, query, "physical")
