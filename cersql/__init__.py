@@ -38,6 +38,7 @@ from cersql.errors import BindError, ParseError  # noqa: E402
 from cersql.statements.matches import Matches  # noqa: E402
 from cersql.statements.planned import Compiled  # noqa: E402
 from cersql.statements.replay import Replay, replay  # noqa: E402
+from cersql.statements.verify import Verified, verify  # noqa: E402
 from planner.errors import PlanError  # noqa: E402
 from runtime.errors import CersqlError, ExecutionError, InternalError  # noqa: E402
 from runtime.program import package_version as _package_version  # noqa: E402
@@ -62,6 +63,7 @@ __all__ = [
     "ParseError",
     "PlanError",
     "Replay",
+    "Verified",
     "compile",
     "enable",
     "explain",
@@ -73,4 +75,5 @@ __all__ = [
     "session",
     "ship",
     "sql",
+    "verify",
 ]

@@ -24,6 +24,7 @@ class ParseError(CersqlError):
         "UNCLOSED": Condition("42601", "{mark} is never closed."),
         "UNOPENED": Condition("42601", "{mark} closes nothing."),
         "TOO_DEEP": Condition("54001", "The text is nested more than {limit} deep."),
+        "NSEQ_PARTS": Condition("42601", "NSEQ has {found} parts, and takes three, of which the second is absent."),
         "COMMA_EXPECTED": Condition("42601", "Found {found} where a comma separates {items}."),
         "RESERVED_NAME": Condition("42601", "{name} is a keyword and cannot be a name here."),
         "RELUCTANT_LOOP": Condition("42601", "{found} would be a reluctant loop, and there are none."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from runtime.monoids import capped
@@ -82,6 +82,19 @@ class Tabulated:
     sql: str
 
 
+@dataclass(frozen=True)
+class Spelled:
+    """A condition on several events as Spark SQL: `sql` over the columns spelled_column(0), …, which are the `terms` on
+    the rows of their events. `b.v - a.v >= 1` has the terms b: v and a: v."""
+
+    terms: tuple[Term, ...]
+    sql: str
+
+
+def spelled_column(i: int) -> str:
+    return f"__cersql_spelled{i}"
+
+
 def left_column(i: int) -> str:
     return f"__cersql_left{i}"
 
@@ -96,12 +109,14 @@ class Related:
     each cast to the Spark type in `types`. `b.v - a.v >= 1` has the terms a: v and b: v, both as DOUBLE.
 
     Of a condition that is `tabulated` the terms are codes of what it reads of the left and of the right event.
+    `spelled`: the whole as Spark computes it.
     """
 
     terms: tuple[Term, ...]
     types: tuple[str, ...]
     relation: Relation
     tabulated: Tabulated | None = None
+    spelled: Spelled | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return str(self.relation)

@@ -35,6 +35,7 @@ class SparkError(CersqlError):
         "STREAM_WATERMARK": Condition("0A000", "The source is a stream, and its column {column} has no watermark."),
         "STREAM_ORDER": Condition("0A000", "On a stream the order is event time, and ORDER BY {column} is {type}."),
         "SCAN_REFUSED": Condition("0A000", "The query cannot read its Parquet files by itself: {reason}."),
+        "PLAN_REFUSED": Condition("0A000", "The query has no relational plan: {reason}."),
         "STREAM_LATER": Condition(
             "0A000",
             "On a stream {what} cannot choose among matches of which WHERE asks as a whole.",

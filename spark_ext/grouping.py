@@ -32,7 +32,7 @@ from spark_ext.folding import folded
 from spark_ext.forms import hashed_alike
 from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed
-from spark_ext.returned import chosen, rows_of
+from spark_ext.returned import Choose, chosen, rows_of
 from spark_ext.schema import SparkCatalog
 from spark_ext.sizes import is_local
 from spark_ext.worker import gathered_groups, means
@@ -144,14 +144,20 @@ def result(plan: PhysicalPlan, catalog: SparkCatalog, lasting: bool = False) -> 
     return result_of(plan, catalog, lambda: kind(plan, catalog, lasting=lasting).frame(), whole=False)
 
 
-def result_of(plan: PhysicalPlan, catalog: SparkCatalog, frame: Callable[[], DataFrame], whole: bool) -> DataFrame:
+def result_of(
+    plan: PhysicalPlan,
+    catalog: SparkCatalog,
+    frame: Callable[[], DataFrame],
+    whole: bool,
+    choose: Choose = lambda matches: matches,
+) -> DataFrame:
     """A row for each group, of what tasks find: matches, if they are listed, or what they have summed up. `whole`: all
-    there is of a group comes from one task, in one micro-batch of a stream."""
+    there is of a group comes from one task, in one micro-batch of a stream. `choose`: as of returned.chosen."""
     groups = plan.query.groups
     assert groups is not None
     rows = found(plan, catalog, frame)
     if groups.listed:
-        rows = _values_of(groups, chosen(plan, catalog, rows))
+        rows = _values_of(groups, chosen(plan, catalog, rows, choose))
     if whole:
         rows = _told_apart(groups, rows)
     return rows_of(plan, catalog, (_of_listed if groups.listed else _added_up)(groups, rows, whole))

@@ -7,6 +7,8 @@ matches → WHERE on whole matches (→ mapInArrow(strategy)) → HAVING → RET
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ByteType, StructField, StructType
 
@@ -26,14 +28,19 @@ from spark_ext.schema import SparkCatalog
 from spark_ext.shipping import for_worker
 from spark_ext.worker import chosen_matches
 
+Choose = Callable[[DataFrame], DataFrame]
+
 
 def returned(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
     """The rows of a query, of the matches that the engine gives."""
     return rows_of(plan, catalog, chosen(plan, catalog, matches))
 
 
-def chosen(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> DataFrame:
-    """The matches that are given, of those that the engine gives."""
+def chosen(
+    plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame, choose: Choose = lambda matches: matches
+) -> DataFrame:
+    """The matches that are given, of those that the engine gives. `choose`: what chooses among matches that fulfil the
+    conditions on the whole, where neither the engine nor a second pass does."""
     query, columns = plan.query, [column.name for column in plan.query.columns]
     if query.created is not None:
         matches = with_created(plan, query.created, matches)
@@ -43,6 +50,7 @@ def chosen(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> Dat
             matches = analyzed(matches.where(_of_matches(plan, condition.text)))
     if plan.later is not None:
         matches = _competing(plan, plan.later, matches, limits_of(catalog.spark, query))
+    matches = choose(matches)
     return with_gathered(query.text, matches, query.gathered[query.gathered_on_match :])
 
 

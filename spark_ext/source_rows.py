@@ -51,9 +51,7 @@ class SourceRows:
         self.source = catalog.union_frame(self.query)
         self.spark = self.source.sparkSession
         self.plan = replace(plan, program=replace(plan.program, max_matches=most_matches(self.spark)))
-        if is_local(self.spark):
-            # The workers, on this same machine, would all do it at once.
-            compile_kernels(plan.program.family)
+        self._warm()
         self.types: dict[str, DataType] = {f.name: f.dataType for f in self.source.schema.fields}
         self.symbols = symbol_sql(plan.guards)
         packed = packed_symbol_sql(plan)
@@ -68,6 +66,11 @@ class SourceRows:
         self.sorts = {order.column: f"__cersql_order{i}" for i, order in enumerate(self.query.order_by)
                       if is_collated(self.types[order.column].simpleString())}  # fmt: skip
         self.keys = list(self.key_sql)
+
+    def _warm(self) -> None:
+        """Compile what tasks run, where the workers, on this same machine, would all do it at once."""
+        if is_local(self.spark):
+            compile_kernels(self.plan.program.family)
 
     def _rows(self, *more: str) -> DataFrame:
         """The rows that can matter, with the columns that the engine, the order and RETURN need, and `more`."""

@@ -40,7 +40,7 @@ _CHEAP = frozenset(
 def unlike(query: Query, catalog: SparkCatalog) -> Iterator[str]:
     """A warning for each type that the first rows of its source do not have, where these are all rows, or have
     another that is written nearly so: `fial` beside `fail`, `SELL` beside `sell`."""
-    rows = _peek_rows(catalog) if hasattr(catalog.spark, "_jsparkSession") else 0  # Connect cannot show its plans
+    rows = peek_rows(catalog) if hasattr(catalog.spark, "_jsparkSession") else 0  # Connect cannot show its plans
     for i, source in enumerate(query.sources) if rows else ():
         named = _named(query, i)
         if source.type_column is None or not named:
@@ -150,7 +150,7 @@ def _nearest(name: str, there: Mapping[str, int]) -> str:
     return f"There are {shown or 'none but NULL'}{' …' if len(there) > MOST_SHOWN else ''}."
 
 
-def _peek_rows(catalog: SparkCatalog) -> int:
+def peek_rows(catalog: SparkCatalog) -> int:
     written = catalog.spark.conf.get(PEEK_SETTING, None) or str(PEEK_ROWS)
     if not written.isdecimal():
         raise SparkError("SETTING", name=PEEK_SETTING, value=written, expected="a whole number from 0")
@@ -203,7 +203,7 @@ def _first_rows(frame: DataFrame, column: str, rows: int) -> First:
             if known is not None:
                 return _counted(known, rows)
             first = frame.selectExpr(f"CAST({quote(column)} AS STRING) AS v").limit(rows)
-            if not _is_cheap(first._jdf.queryExecution().optimizedPlan()):
+            if not is_cheap(first._jdf.queryExecution().optimizedPlan()):
                 return nothing
             found = [row["v"] for row in first.collect()]
     except (PySparkException, Py4JError):  # the query will say so itself; of a CTE nothing can be read from here
@@ -216,7 +216,7 @@ def _counted(found: list[str | None], rows: int) -> First:
     return First(dict(counted.most_common()), len(found), len(found) < rows)
 
 
-def _is_cheap(plan: Any) -> bool:
+def is_cheap(plan: Any) -> bool:
     """Do the first rows come at once? Behind a filter they do where there are few rows at all, by Spark's estimate."""
     nodes = _nodes(plan)
     return nodes <= _CHEAP or (nodes <= _CHEAP | {"Filter"} and estimate(plan) <= SMALL_BYTES)

@@ -15,7 +15,7 @@ from cersql.language import scripts
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # These are followed step by step in test_pages.py.
-FOLLOWED = ("cookbook", "tutorial", "coming-from")
+FOLLOWED = ("cookbook", "tutorial", "coming-from", "plans")
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.stem not in FOLLOWED]
 SHOWN = "\n".join([README, *(page.read_text(encoding="utf-8") for page in PAGES)])
 EXAMPLES = sorted((ROOT / "examples").rglob("*.sql"))

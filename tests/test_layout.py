@@ -65,7 +65,7 @@ EXCEPTIONS = {
 # beside the groups are below them all, but for those of TOP.
 GROUPS = {
     "runtime": ("compact_set", "automata", "steppers", "selection", "partition", "scan", "stream"),
-    "planner": ("rewrite", "automata"),
+    "planner": ("rewrite", "automata", "relational"),
     "cersql": ("language", "binding", "show", "statements", "cli"),
 }
 TOP = {

@@ -126,7 +126,7 @@ def page(name: str) -> str:
     return (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["cookbook", "tutorial", "coming-from"])
+@pytest.mark.parametrize("name", ["cookbook", "tutorial", "coming-from", "plans"])
 def test_a_page_gives_what_it_says(spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert not Reader(sparks.taught(spark)).follow(page(name))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from cersql.binding.comparisons import Event, cut, events_of, plain_text, unwrapped, with_depth
 from cersql.binding.expressions import Bare, Call, Node, Word
 from planner.sql import Sql
-from planner.terms import Tabulated
+from planner.terms import Spelled, Tabulated
 from runtime import relations as ops
 from runtime.relations import Relation
 
@@ -40,13 +40,15 @@ _OF_DECIMALS = {"+": ops.ADD_D, "-": ops.SUB_D, "*": ops.MUL_D, "/": ops.DIV_D}
 class Related:
     """`operands`: (event, SQL on it, the Spark type it is sent in), in the order of the relation.
 
-    `tabulated`: how Spark decides it, where workers cannot compute it (cersql.tabulated).
+    `tabulated`: how Spark decides it, where workers cannot compute it (cersql.tabulated). `spelled`: as Spark computes
+    it, of rows that are joined.
     """
 
     operands: tuple[tuple[Event, Sql, str], ...]
     relation: Relation
     whole: Sql
     tabulated: Tabulated | None = None
+    spelled: Spelled | None = None
 
 
 class _NoRelation(Exception):

@@ -351,7 +351,9 @@ class Conditions(Agreements):
             made = arithmetic.related(part.nodes, lambda op: op, modes, shown)
         else:
             made = arithmetic.related(part.nodes, NOT.__getitem__, modes, f"NOT ({shown})")
-        return self._tabulating.related(part.nodes, positive, modes) if made is None and tabulated else made
+        if made is None and tabulated:
+            made = self._tabulating.related(part.nodes, positive, modes)
+        return made and replace(made, spelled=self._tabulating.spelled(part.nodes, positive, modes))
 
     @cached_property
     def _tabulating(self) -> Tabulating:

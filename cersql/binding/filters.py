@@ -178,7 +178,7 @@ class Filters(Negations):
                 self.origins.setdefault(side.whole.text, side.whole)
                 operands = tuple(Term(event[0], sql.text, event[1]) for event, sql, _ in side.operands)
                 types = tuple(type for _, _, type in side.operands)
-                sides.append(terms.Related(operands, types, side.relation, side.tabulated))
+                sides.append(terms.Related(operands, types, side.relation, side.tabulated, side.spelled))
             elif isinstance(side, Compared):
                 self.origins.setdefault(side.whole.text, side.whole)
                 left = Term(side.left[0], side.left_sql.text, side.left[1])

@@ -18,7 +18,7 @@ from cersql.binding.arithmetic import Related
 from cersql.binding.comparisons import Event, events_of, which
 from cersql.binding.expressions import Node, Ref, Word, rendered
 from planner.sql import Sql
-from planner.terms import Tabulated, left_column, right_column
+from planner.terms import Spelled, Tabulated, Term, left_column, right_column, spelled_column
 from runtime import relations as ops
 from runtime.relations import Relation
 
@@ -62,6 +62,22 @@ class Tabulating:
         )
         code = ((ops.LOAD, 0), (ops.LOAD, 1), (ops.MEMBER, number))
         return Related(operands, Relation(code, shown=" ".join(shown.text.split())), whole, made)
+
+    def spelled(self, nodes: Sequence[Node], positive: bool, modes: Mapping[str, str]) -> Spelled:
+        """The condition (or its NOT) over the rows of its events. What the match shares is the last one's."""
+        found: dict[Term, int] = {}
+        shared = events_of(nodes, modes)[-1]
+
+        def column(node: Node) -> str | None:
+            sql = self.row(node)
+            if sql is None:
+                return None
+            variable, of = (node.variable, which(node, modes)) if isinstance(node, Ref) else shared
+            term = Term(variable, sql if isinstance(sql, str) else sql.text, of)
+            return spelled_column(found.setdefault(term, len(found)))
+
+        condition = rendered(self.text, nodes, column)
+        return Spelled(tuple(found), condition.text if positive else f"NOT ({condition.text})")
 
 
 @dataclass

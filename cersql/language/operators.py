@@ -4,7 +4,7 @@
     NOT p, !p             before its operand               prefix
     p AS x, p FILTER c    behind its operand               postfix
     SEQ(p, q)             a call with a list of patterns   list
-    STRICT(p)             a call with one pattern          call
+    STRICT(p), ITER(p, 2) a call with one pattern          call
     PROJECT(x : p)        a call with a heading and one    call
 
 The lexer of patterns, the tree, clauses (which words are no names), parameters (what ends a FILTER), the hints of
@@ -71,6 +71,8 @@ OPERATORS = (
     Operator("UNLESS", "infix", "UNLESS", excludes=True),
     Operator("NOT", "prefix", "NOT", signs=("!", "¬"), in_conditions=True),
     Operator("SEQ", "list", "SEQ"),
+    Operator("NSEQ", "list", "NSEQ"),
+    Operator("ITER", "call", "ITER"),
     Operator("ALL", "list", "LIST", means="ALL"),
     Operator("ANY", "list", "LIST", means="OR"),
     Operator("START", "call", "FUNCTION"),

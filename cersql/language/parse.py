@@ -247,6 +247,7 @@ _WORDS = {
     "_AS": "AS",
     "_THEN": f"an operator (; -> : {' '.join(INFIX)})",
     "_COMMA": "a comma",
+    "COUNT": "a number of rounds",
     "RPAR": "')'",
     "LPAR": "'('",
     "$END": "the next clause",
@@ -297,6 +298,8 @@ def _taught(body: Body, error: lark.UnexpectedToken) -> ParseError:
     terminal: Terminal = error.token.value
     span = terminal.span
     first = next(token for token in body.tokens if token.start >= span.start)
+    if "COUNT" in accepts:
+        return body.unexpected(first, expected, "Write ITER(p, 2).")
     if terminal.kind in ("NAME", "TYPE"):
         return _misspelt_operator(body, first) or juxtaposition(body.tokens, body.tokens.index(first))
     hint = None

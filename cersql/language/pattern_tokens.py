@@ -30,7 +30,7 @@ _PUNCTUATION = {
     "(": "LPAR", ")": "RPAR", "[": "LPAR", "]": "RPAR", ",": "_COMMA", ";": "_THEN", "->": "_THEN", "→": "_THEN",
     ":": "_COLON",
 }  # fmt: skip
-_ENDS_OPERAND = frozenset(["TYPE", "NAME", "QUANT", "CONDITION", "KEYS", "WINDOW", "RPAR"])
+_ENDS_OPERAND = frozenset(["TYPE", "NAME", "QUANT", "CONDITION", "KEYS", "WINDOW", "RPAR", "COUNT"])
 _MOST = 1_000_000
 
 
@@ -71,12 +71,29 @@ class PatternLexer:
                 self._name(token)
             elif token.kind == "word":
                 self._word(token)
+            elif token.kind == "number" and self._counts_rounds():
+                number = self._count(token)
+                if not number:
+                    raise _bad_number(token, "at least 1", "A part that never happens is written !p.")
+                self.emit("COUNT", 1, Quantifier(number, number, False))
             else:
                 name = token.text[1:-1].replace("`", "``")
                 hint = f"A name in quotes takes back-ticks: `{name}`." if token.kind == "string" else None
                 raise self.unexpected(token, OPERAND if self.wants_operand else _AFTER, hint)
             yield from self.found[given:]
             given = len(self.found)
+
+    def _counts_rounds(self) -> bool:
+        """Is it the 2 of ITER(p, 2)?"""
+        if not self.found or self.found[-1].kind != "_COMMA":
+            return False
+        depth = 0
+        for k in range(len(self.found) - 1, 0, -1):
+            kind = self.found[k].kind
+            depth += (kind == "RPAR") - (kind == "LPAR")
+            if depth < 0:
+                return self.found[k - 1].kind == "ITER"
+        return False
 
     @property
     def wants_operand(self) -> bool:

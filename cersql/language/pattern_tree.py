@@ -109,6 +109,28 @@ class Build:
             _check_comma(part)
         return self._listed(children, lambda items, s: syntax.Chain(items, contiguous=False, span=s))
 
+    def negated_sequence(self, children: list[Any]) -> Part:
+        """NSEQ(A, B, C) of the simple event algebra: SEQ(A, !B, C)."""
+        parts: list[Part] = children[2]
+        span = children[0].value.span | children[-1].value.span
+        if len(parts) != 3:
+            raise ParseError("NSEQ_PARTS", span=span, found=len(parts), hint="NSEQ(A, B, C) is SEQ(A, !B, C).")
+        for part in parts:
+            _check_comma(part)
+        first, negated, last = parts
+        absent = self._make(lambda s: syntax.Negation(negated.node, span=s), negated.span, negated)
+        items = (first.node, absent.node, last.node)
+        made = self._make(lambda s: syntax.Chain(items, contiguous=False, span=s), span, first, absent, last)
+        return self._close(children, made)
+
+    def iteration(self, children: list[Any]) -> Part:
+        """ITER(B, 2) of the simple event algebra: B{2}."""
+        number, part = children[3].value.value, children[2]
+        repeated = self._make(
+            lambda s: syntax.Repeat(part.node, number.low, number.high, number.contiguous, span=s), part.span, part
+        )
+        return self._close(children, repeated)
+
     def combination(self, children: list[Any]) -> Part:
         operator = CALLS[children[0].value.value].means
         return self._listed(children, lambda items, s: syntax.Combination(operator, items, span=s))

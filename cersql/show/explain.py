@@ -15,13 +15,15 @@ from planner.deterministic import determinize
 from planner.formula import Formula
 from planner.physical import PhysicalPlan
 from planner.query import Query
+from planner.relational import show as relational_show
+from planner.relational.planning import relational
 from runtime import nodes
 from runtime.arrays import AnyArray
 from runtime.errors import Span
 from runtime.marks import is_hidden, is_round, visible_name
 from runtime.program import ALWAYS, SKIP, Program
 
-STAGES = ("syntax", "cel", "rewritten", "automaton", "deterministic", "physical", "program")
+STAGES = ("syntax", "cel", "rewritten", "automaton", "deterministic", "physical", "program", "relational")
 MOST_LINES = 2_000  # of a stage
 DRAWINGS = ("dot", "mermaid", "svg")
 
@@ -59,6 +61,8 @@ def explain_stage(compiled: Stages, stage: str | None) -> str:
             return _bounded(str(compiled.plan))
         case "program":
             return _bounded(show_program(compiled.program))
+        case "relational":
+            return _bounded(relational_show.show(relational(compiled.query)))
         case "dot":
             return automaton.dot(drawing.most_of(compiled.plan.automaton))
         case "mermaid":

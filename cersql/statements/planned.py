@@ -29,6 +29,7 @@ from runtime.program import Program
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_ext import relational
     from spark_ext.schema import SparkCatalog
 
 ORDER_SETTING = "cersql.orderBy"
@@ -117,7 +118,9 @@ class Planned:
         if stage not in (None, "physical"):
             return text
         if not streaming.is_stream(plan.query, self.catalog):
-            return "\n".join([text, *batch.told(plan, self.catalog)])
+            joined = self._way(self.catalog)
+            scanned = batch.told(plan, self.catalog) if joined.joins is None else ()
+            return "\n".join([text, *joined.told, *scanned])
         return "\n".join([text, *streaming.told(plan, self.catalog, windowed.kind_of(plan))])
 
     def frame(self, lasting: bool = False) -> DataFrame:
@@ -134,13 +137,20 @@ class Planned:
         """The same over the rows of the sources that fulfil a condition, as SQL on their columns."""
         return self._result(self.catalog.filtered(condition), lasting)
 
-    def _result(self, catalog: SparkCatalog, lasting: bool) -> DataFrame:
-        from spark_ext import grouping, windowed
+    def frame_by(self, way: str) -> DataFrame:
+        """The rows by a plan, automaton or relational, whatever the session prefers."""
+        return self._result(self.catalog, lasting=False, asked=way)
+
+    def _result(self, catalog: SparkCatalog, lasting: bool, asked: str | None = None) -> DataFrame:
+        from spark_ext import grouping, relational, windowed
         from spark_ext.batch import result
         from spark_ext.streaming import Streaming, is_stream
 
         plan, tree = self.compiled.plan, self.compiled.syntax
         if not is_stream(plan.query, catalog):
+            joins = self._way(catalog, asked).joins
+            if joins is not None:
+                return relational.result(joins)
             kind = result if plan.query.groups is None else grouping.result
             return kind(plan, catalog, lasting=lasting)
         try:
@@ -148,6 +158,16 @@ class Planned:
         except CersqlError as error:
             clause = _STREAM_CLAUSES.get(error.condition, "PATTERN")
             raise error.at(tree.text, tree.clause(clause) or tree.clause("PATTERN")) from None
+
+    def _way(self, catalog: SparkCatalog, asked: str | None = None) -> relational.Way:
+        """Which plan runs it, of tables. `asked`: in place of the session's setting."""
+        from spark_ext import relational
+
+        try:
+            return relational.way(self.compiled.query, self.compiled.plan, catalog, asked)
+        except CersqlError as error:
+            tree = self.compiled.syntax
+            raise error.at(tree.text, tree.clause("PATTERN")) from None
 
     def unseen(self, if_small: bool) -> list[str]:
         """What is to be said of types of the pattern that no row has. Reads the rows; not of a stream, and with
@@ -167,6 +187,8 @@ class Planned:
 
         if is_stream(self.compiled.query, self.catalog):
             return None
+        if self._way(self.catalog).joins is not None:
+            return None  # Catalyst leaves out the columns that a count does not need
         return count(self.compiled.plan, self.catalog)
 
     def counted_by(self, columns: Sequence[str], query: Span) -> Planned | None:

@@ -39,6 +39,7 @@ PARSE = [
         "a comma separates the parts of SEQ",
         "SEQ(A a",
     ),
+    ("FROM t PATTERN A ; ‸NSEQ(A, B) RETURN *", "NSEQ_PARTS", "NSEQ has 2 parts", "SEQ(A, !B, C)"),
     ("FROM t PATTERN A RETURN A.x AS ‸limit", "RESERVED_NAME", "limit is a keyword", "`limit`"),
     ("FROM t PATTERN A+‸? RETURN *", "RELUCTANT_LOOP", "reluctant loop", "("),
     ("FROM t PATTERN A ‸| B RETURN *", "FOREIGN_SYNTAX", "'|' is not written like this", "OR"),

@@ -22,11 +22,14 @@ SHAPES = {
     "postfix": {"FILTER": "A FILTER A.x > 1", "AS": "A AS a", "PART BY": "A PART BY (x)"},
 }  # fmt: skip
 HEADINGS = {"PROJECT": "PROJECT(A : A)", "AGG": "AGG(y : n = COUNT(A) ; A)"}
+ALGEBRA = {"NSEQ": "NSEQ(A, B, C)", "ITER": "ITER(A, 2)"}  # names of the simple event algebra
 
 
 def written(operator: Operator) -> str:
     if operator.heading is not None:
         return HEADINGS[operator.word]
+    if operator.word in ALGEBRA:
+        return ALGEBRA[operator.word]
     shape = SHAPES[operator.form]
     return shape.format(operator.word) if isinstance(shape, str) else shape[operator.word]
 
@@ -57,7 +60,9 @@ def test_terminals_are_those_of_the_grammar() -> None:
     declared = {word for line in re.findall(r"^%declare (.*)$", grammar, re.MULTILINE) for word in line.split()}
     used = {operator.terminal for operator in OPERATORS}
     assert used | {operator.heading.terminal for operator in OPERATORS if operator.heading} <= declared
-    assert all(operator.means in INFIX or operator.word == "SEQ" for operator in OPERATORS if operator.form == "list")
+    assert all(
+        operator.means in INFIX or operator.word in ("SEQ", "NSEQ") for operator in OPERATORS if operator.form == "list"
+    )
 
 
 def test_what_an_operator_excludes_does_not_happen() -> None:

@@ -134,6 +134,10 @@ PATTERNS = [
     ("FROM a ‸AND b PATTERN A RETURN *", "COMMA_EXPECTED", "FROM a, b"),
     ("DEFINE A AS x > 1 ‸AND B AS y > 1 PATTERN A RETURN *", "COMMA_EXPECTED", "B AS"),
     # loops and numbers
+    ("PATTERN ITER(A, ‸0) RETURN *", "BAD_NUMBER", "at least 1", "!p"),
+    ("PATTERN ITER(A, ‸x) RETURN *", "UNEXPECTED_TOKEN", "a number of rounds", "ITER(p, 2)"),
+    ("PATTERN ITER(A‸) RETURN *", "UNEXPECTED_TOKEN", "a comma"),
+    ("PATTERN SEQ(A, ‸2) RETURN *", "UNEXPECTED_TOKEN", "an event type"),
     ("PATTERN A+‸? RETURN *", "RELUCTANT_LOOP", "+? would be a reluctant loop", "(b+)?"),
     ("PATTERN A*‸? RETURN *", "RELUCTANT_LOOP"),
     ("PATTERN A?‸? RETURN *", "RELUCTANT_LOOP"),

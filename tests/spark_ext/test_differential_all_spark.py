@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Hashable
-from dataclasses import dataclass
 
 import differential as plain
 import oracle
 import pytest
 import sparks
 import strategies
-from harness import Options
+from differential_all import SCHEMAS, Trial, expected
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -25,32 +23,6 @@ import cersql
 from cersql.errors import BindError
 
 QUERIES = 10  # a round is one Spark job
-SCHEMAS = {"events": {name: type.upper() for name, type in (part.split() for part in plain.SCHEMA.split(", "))}}
-
-
-@dataclass(frozen=True)
-class Trial(plain.Trial):
-    """A query with all that it can ask for."""
-
-    options: Options = strategies.PLAIN
-
-    def text(self) -> str:
-        return self.clothed(strategies.query_text(self.formula, self.window, keyed=False, options=self.options))
-
-
-def expected(trial: Trial, rows: list[plain.Row]) -> plain.Expected:
-    """As plain.expected. The query's strategy, consumption and skipping act in each partition by itself."""
-    parts: dict[Hashable, list[plain.Row]] = {}
-    for row in plain.in_order(trial, [row for row in rows if row["stream"] in trial.streams]):
-        parts.setdefault(tuple(plain.group(row[key]) for key in trial.keys), []).append(row)
-    found: plain.Expected = Counter()
-    for key, own in parts.items():
-        events = [strategies.Row(row["type"], row["v"], row["ts"], None).event() for row in own]
-        asked = trial.options.given()
-        for start, end, mu in oracle.evaluate(trial.formula, events, trial.window, plain.LIMIT, **asked):
-            held = frozenset((name, tuple(sorted(own[p]["id"] for p in positions))) for name, positions in mu)
-            found[(key, own[start]["ts"], own[end]["ts"], held)] += 1
-    return found
 
 
 @st.composite

@@ -1,0 +1,238 @@
+"""cersql.plan chooses between the automaton and the relational plan; cersql.verify compares the two."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+import sparks
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import cersql
+import spark_ext.joining
+import spark_ext.relational
+from cersql.errors import CersqlError
+from cersql.statements import verify
+
+SCHEMA = "ts timestamp, type string, k string, v double, n bigint, tags map<string,int>, id int"
+NAN, T0 = float("nan"), datetime(2026, 3, 29)
+ROWS = [
+    (T0.replace(second=second), type, k, v, n, {"t": i}, i)
+    for i, (second, type, k, v, n) in enumerate(
+        [
+            (0, "A", "x", 1.0, 5), (1, "B", "x", -0.0, None), (1, "A", None, NAN, 7), (2, "B", None, NAN, 1),
+            (2, "B", "x", 0.0, 2**62), (3, "C", "x", None, 2**62 - 1), (3, "C", None, 3.0, 3), (4, "B", "x", 9.5, 1),
+            (9, "A", "x", 2.0, 4), (9, "B", "x", 2.0, 4), (9, "B", "x", 2.0, 4),
+        ]
+    )
+]  # fmt: skip
+HEAD = "FROM events PATTERN"
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    own = sparks.taught(spark)
+    own.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    own.conf.set("spark.sql.shuffle.partitions", "2")
+    sparks.view(own, "events", ROWS, SCHEMA)
+    return own
+
+
+def plain(df: DataFrame) -> list[str]:
+    return sorted(map(repr, df.collect()))
+
+
+QUERIES = [
+    "A a ; B b PARTITION BY k ORDER BY ts, id RETURN k, a.v, b.v, b.n, match_start, match_end",
+    "A a ; B b PARTITION BY v ORDER BY ts, id RETURN v, a.id, b.id",
+    "A a ; B{1,3} b ORDER BY ts, id WITHIN 5 SECONDS RETURN a.id, COUNT(b), MIN(b.n), MAX(b.v), AVG(b.v), "
+    "COUNT(b.n), b.id, FIRST(b).v, LAST(b.v)",
+    "A a ; B{1,2} b ORDER BY ts, id WITHIN 1 SECOND RETURN SUM(b.n), SUM(b.v), COUNT(*)",
+    "(A a OR C c) ; B b ORDER BY ts, id RETURN a.id, c.id, b.id, a.id IS NULL",
+    "A a ALL (B b ; C c) ORDER BY ts, id WITHIN 3 SECONDS RETURN a.id, b.id, c.id, match_start, match_end",
+    "(A x ALL ANY x) AS w ORDER BY ts, id WITHIN 1 SECOND RETURN x.id, COUNT(w), COUNT(*)",
+    "A a ; B b WHERE b.v - a.v >= 0.5 OR b.n > a.n ORDER BY ts, id RETURN a.id, b.id",
+    "A a ; B b WHERE levenshtein(a.k, b.k) < 2 AND b.ts - a.ts <= INTERVAL 5 SECONDS ORDER BY ts, id "
+    "RETURN a.id, b.id",
+    "A a ; B b WHERE COUNT(*) = 2 AND SUM(b.n) > 1 ORDER BY ts, id SEMANTICS LAST RETURN a.id, b.id",
+    "A a ; B b ORDER BY ts, id WITHIN 5 SECONDS SEMANTICS MAX RETURN a.id, b.id HAVING b.id > 4",
+    "A a ; B b ; !C WHERE a.k = b.k ORDER BY ts, id WITHIN 2 SECONDS RETURN a.id, b.id",
+    "!C ; A a ; B b ORDER BY ts, id WITHIN 6 SECONDS RETURN a.id, b.id",
+    "A a ; B{1,2} b PARTITION BY k ORDER BY ts, id RETURN a.id, COUNT(*), SUM(b.n) GROUP BY a.id "
+    "HAVING COUNT(*) > 1",
+    "A a ; B b PARTITION BY k ORDER BY ts, id AFTER MATCH SKIP TO NEXT ROW RETURN a.id, b.id",
+    "A a ; B b ORDER BY ts, id WITHIN 3 EVENTS RETURN a.id, b.id",
+    "A a ; B? x ; (C c OR B y) PARTITION BY k ORDER BY ts, id SEMANTICS SKIP TILL NEXT MATCH "
+    "RETURN a.id, x.id, c.id, y.id",
+    "A a : B b ORDER BY ts, v RETURN a.id, b.id, b.v",
+    "A a ; B b WHERE a.v = b.v ORDER BY ts, id RETURN a.v, b.v",
+    "PROJECT(b : A ; B b) ORDER BY ts, id WITHIN 5 SECONDS RETURN b.id, match_start",
+]  # fmt: skip
+
+
+def test_both_plans_give_the_same_rows(session: SparkSession) -> None:
+    """Names, types and values: NULLs, NaN, -0.0, sums that are just not too large."""
+    frames = {}
+    for way in ("automaton", "relational"):
+        with sparks.settings(session, cersql__plan=way):
+            frames[way] = [session.sql(f"{HEAD} {query}") for query in QUERIES]
+    assert not any("MapInArrow" in plan_of(df) for df in frames["relational"])
+    found = sparks.together([*frames["automaton"], *frames["relational"]])
+    for i, query in enumerate(QUERIES):
+        one, other = frames["automaton"][i], frames["relational"][i]
+        assert one.dtypes == other.dtypes, query
+        have, want = (sorted(map(repr, rows)) for rows in (found[len(QUERIES) + i], found[i]))
+        assert have == want, query
+        assert want, f"{query} has a row"
+
+
+def test_places_in_ranges(session: SparkSession) -> None:
+    """Without a key rows are numbered in parallel where there are many; the rows are the same."""
+    queries = ("A a : B b ORDER BY ts, id RETURN a.id, b.id", "A a ; B b ORDER BY ts, id RETURN a.id, b.id",
+               "A a ; B b ORDER BY ts, id WITHIN 3 EVENTS RETURN a.id, b.id")  # fmt: skip
+    with sparks.settings(session, cersql__plan="relational"):
+        few = [session.sql(f"{HEAD} {query}") for query in queries]
+        with sparks.patched(spark_ext.joining, "MANY_ROWS_BYTES", 1):
+            many = [session.sql(f"{HEAD} {query}") for query in queries]
+    assert ["approx_percentile" in plan_of(df) for df in many] == [True, False, True]
+    found = [sorted(map(repr, rows)) for rows in sparks.together([*few, *many])]
+    assert found[:3] == found[3:]
+
+
+def plan_of(df: DataFrame) -> str:
+    return str(df._jdf.queryExecution().optimizedPlan().toString())
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("A a ; B+ b ORDER BY ts, id RETURN a.id", "a loop without an end is no finite algebra"),
+        ("A a ; B b ORDER BY ts, id CONSUME BY PARTITION RETURN a.id", "CONSUME BY PARTITION"),
+        ("A a ; B b ORDER BY ts, id AFTER MATCH SKIP PAST LAST ROW RETURN a.id", "AFTER MATCH SKIP PAST LAST ROW"),
+        ("A a ; B b ORDER BY ts, id WITHIN 5 SECONDS RETURN a.id WITH TIMEOUTS", "WITH TIMEOUTS"),
+        ("AGG(y : m = MAX(b.v) ; B{2} b) ORDER BY ts, id RETURN y.m", "AGG"),
+        ("A a ; !C ; B b ORDER BY ts SEMANTICS SKIP TILL NEXT MATCH RETURN a.id", "which events a run can take"),
+        ("A a ; B b ORDER BY ts RETURN a.tags", "tags is map<string,int>"),
+        ("A a ; B b WHERE rand() < a.v ORDER BY ts RETURN a.id", "another value the next time"),
+        ("A{1,40} a ORDER BY ts RETURN a.id", "a join of more than 12 events"),
+        ("(A OR B){1,6} ORDER BY ts RETURN *", "126 ways to match"),
+    ],
+)
+def test_what_has_no_relational_plan(session: SparkSession, query: str, why: str) -> None:
+    with sparks.settings(session, cersql__plan="relational"):
+        with pytest.raises(PySparkException) as raised:
+            session.sql(f"{HEAD} {query}")
+        assert "[PLAN_REFUSED]" in str(raised.value)
+        assert why in str(raised.value)
+        assert "SET cersql.plan = auto" in str(raised.value)
+    if "rand()" not in query and "map" not in why:
+        assert why in cersql.explain(session, f"{HEAD} {query}", "relational")
+
+
+def explained(session: SparkSession, query: str) -> list[str]:
+    lines = cersql.explain(session, f"{HEAD} {query}").splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("plan: "))
+    return lines[at:]
+
+
+SLOW = "(A a ; B b) UNLESS ((C c ; B d) FILTER c.v < d.v) PARTITION BY k ORDER BY ts, id WITHIN 5 SECONDS RETURN a.id"
+
+
+def test_explain_says_which_plan_and_why(session: SparkSession) -> None:
+    fast = "A a ; B b ORDER BY ts RETURN a.id"
+    assert (
+        explained(session, fast)[0] == "plan: automaton, since the flat table reads each row once, a join several times"
+    )
+    with sparks.settings(session, cersql__plan="relational"):
+        assert explained(session, fast) == ["plan: relational, since cersql.plan = relational"]
+    with sparks.settings(session, cersql__plan="automaton"):
+        assert explained(session, fast)[0] == "plan: automaton, since cersql.plan = automaton"
+    assert explained(session, SLOW)[0] == "plan: automaton, since the source is small, and a join has several stages"
+
+
+def test_auto_takes_joins_where_the_general_engine_would_run(session: SparkSession) -> None:
+    with (
+        sparks.patched(spark_ext.joining, "MANY_BYTES", 1),
+        sparks.settings(session, cersql__peekRows=100),  # they are looked at
+    ):
+        assert explained(session, SLOW)[0].startswith(
+            "plan: relational, since the automaton would need the general engine"
+        )
+        found = session.sql(f"{HEAD} {SLOW}")
+        assert "MapInArrow" not in plan_of(found)
+        far = SLOW.replace("PARTITION BY k", "").replace("WITHIN 5 SECONDS", "")
+        assert "without a key or a window" in explained(session, far)[0]
+        many = SLOW.replace("(A a ; B b)", "(A a ; B{1,4} b)")
+        assert "in 4 ways" in explained(session, many)[0]
+        few = SLOW.replace("PARTITION BY k", "WHERE b.n < 0 PARTITION BY k")
+        assert "do not show that there are many events" in explained(session, few)[0]
+        refused = SLOW.replace("(A a ; B b)", "(A a ; B+ b)")
+        assert "a loop without an end" in explained(session, refused)[1]
+    with sparks.patched(spark_ext.joining, "MANY_BYTES", 1):
+        assert "do not show that there are many events" in explained(session, SLOW)[0]  # no row is looked at
+    with sparks.settings(session, cersql__plan="automaton"):
+        wanted = plain(session.sql(f"{HEAD} {SLOW}"))
+    assert plain(found) == wanted
+
+
+def test_the_setting_is_checked(session: SparkSession) -> None:
+    with sparks.settings(session, cersql__plan="fastest"), pytest.raises(PySparkException, match="SETTING"):
+        session.sql(f"{HEAD} A ORDER BY ts RETURN *")
+
+
+def test_a_null_time_is_an_error_here_too(session: SparkSession) -> None:
+    sparks.view(session, "holes", [(None, "B", 1), (T0, "A", 2)], "ts timestamp, type string, id int")
+    with sparks.settings(session, cersql__plan="relational"), pytest.raises(PySparkException, match="NULL_TIME"):
+        session.sql("FROM holes PATTERN A a ORDER BY ts RETURN a.id").collect()
+
+
+def test_limit_counts_and_views(session: SparkSession) -> None:
+    text = f"{HEAD} A a ; B b PARTITION BY k ORDER BY ts, id RETURN k, a.id AS a, b.id AS b"
+    with sparks.settings(session, cersql__plan="relational"):
+        assert len(session.sql(f"{text} LIMIT 2").collect()) == 2
+        number = session.sql(text).count()
+        assert session.sql(f"SELECT count(*) FROM ({text})").first()[0] == number  # type: ignore[index]
+        session.sql(f"CREATE OR REPLACE PATTERN VIEW joined AS {text}")
+        counts = "SELECT k, count(*) FROM joined GROUP BY k"
+        found = sorted(session.sql(counts).collect(), key=repr)
+        assert "MapInArrow" not in plan_of(session.sql(counts))
+    assert found == sorted(session.sql(f"SELECT k, count(*) FROM ({text}) GROUP BY k").collect(), key=repr)
+
+
+# ---------------------------------------------------------------- cersql.verify
+
+
+def test_verify(session: SparkSession) -> None:
+    found = cersql.verify(
+        session, f"{HEAD} A a ; B b ORDER BY ts, id WITHIN 5 SECONDS RETURN a.v, b.v, b.ts, match_end LIMIT 1"
+    )
+    assert found.same
+    assert str(found) == f"{found.rows} rows: both plans give the same"
+    assert found.rows > 5
+    with pytest.raises(CersqlError, match="PLAN_REFUSED"):
+        cersql.verify(session, f"{HEAD} A+ ORDER BY ts RETURN *")
+
+
+def test_verify_says_what_differs(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = spark_ext.relational.result
+
+    def wrong(joins: Any) -> DataFrame:
+        made = own(joins)
+        return made.where("a <> 0").unionAll(made.limit(0).sparkSession.sql("SELECT 7 AS a, 8 AS b"))
+
+    monkeypatch.setattr(spark_ext.relational, "result", wrong)
+    found = cersql.verify(session, f"{HEAD} A a ; B b ORDER BY ts, id WITHIN 2 SECONDS RETURN a.id AS a, b.id AS b")
+    assert not found.same
+    assert (found.n_missing, found.n_extra) == (3, 1)
+    assert found.missing == ['{"a":0,"b":1}', '{"a":0,"b":3}', '{"a":0,"b":4}']
+    assert str(found).splitlines()[1:] == [*(f"  missing: {row}" for row in found.missing), '  too many: {"a":7,"b":8}']
+
+
+def test_streams_have_an_automaton_only(session: SparkSession) -> None:
+    session.readStream.format("rate").load().createOrReplaceTempView("ticks")
+    text = "FROM ticks DEFINE A AS value > 1 PATTERN A a ORDER BY timestamp WATERMARK 1 SECOND RETURN a.value"
+    with pytest.raises(CersqlError, match="a stream, which has an automaton only"):
+        cersql.verify(session, text)
+    assert verify.SHOWN > 0
