@@ -5,7 +5,8 @@
 Each line is a query in the engine alone, on one core, with 4,000 … 64,000 events in its window and values that differ,
 and then how the time per event grew from the first column to the last. A constant cost grows as the caches fill, by 1
 to 3; a logarithmic one by little more; a cost by what waits by 16, as the window does. With --slow also the queries of
-which EXPLAIN says the last, in windows that they bear.
+which EXPLAIN says the last, in windows that they bear. --without "deferred runs" --slow runs queries as they were run
+before there was that way.
 """
 
 from __future__ import annotations
@@ -17,11 +18,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cersql
+from planner import candidates
 from runtime.engine import engine_for
 
 WINDOWS = (4_000, 8_000, 16_000, 32_000, 64_000)
 SMALL = (500, 1_000, 2_000, 4_000, 8_000)
-SCHEMA = {"t": {"type": "string", "x": "bigint", "y": "bigint", "z": "bigint", "few": "bigint", "ts": "bigint"}}
+SCHEMA = {
+    "t": {
+        "type": "string",
+        "x": "bigint",
+        "y": "bigint",
+        "z": "bigint",
+        "few": "bigint",
+        "one": "bigint",
+        "ts": "bigint",
+    }
+}
 CONSTANT, LOG, EQUAL, EACH = "constant", "logarithmic", "beside an equal one", "values that wait in the window"
 
 
@@ -45,7 +57,15 @@ QUERIES = {
     "no-equal-between": Query("SEQ(A a, !B b, C c, D d)", "a.x = b.x AND a.x = c.x"),
     "less": Query("A ; B ; C", "A.x < B.x", claim=LOG),
     "equal-and-less": Query("A ; B ; C", "A.x = B.x AND A.y < B.y", claim=EQUAL),
-    "two-apart": Query("A ; B ; C", "A.x = C.x", claim=EACH),
+    "two-apart": Query("A ; B ; C", "A.x = C.x", claim=LOG),
+    "two-apart-few": Query("A ; B ; C", "A.few = C.few", claim=LOG),
+    "two-apart-alike": Query("A ; B ; C", "A.one = C.one", claim=LOG),
+    "loop-between": Query("A ; B+ ; C", "A.x = C.x", claim=LOG),
+    "loop-before": Query("A+ a1 ; B b1 ; C c1", "a1.x = c1.x", claim=LOG),
+    "four-apart": Query("A ; B ; C ; D", "A.x = D.x", claim=LOG),
+    "apart-twice": Query("A a1 ; B ; C ; D ; A a2", "a1.x = C.x AND C.y = a2.y", claim=LOG),
+    "apart-with-veto": Query("SEQ(A, B, !D, C)", "A.x = C.x", claim=LOG),
+    "two-that-overlap": Query("A ; B ; C ; D", "A.x = C.x AND B.y = D.y", claim=EACH),
     "self-join": Query("ALL(A AS a1, A AS a2, B b)", "a1.x = a2.x AND a2.x = b.x AND a1.y = b.y", claim=LOG),
     "new-high": Query("!ANY x ; ANY g", "x.x >= g.x", claim=LOG),
     "new-low": Query("!ANY x ; ANY g", "x.x <= g.x", claim=LOG),
@@ -60,10 +80,11 @@ QUERIES = {
 
 
 def stream(n: int, program: Any) -> np.ndarray:
-    """Symbols and terms of n events: a quarter of each type, values that hardly repeat, and a few that do."""
+    """Symbols and terms of n events: a quarter of each type; values that hardly repeat, a few that do, and one."""
     random = np.random.default_rng(7)
     kinds = np.array(list("ABCD"))[random.integers(0, 4, n)]
-    columns = {name: random.integers(0, n, n) for name in "xyz"} | {"few": random.integers(0, 4, n)}
+    columns = {name: random.integers(0, n, n) for name in "xyz"}
+    columns |= {"few": random.integers(0, 4, n), "one": np.ones(n, np.int64)}
     symbols = np.zeros((n, 1 + len(program.terms)), np.int64)
     for bit, guard in enumerate(program.guards):
         own = np.ones(n, bool)
@@ -111,12 +132,19 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", action="append", choices=sorted(QUERIES))
     parser.add_argument("--slow", action="store_true")
+    parser.add_argument("--without", choices=[name for name, _ in candidates.CANDIDATES], help="this way of running")
     arguments = parser.parse_args()
-    print(f"{'microseconds an event':51} " + " ".join(f"{window:8}" for window in WINDOWS))
+    if arguments.without:
+        candidates.CANDIDATES = tuple(own for own in candidates.CANDIDATES if own[0] != arguments.without)
+    shown = SMALL if arguments.without else WINDOWS
+    print(f"{'microseconds an event':51} " + " ".join(f"{window:8}" for window in shown))
     for name in arguments.only or QUERIES:
-        slow = QUERIES[name].claim == EACH
+        query = QUERIES[name]
+        if arguments.without:
+            query = query._replace(claim=None)
+        slow = QUERIES[name].claim == EACH or bool(arguments.without)
         if not slow or arguments.slow:
-            measured(name, QUERIES[name], SMALL if slow else WINDOWS, arguments.repeat)
+            measured(name, query, SMALL if slow else WINDOWS, arguments.repeat)
 
 
 if __name__ == "__main__":
