@@ -1,0 +1,319 @@
+"""Runs that catch up: equality of events that are not neighbours, from texts, held to the oracle and to registers.
+
+All short streams at once (each is a key of one feed), then at random in every way in which a stream can be fed; long
+ones against the same query run by registers, which look at each value that waits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import harness
+import numpy as np
+import oracle
+import pytest
+from harness import Options
+from small import shrunk
+
+import cersql
+from planner import candidates
+from runtime import capacities
+from runtime.engine import engine_for
+from runtime.program import NULL_CODE, Program
+from runtime.steppers import blocks
+from runtime.steppers.deferred_stepper import DeferredStepper
+
+SCHEMA = {"t": "type STRING, x INT, y INT, ts INT"}
+WINDOWS = ("", "WITHIN 3", "WITHIN < 4", "WITHIN 5 EVENTS")
+TEXTS = {
+    "two apart": "A ; B ; C WHERE A.x = C.x",
+    "a loop between": "A ; B+ ; C WHERE A.x = C.x",
+    "what may be missing": "A ; B? ; C WHERE A.x = C.x",
+    "a loop before": "A+ a1 ; B b1 ; C c1 WHERE a1.x = c1.x",
+    "of other columns": "A ; B ; C WHERE A.x = C.y",
+    "of one type": "A p ; A+ q ; A r WHERE p.x = r.x",
+    "any event": "ANY p ; ANY q ; ANY r WHERE p.x = r.x",
+    "two values": "A ; (B OR D) ; E ; C WHERE A.x = C.x AND A.y = C.y",
+    "one after the other": "A a1 ; B b1 ; A a2 ; B b2 ; A a3 WHERE a1.x = a2.x AND a2.y = a3.y",
+    "first beside the next": "A ; B ; C ; D WHERE A.x = B.x AND A.x = D.x",
+    "counted": "A ; B{1,3} ; C WHERE A.x = C.x",
+    "a loop of two": "A ; (B ; D)+ ; C WHERE A.x = C.x",
+    "either way": "(A a1 ; B ; C c1) OR (A a2 ; D ; C c2) WHERE a1.x = c1.x AND a2.x = c2.x",
+    "events around it": "E e1 ; A ; B ; C ; E+ e2 WHERE A.x = C.x",
+    "an absence that ends runs": "SEQ(A, B, !D, C) WHERE A.x = C.x",
+    "an absence that moves runs": "SEQ(A+ a1, !D, B b1, C c1) WHERE a1.x = c1.x",
+    "an absence after a free loop": "SEQ(A a1, B+ b1, !D, C c1, A a2) WHERE a1.x = a2.x",
+    "two absences at one place": "SEQ(A a1, B+ b1, !D, !E, C c1, A a2) WHERE a1.x = a2.x",
+    "an absence that takes part": "SEQ(A a1, B+ b1, !C, C c1, A a2) WHERE a1.x = a2.x",
+    "a way without it": "(SEQ(A a1, !D, B b1, C c1) OR (A a2 ; C c2 ; C c3)) WHERE a1.x = c1.x AND a2.x = c3.x",
+    "absences around values": "SEQ(A a1, B b1, !D, A a2, !D, B b2) WHERE a1.x = a2.x",
+    "equal to two of one event": "A ; B ; C WHERE A.x = C.x AND A.x = C.y",
+    "a value of two": "A ; B ; C WHERE A.x = C.x AND A.y = C.x",
+}
+NOT_SO = {
+    "neighbours": ("A ; B ; C WHERE A.x = B.x", "", "find by an index"),
+    "a match that ends before": ("A ; B ; C? WHERE A.x = C.x", "", "can end before all that it compares"),
+    "two that overlap": ("A ; B ; C ; D WHERE A.x = C.x AND B.y = D.y", "", "some of what a run holds"),
+    "more beside it": ("A ; B ; C WHERE A.x = C.x AND A.y < C.y", "", "some of what a run holds|no comparison"),
+    "an OR": ("A ; B ; C WHERE A.x = C.x OR A.y = C.y", "", "some of what a run holds|no comparison"),
+    "at once": ("(A : B) ; C WHERE A.x = C.x", "", "at once"),
+    "a compared absence": (
+        "SEQ(A, B, !D, C) WHERE A.x = C.x AND D.y = A.y",
+        "",
+        "some of what a run holds|is compared",
+    ),
+    "what some hold": ("A? ; B ; E ; C WHERE A.x = C.x", "", "others at the same place do not"),
+    "too many places": ("A ; B{9} ; C WHERE A.x = C.x", "", "more than 8 places"),
+    "after the match": ("SEQ(A, B, C, !D) WHERE A.x = C.x", "WITHIN 9", "before or after the match"),
+    "a strategy": ("A ; B ; C WHERE A.x = C.x", "WITHIN 9 SEMANTICS NXT", "matches compete"),
+    "next match": ("A ; B ; C WHERE A.x = C.x", "SEMANTICS SKIP TILL NEXT MATCH", "take what they can"),
+    "consumed": ("A ; B ; C WHERE A.x = C.x", "CONSUME BY PARTITION", "matches compete"),
+    "skipped": ("A ; B ; C WHERE A.x = C.x", "AFTER MATCH SKIP PAST LAST ROW", "matches compete"),
+}
+
+
+def compiled(pattern: str, rest: str = "") -> cersql.Compiled:
+    return cersql.compile(f"FROM t PATTERN {pattern} ORDER BY ts {rest} RETURN *", SCHEMA)
+
+
+def types_of(pattern: str) -> list[str]:
+    return [kind for kind in "ABCDE" if re.search(rf"\b{kind}\b", pattern)] or ["A"]
+
+
+def event(kind: str, time: int, x: int | None, y: int | None, key: int = 0) -> oracle.Event:
+    held = tuple((f"`{name}`", value) for name, value in (("x", x), ("y", y)) if value is not None)
+    true = {kind, "`x` = `y`"} if x is not None and x == y else {kind}
+    return oracle.Event(frozenset(true), time, key, held)
+
+
+@pytest.mark.parametrize("name", NOT_SO)
+def test_what_registers_run_and_why(name: str) -> None:
+    pattern, rest, why = NOT_SO[name]
+    told = compiled(pattern, rest).explain("physical")
+    refusal = re.search("not by deferred runs: (.*)", told)
+    assert refusal is not None, told
+    assert re.search(why, refusal[1]), refusal[1]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_catches_up(name: str) -> None:
+    made = compiled(TEXTS[name])
+    assert made.program.family == "deferred"
+    assert "in runs that catch up: a logarithmic cost per event" in made.explain("physical")
+
+
+# ---------------------------------------------------------------- everything short
+
+
+def alphabet(pattern: str) -> list[tuple[str, int, int]]:
+    """One event of each type and value; of types that nothing compares, one."""
+    compared = {m[0].upper() for m in re.findall(r"\b([A-Za-z]\w*)\.[xy]", pattern)} | (
+        {"A"} if "ANY" in pattern else set()
+    )
+    two = ".y" in pattern
+    values = [(1, 1), (2, 1), *([(1, 2)] if two else [])]
+    return [(kind, *own) for kind in types_of(pattern) for own in (values if kind in compared else values[:1])]
+
+
+def all_short(pattern: str, most: int) -> Iterator[list[oracle.Event]]:
+    """All streams of the greatest length of which there are not more than so many; each is a key."""
+    letters = alphabet(pattern)
+    length = max(n for n in range(3, 9) if len(letters) ** n <= most)
+    for key, word in enumerate(itertools.product(letters, repeat=length)):
+        yield [event(kind, time, x, y, key) for time, (kind, x, y) in enumerate(word)]
+
+
+def all_streams_agree(name: str, rest: str, most: int) -> None:
+    made = compiled(TEXTS[name], rest)
+    query = made.query
+    program = harness.compiled(query.formula, query.window, Options())
+    assert program.family == "deferred"
+    streams = list(all_short(TEXTS[name], most))
+    rows = harness.rows_of(program, [e for own in streams for e in own], keyed=True)
+    found = harness.unique(harness.run_whole(program, rows))
+    counted = harness.count(program, rows)
+    assert counted == sum(map(len, found.values()))
+    assert counted or rest
+    for key, own in enumerate(streams):
+        wanted = oracle.evaluate(query.formula, own, query.window)
+        assert found.get(key, set()) == wanted, harness.difference(name, {key: found.get(key, set())}, {key: wanted})
+
+
+@pytest.mark.breadth(6)
+@pytest.mark.parametrize("rest", WINDOWS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_all_short_streams(name: str, rest: str) -> None:
+    all_streams_agree(name, rest, 7_000)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("rest", WINDOWS[:2])
+@pytest.mark.parametrize("name", TEXTS)
+def test_all_longer_streams(name: str, rest: str) -> None:
+    all_streams_agree(name, rest, 120_000)
+
+
+# ---------------------------------------------------------------- at random
+
+
+def stream(chance: random.Random, pattern: str, n: int) -> list[oracle.Event]:
+    """Events with NULLs, of two keys, some at one time."""
+    now, found, kinds = 0, [], types_of(pattern)
+    for _ in range(n):
+        now += chance.choice((0, 0, 1))
+        x, y = chance.choice((1, 1, 1, 2, None)), chance.choice((1, 1, 2, None))
+        found.append(event(chance.choice(kinds), now, x, y, chance.choice((0, 0, 1))))
+    return found
+
+
+@pytest.mark.parametrize("small", [False, True], ids=["as it is", "small"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_streams_at_random(name: str, small: bool) -> None:
+    chance, total = random.Random(name), 0
+    for seed in range(15):
+        query = compiled(TEXTS[name], ("", "WITHIN 3", "WITHIN 9 EVENTS")[seed % 3]).query
+        events = stream(chance, TEXTS[name], 12 if seed % 3 else 9)
+        try:
+            if small:
+                with shrunk():
+                    total += harness.check(query.formula, events, query.window, seed % 2 > 0, seed, 3_000)
+            else:
+                total += harness.check(query.formula, events, query.window, seed % 2 > 0, seed, 3_000)
+        except oracle.TooLarge:
+            continue
+    assert total > 0 or len(types_of(TEXTS[name])) > 2
+
+
+# ---------------------------------------------------------------- long streams, beside registers
+
+
+@pytest.fixture
+def by_registers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What compiles a query as if nothing could catch up."""
+
+    def made(pattern: str, rest: str) -> Program:
+        with monkeypatch.context() as patched:
+            others = tuple(own for own in candidates.CANDIDATES if own[0] != "deferred runs")
+            patched.setattr(candidates, "CANDIDATES", others)
+            program = compiled(pattern, rest).program
+        assert program.family == "registers"
+        return program
+
+    return made
+
+
+def long_rows(program: Program, pattern: str, n: int, distinct: int, n_keys: int) -> dict[str, np.ndarray]:
+    """n events of a pattern's types, as an engine is fed them."""
+    random = np.random.default_rng(n + distinct)
+    kinds = np.array(types_of(pattern))[random.integers(0, len(types_of(pattern)), n)]
+    columns = {name: np.where(random.random(n) < 0.05, NULL_CODE, random.integers(0, distinct, n)) for name in "xy"}
+    symbols = np.zeros((n, 1 + len(program.terms)), np.int64)
+    for bit, guard in enumerate(program.guards):
+        own = np.ones(n, bool)
+        for part in guard:
+            own &= (kinds == part) if part in "ABCDE" else (columns["x"] == columns["y"])
+        symbols[:, 0] |= own.astype(np.int64) << bit
+    for k, term in enumerate(program.terms):
+        symbols[:, 1 + k] = columns[term.strip("`")]
+    keys = np.sort(random.integers(0, n_keys, n))
+    times = np.concatenate(
+        [np.sort(random.integers(0, own // 2 + 1, own)) for own in np.bincount(keys, minlength=n_keys)]
+    )
+    return {"symbols": symbols, "times": times.astype(np.int64), "keys": keys, "rows": np.arange(n)}
+
+
+def matches(program: Program, rows: dict[str, np.ndarray], cuts: list[int]) -> set[tuple[Any, ...]]:
+    engine, found = engine_for(program), list[tuple[Any, ...]]()
+    for begin, end in itertools.pairwise([0, *cuts, len(rows["keys"])]):
+        for m in engine.feed(**{name: column[begin:end] for name, column in rows.items()}):
+            for k in range(m.n):
+                held = slice(m.offsets[k], m.offsets[k + 1])
+                labels = tuple(tuple(sorted(program.labels[label])) for label in m.labels[held].tolist())
+                found.append((int(m.key[k]), tuple(m.positions[held].tolist()), labels))
+        if cuts:
+            engine.least_row()
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
+LONG = ("two apart", "a loop between", "a loop before", "one after the other", "an absence that ends runs",
+        "an absence that moves runs", "an absence after a free loop", "a way without it", "either way")  # fmt: skip
+
+
+@pytest.mark.parametrize(("distinct", "n_keys"), [(1, 1), (4, 1), (60, 3), (2, 60)])
+@pytest.mark.parametrize("name", LONG)
+def test_long_streams_are_as_by_registers(by_registers: Any, name: str, distinct: int, n_keys: int) -> None:
+    window = {"a loop between": 4, "a loop before": 5, "one after the other": 8, "an absence that moves runs": 6}.get(
+        name, 12
+    )
+    rest = f"WITHIN {window if distinct < 60 else 5 * window}" + (" EVENTS" if n_keys == 3 else "")
+    program, other = compiled(TEXTS[name], rest).program, by_registers(TEXTS[name], rest)
+    rows = long_rows(program, TEXTS[name], 600, distinct, n_keys)
+    wanted = matches(other, rows, [])
+    assert wanted
+    assert matches(program, rows, []) == wanted
+    with shrunk():
+        assert matches(program, rows, sorted(random.Random(n_keys).sample(range(600), 9))) == wanted
+    columns = (rows["symbols"], rows["times"], None, rows["keys"])
+    assert engine_for(program).count(*columns) == len(wanted)
+
+
+def test_what_is_kept_is_what_the_window_holds() -> None:
+    """Nodes, entries and blocks stay as many on a stream ten times as long, of values that never come again."""
+    program, sizes = compiled("A ; B+ ; C WHERE A.x = C.x", "WITHIN 100").program, list[tuple[int, ...]]()
+    for n in (20_000, 200_000):
+        rows = long_rows(program, "A ; B ; C", n, n, 1)
+        rows["times"] = np.arange(n)
+        engine = engine_for(program)
+        engine.count(rows["symbols"], rows["times"])
+        engine.least_row()
+        stepper = engine.stepper
+        assert isinstance(stepper, DeferredStepper)
+        kept, entries = stepper._waiting.blocks, stepper._waiting.entries
+        sizes.append((len(entries.place), len(kept.to)))
+        assert engine.nodes < 20_000
+        assert blocks.n_rows(kept) < 1_000
+        assert kept.counts[blocks.N_FREE] > n // 5
+    assert sizes[0] == sizes[1] == (capacities.VALUES, capacities.BLOCKS)
+
+
+def test_without_a_window_a_value_that_catches_up_lets_go_of_what_it_missed() -> None:
+    """All values are equal, so nobody has to catch up with anything that lies behind the last A or C."""
+    program = compiled("A ; B ; C WHERE A.x = C.x").program
+    rows = long_rows(program, "A ; B ; C", 50_000, 1, 1)
+    engine = engine_for(program)
+    engine.count(rows["symbols"][:, :], rows["times"], mute=np.ones(50_000, np.bool_))
+    stepper = engine.stepper
+    assert isinstance(stepper, DeferredStepper)
+    assert len(stepper._waiting.blocks.to) == capacities.BLOCKS
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def test_blocks_lie_one_after_the_other() -> None:
+    """Block l ends with free event e if 2ˡ divides e + 1, and is number 2e − (ones in e) + l of all."""
+    made = [(last, level) for last in range(64) for level in range(7) if (last + 1) % (1 << level) == 0]
+    made.sort()
+    assert [(blocks.n_blocks(last) + level) for last, level in made] == list(range(len(made)))
+    assert blocks.n_blocks(64) == len(made)
+
+
+def test_a_stretch_is_made_of_few_blocks() -> None:
+    for begin in range(40):
+        for end in range(begin + 1, 70):
+            at, steps = begin, 0
+            while at < end:
+                size = 1 << int(_level_at(at, end))
+                assert at % size == 0
+                assert at + size <= end
+                at, steps = at + size, steps + 1
+            assert steps <= 2 * (end - begin).bit_length()
+
+
+def _level_at(begin: int, end: int) -> int:
+    return int(getattr(blocks.level_at, "py_func", blocks.level_at)(begin, end))
