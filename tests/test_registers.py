@@ -26,7 +26,7 @@ from planner.formula import Formula
 from planner.query import Skip
 from planner.terms import Comparison, Side, Term, Window
 
-BY_REGISTERS = ("registers", "skipping")
+BY_REGISTERS = ("registers", "deferred", "skipping")
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 OPTIONS = (
     *[Options()] * 3, Options("NXT"), Options("LAST"), Options("NEXT_MATCH"), Options("NEXT_MATCH"),
