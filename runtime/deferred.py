@@ -29,12 +29,14 @@ class Deferred(Node):
 
     *Edges* to q are edge_of[q] … edge_of[q + 1], from place source[e] or FROM_START. pair[e] tells free ones: they take
     any event, and leave the values alone; NOBODY for others. Those ask that the runs hold the event's terms
-    ask_of[e] … of `ask` (none where the source holds nothing), and leave it the terms into_of[e] … of `into`. The
+    ask_of[e] … of `ask` (none where the source holds nothing), and leave them the terms into_of[e] … of `into`. The
     tests test_of[e] … ask of the event alone that test_left and test_right, two terms of it, pass test_kind.
 
     *Pairs* are the held places (pair_from[k], pair_to[k]) between which there is a way of free edges; pair_of[h, i] is
-    their number, NOBODY for none. *Vetoes*: an event with veto_guard[v] moves all runs at place veto_from[v] to
-    veto_to[v], or ends them: NOBODY.
+    their number, NOBODY for none. *Vetoes* are what must not happen: an event with veto_guard[v] that passes the tests
+    of edge (number of edges + v) moves the runs at the source of that edge to veto_to[v], or ends them: NOBODY. It
+    concerns all of these, or where the edge asks for values, `SEQ(A a, B, !D d, C c) WHERE a.x = c.x AND d.x = a.x`,
+    those that hold them.
 
     `label_of`: the label of the program for each label of a node. A node whose event other events go before, whichever
     these are, has its label and the number of labels added. `depth`: the values in the longest key.
@@ -61,7 +63,6 @@ class Deferred(Node):
     pair_to: IntArray
     pair_of: IntArray
     veto_guard: IntArray
-    veto_from: IntArray
     veto_to: IntArray
     label_of: IntArray
     depth: int

@@ -183,7 +183,6 @@ def _apart() -> Deferred:
         pair_to=ints(1),
         pair_of=np.array([[NOBODY, 0], [NOBODY, NOBODY]], np.int64),
         veto_guard=ints(),
-        veto_from=ints(),
         veto_to=ints(),
         label_of=ints(0, 1, 0, 1),
         depth=1,

@@ -86,8 +86,7 @@ class _Building:
             raise _NotDeferred("some runs hold a value that others at the same place do not")
         self.held = {p: h for h, p in enumerate(self.places)}
         self.kinds = [self._kind(edge) for edge in made.edges]
-        for veto in made.veto_edges:
-            self._check_veto(veto)
+        self.vetoes = [self._veto(edge) for edge in made.veto_edges]
         self.pairs = self._pairs()
 
     def _kind(self, edge: Edge) -> _Kind:
@@ -108,11 +107,17 @@ class _Building:
             raise _NotDeferred("some runs hold a value that others at the same place do not")
         return _Kind(False, tuple(asked[r] for r in before), tuple(held[r] for r in after), tests)
 
-    def _check_veto(self, edge: Edge) -> None:
-        if edge.ops:
-            raise _NotDeferred("what must not happen is compared")
-        if edge.to != NOBODY and self.values[edge.to] != self.values[edge.source]:
+    def _veto(self, edge: Edge) -> _Kind:
+        """What must not happen moves or ends all runs at its place, or those of its own value."""
+        before = self.values[edge.source]
+        asked = _asked(edge.ops, before)
+        if edge.to != NOBODY and self.values[edge.to] != before:
             raise _NotDeferred("what must not happen changes what a run holds")
+        named = {r for kind, register, term in edge.ops for r in named_by(kind, register, term)}
+        if named and len(asked) < len(before):
+            raise _NotDeferred("what must not happen is compared with some of what a run holds, or not for equality")
+        _, tests = _after(edge.ops, dict(asked))
+        return _Kind(not named, tuple(asked[r] for r in before) if named else (), (), tests)
 
     def _pairs(self) -> list[tuple[int, int]]:
         """The held places between which a run gets by free edges, at least one, and by what must not happen."""
@@ -130,7 +135,7 @@ class _Building:
 
     def machine(self, registers: Registers, n_labels: int) -> Deferred:
         """The arrays."""
-        made, kinds, places = self.made, self.kinds, self.places
+        made, places, kinds = self.made, self.places, [*self.kinds, *self.vetoes]
         numbers = {pair: k for k, pair in enumerate(self.pairs)}
         groups = list(dict.fromkeys(self.values[p] for p in places))
         pair_of = np.full((len(places), len(places)), NOBODY, np.int64)
@@ -144,10 +149,10 @@ class _Building:
             held=_ints(self.held.get(p, NOBODY) for p in range(made.n)),
             component=_ints(groups.index(self.values[p]) for p in places),
             edge_of=registers.edge_of,
-            source=_ints(edge.source for edge in made.edges),
+            source=_ints(edge.source for edge in (*made.edges, *made.veto_edges)),
             pair=_ints(
                 numbers[self.held[edge.source], self.held[edge.to]] if kind.free else NOBODY
-                for edge, kind in zip(made.edges, kinds, strict=True)
+                for edge, kind in zip(made.edges, self.kinds, strict=True)
             ),
             ask_of=_ends(kind.ask for kind in kinds),
             ask=_ints(term for kind in kinds for term in kind.ask),
@@ -161,7 +166,6 @@ class _Building:
             pair_to=_ints(q for _, q in self.pairs),
             pair_of=pair_of,
             veto_guard=_ints(made.veto_guards),
-            veto_from=_ints(edge.source for edge in made.veto_edges),
             veto_to=_ints(edge.to for edge in made.veto_edges),
             label_of=np.tile(np.arange(n_labels, dtype=np.int64), 2),
             depth=max(map(len, self.values), default=0),

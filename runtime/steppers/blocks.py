@@ -143,14 +143,14 @@ def multiply(arena, automaton, blocks, first, then, row):
 
 @inlined
 def append(arena, automaton, blocks, to, frag):
-    """One more free event, with its matrix; and the blocks that are full with it."""
+    """One more free event, with its matrix, row 0 of `to` and of `frag`; and the blocks that are full with it."""
     last, begin = blocks.counts[N_FREE], blocks.counts[FIRST]
     blocks.counts[N_FREE] = last + 1
     row = row_of(blocks, last, np.int64(0))
-    for h in range(len(to)):
-        blocks.to[row, h] = to[h]
+    for h in range(blocks.to.shape[1]):
+        blocks.to[row, h] = to[0, h]
     for k in range(blocks.frag.shape[1]):
-        blocks.frag[row, k] = frag[k]
+        blocks.frag[row, k] = frag[0, k]
     for level in range(1, n_ending(last)):
         half = np.int64(1) << (level - 1)
         for k in range(blocks.frag.shape[1]):

@@ -98,19 +98,19 @@ def joins(arena, waiting, h, node, now, bounds):
 
 
 @inlined
-def step(space, automaton, waiting, slot, row, now):
-    """An entry takes the matrix of a block."""
-    arena, bounds, blocks, node = space.arena, space.bounds, waiting.blocks, waiting.entries.node
+def step(space, automaton, waiting, slot, to, frag, row, now):
+    """An entry takes a matrix, row `row` of `to` and of `frag`."""
+    arena, bounds, node = space.arena, space.bounds, waiting.entries.node
     n_held = node.shape[1]
     for h in range(n_held):
         waiting.next[h] = BOTTOM
     for h in range(n_held):
         if node[slot, h] != BOTTOM and not inside(arena.start[node[slot, h]], now, bounds):
             node[slot, h] = BOTTOM
-        if node[slot, h] != BOTTOM and blocks.to[row, h] != NOBODY:
-            joins(arena, waiting, blocks.to[row, h], node[slot, h], now, bounds)
+        if node[slot, h] != BOTTOM and to[row, h] != NOBODY:
+            joins(arena, waiting, to[row, h], node[slot, h], now, bounds)
     for k in range(len(automaton.pair_from)):
-        old, fragment = node[slot, automaton.pair_from[k]], blocks.frag[row, k]
+        old, fragment = node[slot, automaton.pair_from[k]], frag[row, k]
         if old != BOTTOM and fragment != BOTTOM:
             joins(arena, waiting, automaton.pair_to[k], product(arena, fragment, old), now, bounds)
     for h in range(n_held):
@@ -130,7 +130,8 @@ def caught_up(space, automaton, waiting, slot, now):
             return False
         level = level_at(begin, blocks.counts[N_FREE])
         size = np.int64(1) << level
-        step(space, automaton, waiting, slot, row_of(blocks, begin + size - 1, level), now)
+        row = row_of(blocks, begin + size - 1, level)
+        step(space, automaton, waiting, slot, blocks.to, blocks.frag, row, now)
         entries.upto[slot] = begin + size
     return True
 

@@ -6,8 +6,9 @@ catches up with the Bs when an A or a C of its value comes (runtime.steppers.cat
 
 An event is read in two parts. First all it leads to from runs that wait is found, after their entries, and those of the
 values under which its runs will wait, have caught up: that changes no set of runs. Then it takes effect: it ends or
-moves runs where it must not happen, joins the free events, and its runs wait, or are roots where a match ends; their
-entries have just one free event to catch up with, itself. All room is asked for in between.
+moves runs where it must not happen (all, as a free event, or those of a value of its own), joins the free events, and
+its runs wait, or are roots where a match ends; their entries have just one free event to catch up with, itself. All
+room is asked for in between.
 
 Every match is made in one way, since the automaton is unambiguous (runtime.steppers.registers). An event costs
 O(edges · places² · log n · log w), with n free events since the last event of its value and w of the window; the number
@@ -29,7 +30,7 @@ from runtime.jit import inlined, kernel
 from runtime.program import NULL_CODE
 from runtime.steppers.blocks import N_FREE, append, n_ending, n_rows
 from runtime.steppers.by_values import GENERATION, N_FILLED, code_of, fill, slot_of
-from runtime.steppers.catching_up import caught_up, forget, most_of_a_step, most_ranks
+from runtime.steppers.catching_up import caught_up, forget, most_of_a_step, most_ranks, step
 from runtime.steppers.events import Values
 from runtime.steppers.register_ops import holds, passes, term_of
 
@@ -61,7 +62,6 @@ class Automaton(NamedTuple):
     pair_to: AnyArray
     pair_of: AnyArray
     veto_guard: AnyArray
-    veto_from: AnyArray
     veto_to: AnyArray
     words: int  # of a symbol, before its terms
     inner: int  # what is added to the labels of fragments
@@ -73,8 +73,9 @@ class Leading(NamedTuple):
     at: AnyArray  # int64[edges]: the position …
     edge: AnyArray  # int64[edges]: … by which edge …
     child: AnyArray  # int32[edges]: … after which runs
-    to: AnyArray  # int32[held places]: its matrix, where it is free
-    frag: AnyArray  # int32[pairs]: so far 1 for each edge that it can take
+    to: AnyArray  # int32[2, held places]: its matrix, where it is free; and that of an entry of its own
+    frag: AnyArray  # int32[2, pairs]: so far 1 for each edge that it can take
+    hit: AnyArray  # int64[vetoes]: the entries of its own that it moves or ends, NOBODY for none
 
 
 @inlined
@@ -161,47 +162,109 @@ def led_to(space, automaton, waiting, leading, values, now):
 
 
 @inlined
+def is_vetoed(automaton, v, values):
+    """Is an event the v-th thing that must not happen?"""
+    return holds(values, automaton.veto_guard[v]) and passes_tests(automaton, len(automaton.pair) + v, values)
+
+
+@inlined
+def asks(automaton, v):
+    """Does the v-th veto concern the runs of one value alone?"""
+    edge = len(automaton.pair) + v
+    return automaton.ask_of[edge + 1] > automaton.ask_of[edge]
+
+
+@inlined
+def move(automaton, v, to, row):
+    """In row `row` of `to`, runs are moved or ended by a veto."""
+    h, target = automaton.held[automaton.source[len(automaton.pair) + v]], automaton.veto_to[v]
+    for i in range(to.shape[1]):
+        if to[row, i] == h:
+            to[row, i] = NOBODY if target == NOBODY else automaton.held[target]
+
+
+@inlined
 def freely(automaton, leading, values):
     """Is an event free? What it does is then in `leading`."""
     found = False
-    for h in range(len(leading.to)):
-        leading.to[h] = h
-    for k in range(len(leading.frag)):
-        leading.frag[k] = BOTTOM
+    for h in range(leading.to.shape[1]):
+        leading.to[0, h] = h
+    for k in range(leading.frag.shape[1]):
+        leading.frag[0, k] = BOTTOM
     for q in range(len(automaton.guard)):
         if not holds(values, automaton.guard[q]):
             continue
         for edge in range(automaton.edge_of[q], automaton.edge_of[q + 1]):
             if automaton.pair[edge] != NOBODY and passes_tests(automaton, edge, values):
-                leading.frag[automaton.pair[edge]] = 1
+                leading.frag[0, automaton.pair[edge]] = 1
                 found = True
     for v in range(len(automaton.veto_guard)):
-        h = automaton.held[automaton.veto_from[v]]
-        if h == NOBODY or not holds(values, automaton.veto_guard[v]):
-            continue
-        found = True
-        to = automaton.veto_to[v]
-        for i in range(len(leading.to)):
-            if leading.to[i] == h:
-                leading.to[i] = NOBODY if to == NOBODY else automaton.held[to]
+        is_held = automaton.held[automaton.source[len(automaton.pair) + v]] != NOBODY
+        if is_held and not asks(automaton, v) and is_vetoed(automaton, v, values):
+            move(automaton, v, leading.to, 0)
+            found = True
     return found
+
+
+@inlined
+def hits(space, automaton, waiting, leading, values, now):
+    """Find the entries of the event's own values that it moves or ends, and let them catch up. How many vetoes that is;
+    NOBODY if there was no room."""
+    n = np.int64(0)
+    for v in range(len(automaton.veto_guard)):
+        edge = len(automaton.pair) + v
+        begin, end = automaton.ask_of[edge], automaton.ask_of[edge + 1]
+        leading.hit[v] = NOBODY
+        if not asks(automaton, v) or not is_vetoed(automaton, v, values):
+            continue
+        if has_null(values, automaton.ask, begin, end):
+            continue
+        h = automaton.held[automaton.source[edge]]
+        slot = entry_of(automaton, waiting.entries, h, values, automaton.ask, begin, end)
+        if slot != NOBODY and not caught_up(space, automaton, waiting, slot, now):
+            return np.int64(NOBODY)
+        leading.hit[v] = slot
+        n += slot != NOBODY
+    return n
+
+
+@inlined
+def stop_own(space, automaton, waiting, leading, now):
+    """What must not happen moves or ends runs of its own values, beside what it does to all as a free event."""
+    entries = waiting.entries
+    for v in range(len(automaton.veto_guard)):
+        slot = leading.hit[v]
+        if slot == NOBODY:
+            continue
+        for h in range(leading.to.shape[1]):
+            leading.to[1, h] = leading.to[0, h]
+        for k in range(leading.frag.shape[1]):
+            leading.frag[1, k] = leading.frag[0, k]
+        # Each entry once: what two vetoes do to it is done together.
+        for w in range(v, len(automaton.veto_guard)):
+            if leading.hit[w] == slot:
+                move(automaton, w, leading.to, 1)
+                leading.hit[w] = NOBODY
+        step(space, automaton, waiting, slot, leading.to, leading.frag, 1, now)
+        entries.upto[slot] = waiting.blocks.counts[N_FREE]
 
 
 @inlined
 def vetoes(automaton, values):
     """Is an event something that must not happen?"""
     found = False
-    for guard in automaton.veto_guard:
-        found = found or holds(values, guard)
+    for v in range(len(automaton.veto_guard)):
+        found = found or is_vetoed(automaton, v, values)
     return found
 
 
 @inlined
-def lacking(space, automaton, waiting, n, is_free, n_roots):
-    """What is missing before an event takes n edges, and joins the free ones; or DONE."""
+def lacking(space, automaton, waiting, n, n_hits, is_free, n_roots):
+    """What is missing before an event takes n edges, stops runs of its own, and joins the free ones; or DONE."""
     arena, entries, blocks = space.arena, waiting.entries, waiting.blocks
     n_held, n_pairs, n_alone = entries.node.shape[1], len(automaton.pair_from), len(automaton.veto_guard)
     need = n_alone * 4 * most_ranks(arena) + n * (1 + 2 * most_ranks(arena))
+    need += n_hits * most_of_a_step(arena, automaton, waiting)
     if is_free:
         ending = n_ending(blocks.counts[N_FREE])
         need += len(automaton.guard) + ending * (n_pairs * (1 + 2 * n_held) + n_held * n_held)
@@ -221,8 +284,8 @@ def lacking(space, automaton, waiting, n, is_free, n_roots):
 def stop_alone(space, automaton, waiting, values, now):
     """What must not happen moves or ends the runs that hold no values."""
     for v in range(len(automaton.veto_guard)):
-        source, to = automaton.veto_from[v], automaton.veto_to[v]
-        if automaton.held[source] != NOBODY or not holds(values, automaton.veto_guard[v]):
+        source, to = automaton.source[len(automaton.pair) + v], automaton.veto_to[v]
+        if automaton.held[source] != NOBODY or not is_vetoed(automaton, v, values):
             continue
         node = waiting.alone[source]
         waiting.alone[source] = BOTTOM
@@ -237,10 +300,10 @@ def join_free(arena, automaton, waiting, leading, row, now):
         node = BOTTOM
         for edge in range(automaton.edge_of[q], automaton.edge_of[q + 1]):
             pair = automaton.pair[edge]
-            if pair != NOBODY and leading.frag[pair] != BOTTOM:
+            if pair != NOBODY and leading.frag[0, pair] != BOTTOM:
                 if node == BOTTOM:
                     node = extend(arena, row, automaton.label[q] + automaton.inner, BOTTOM, now)
-                leading.frag[pair] = node
+                leading.frag[0, pair] = node
     append(arena, automaton, waiting.blocks, leading.to, leading.frag)
 
 
@@ -301,20 +364,23 @@ def step_kernel(space, automaton, waiting, leading, counts, begin, feed):
             continue
         values, now = Values(feed.symbols, i, automaton.words), feed.clocks[i]
         n = led_to(space, automaton, waiting, leading, values, now)
-        if n == NOBODY:
+        n_hits = hits(space, automaton, waiting, leading, values, now) if n != NOBODY else n
+        if n_hits == NOBODY:
             return NEEDS_NODES, i
         # Without entries there is nobody to catch up; those to come begin after this event.
         is_free = waiting.entries.counts[N_FILLED] > 0 and freely(automaton, leading, values)
         stops = vetoes(automaton, values)
         if n == 0 and not is_free and not stops:
             continue
-        lacks = lacking(space, automaton, waiting, n, is_free, counts[N_ROOTS])
+        lacks = lacking(space, automaton, waiting, n, n_hits, is_free, counts[N_ROOTS])
         if lacks != DONE:
             return lacks, i
         if stops:
             stop_alone(space, automaton, waiting, values, now)
         if is_free:
             join_free(space.arena, automaton, waiting, leading, feed.rows[i], now)
+        if n_hits > 0:
+            stop_own(space, automaton, waiting, leading, now)
         take_effect(space, automaton, waiting, leading, n, values, feed.rows[i], now)
         if len(mute) == 0 or not mute[i]:
             add_roots(space.roots, automaton, leading, n, counts, now)

@@ -26,7 +26,7 @@ class DeferredStepper(Stepper):
         super().__init__(store)
         machine = program.machine
         assert isinstance(machine, Deferred)
-        self._depth, self._n_held, self._n_edges = machine.depth, len(machine.component), len(machine.source)
+        self._depth, self._n_held, self._n_edges = machine.depth, len(machine.component), len(machine.pair)
         arrays = {name: getattr(machine, name) for name in deferred.Automaton._fields if name not in ("words", "inner")}
         n_pairs = max(1, len(machine.pair_from))
         self._automaton = deferred.Automaton(**arrays, words=program.words, inner=len(program.labels))
@@ -34,8 +34,9 @@ class DeferredStepper(Stepper):
             at=np.zeros(self._n_edges, np.int64),
             edge=np.zeros(self._n_edges, np.int64),
             child=np.zeros(self._n_edges, np.int32),
-            to=np.zeros(self._n_held, np.int32),
-            frag=np.zeros(n_pairs, np.int32),
+            to=np.zeros((2, self._n_held), np.int32),
+            frag=np.zeros((2, n_pairs), np.int32),
+            hit=np.zeros(len(machine.veto_guard), np.int64),
         )
         entries = catching_up.new_entries(capacities.VALUES, self._depth, self._n_held)
         kept = blocks.new_blocks(capacities.BLOCKS, self._n_held, n_pairs)
