@@ -65,6 +65,7 @@ QUERIES = {
     "four-apart": Query("A ; B ; C ; D", "A.x = D.x", claim=LOG),
     "apart-twice": Query("A a1 ; B ; C ; D ; A a2", "a1.x = C.x AND C.y = a2.y", claim=LOG),
     "apart-with-veto": Query("SEQ(A, B, !D, C)", "A.x = C.x", claim=LOG),
+    "apart-own-veto": Query("SEQ(A, B, !D, C)", "A.x = C.x AND D.x = A.x", claim=LOG),
     "two-that-overlap": Query("A ; B ; C ; D", "A.x = C.x AND B.y = D.y", claim=EACH),
     "self-join": Query("ALL(A AS a1, A AS a2, B b)", "a1.x = a2.x AND a2.x = b.x AND a1.y = b.y", claim=LOG),
     "new-high": Query("!ANY x ; ANY g", "x.x >= g.x", claim=LOG),
