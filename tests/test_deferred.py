@@ -302,7 +302,8 @@ def matches(program: Program, rows: dict[str, np.ndarray], cuts: list[int]) -> s
 
 
 LONG = ("two apart", "a loop between", "a loop before", "one after the other", "an absence that ends runs",
-        "an absence that moves runs", "an absence after a free loop", "a way without it", "either way")  # fmt: skip
+        "an absence that moves runs", "an absence after a free loop", "a way without it", "either way",
+        "a compared absence", "absences, compared and not")  # fmt: skip
 
 
 @pytest.mark.breadth(9)
