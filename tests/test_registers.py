@@ -202,6 +202,33 @@ def test_alternatives_that_are_alike(
 
 
 @st.composite
+def chained(draw: st.DrawFn) -> Formula:
+    """ALL of two or three chains of one or two events, some with conditions, and a comparison around it."""
+    n = draw(st.integers(2, 3))
+    kinds, parts, names = list(strategies.TYPES), list[Formula](), list[str]()
+    for k in range(n):
+        own = [f"v{k}", f"w{k}"][: draw(st.integers(1, 2)) if sum(map(bool, names)) < 3 else 1]
+        marks = [frozenset({name}) if draw(st.integers(0, 3)) else frozenset({name, "@h"}) for name in own]
+        part: Formula = cel.Event(draw(st.sampled_from(kinds)), marks[0])
+        for mark in marks[1:]:
+            part = cel.Sequence(part, cel.Event(draw(st.sampled_from(kinds)), mark))
+        if len(own) > 1 and draw(st.booleans()):
+            part = cel.Compare(part, (comparison(draw, *own),))
+        parts.append(part)
+        names += own
+    made = parts[0]
+    for part in parts[1:]:
+        made = cel.All(made, part)
+    return cel.Compare(made, (comparison(draw, *draw(st.permutations(names))[:2]),))
+
+
+@given(chained(), st.none() | strategies.small_windows(), strategies.busy_streams(9), st.integers(0, 1 << 16))
+@strategies.examples(100)
+def test_all_of_chains(formula: Formula, window: Window | None, rows: list[Row], seed: int) -> None:
+    test_comparisons.agree(Asked(formula, window, Options()), rows, seed)
+
+
+@st.composite
 def equalities(draw: st.DrawFn) -> Formula:
     """Events and loops, and an OR or two of equalities between some of them, NULLs among their values."""
     names = [f"v{k}" for k in range(draw(st.integers(2, 4)))]

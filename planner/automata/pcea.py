@@ -130,7 +130,7 @@ class Pcea:
 def pcea_of(formula: Formula) -> Pcea | Refusal:
     """The q-tree of a formula, or why a PCEA does not run it."""
     found = any_order(formula, MOST_EVENTS)
-    if found is None or len(found.events) < 2:
+    if found is None or len(found.events) < 2 or len(found.chains) < len(found.events):
         return Refusal(f"it is no ALL of 2 to {MOST_EVENTS} single events")
     clauses = _equalities(found.clauses, found.events)
     if clauses is None:

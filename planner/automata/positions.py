@@ -327,26 +327,27 @@ class _Builder:
         return made
 
     def in_any_order(self, formula: cel.All) -> Part:
-        """ALL of single events: what comes first, one of them or several in one event, then the rest in any order."""
+        """ALL of chains: what comes first, the head of one or of several in one event, then the rest in any order."""
         found = any_order(formula)
         assert found is not None
         made = [self.composer.compared(c.sides) for c in found.clauses if isinstance(c, cel.Compare)]
         for clause in found.clauses:
             if isinstance(clause, cel.Agree):
                 made += agreements(clause.terms, clause.type, self.composer)
-        return self.compared_in(lambda: self._orders(found.events), made)
+        return self.compared_in(lambda: self._orders(found.chains), made)
 
-    def _orders(self, events: tuple[Formula, ...]) -> Part:
+    def _orders(self, chains: tuple[tuple[Formula, ...], ...]) -> Part:
         first: list[int] = []
         last: list[int] = []
-        for size in range(1, len(events) + 1):
-            for taken in combinations(events, size):
-                position = self._at_once(taken)
+        for size in range(1, len(chains) + 1):
+            for taken in combinations(range(len(chains)), size):
+                position = self._at_once(tuple(chains[k][0] for k in taken))
                 first.append(position)
-                if size == len(events):
+                left = tuple(chain[1:] if k in taken else chain for k, chain in enumerate(chains))
+                if not any(left):
                     last.append(position)
                     continue
-                rest = self._orders(tuple(event for event in events if not any(event is t for t in taken)))
+                rest = self._orders(tuple(chain for chain in left if chain))
                 self.joined(Part((position,), (position,)), rest)
                 last += rest.last
         return Part(tuple(first), tuple(last))

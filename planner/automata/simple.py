@@ -3,7 +3,7 @@
 SEQ(!X, A a, B b, !Y) AS w   gathered: what must not happen before and after the whole stands around it,
                              !Y (!X (SEQ(A a, B b) AS w))
 STRICT(A ; B+)               strictly: A : B:+
-ALL(A a, B b) WHERE …        any_order: the events a and b, and the comparisons inside
+ALL((A a ; B b), C c) WHERE …   any_order: the chains a, b and c, and the comparisons inside
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from planner.across import Across
 from planner.formula import Formula
 from planner.query import Window
 from planner.rewrite.across import holds, way
+from planner.terms import parts_of
 from runtime.marks import is_hidden
 
 
@@ -107,36 +108,56 @@ MOST_IN_ANY_ORDER = 4  # events in an ALL that is written out: 149 positions
 
 
 class AnyOrder(NamedTuple):
-    """ALL of single events, and the comparisons inside it."""
+    """ALL of chains of single events (`A ; B`, or one), and the comparisons inside it."""
 
-    events: tuple[Formula, ...]
+    chains: tuple[tuple[Formula, ...], ...]
     clauses: tuple[cel.Compare | cel.Agree, ...]
+
+    @property
+    def events(self) -> tuple[Formula, ...]:
+        return tuple(event for chain in self.chains for event in chain)
 
 
 def any_order(formula: Formula, most: int = MOST_IN_ANY_ORDER) -> AnyOrder | None:
-    """The events of an ALL of single ones, `most` at the most, with a variable of its own for each.
+    """The chains of an ALL, of `most` events at the most, with a variable of its own for each.
 
     The hidden variable of a type may be that of several: `ALL(R AS r1, R AS r2)` has `@R` twice, which marks no event
     that r1 and r2 do not tell apart; a condition on it speaks of both.
     """
     match formula:
         case cel.All(left, right):
-            parts = [any_order(left, most), any_order(right, most)]
-            if None in parts or any(not is_hidden(v) for v in left.binds() & right.binds()):
-                return None
-            events = tuple(event for part in parts if part for event in part.events)
-            clauses = tuple(clause for part in parts if part for clause in part.clauses)
-            return AnyOrder(events, clauses) if len(events) <= most else None
-        case cel.Compare(inner) | cel.Agree(inner) if isinstance(inner, cel.All | cel.Compare | cel.Agree):
+            return _both(any_order(left, most), any_order(right, most), left.binds() & right.binds(), most)
+        case cel.Sequence(left, right):
+            both = _both(any_order(left, most), any_order(right, most), left.binds() & right.binds(), most)
+            return both._replace(chains=(both.events,)) if both and len(both.chains) == 2 else None
+        case cel.Compare(inner) | cel.Agree(inner) if isinstance(
+            inner, cel.All | cel.Sequence | cel.Compare | cel.Agree
+        ):
             own = any_order(inner, most)
             named = not isinstance(formula, cel.Agree) or all(variable is not None for variable, _ in formula.terms)
             return own._replace(clauses=(*own.clauses, formula)) if own and named else None
         case cel.Event():
-            return AnyOrder((formula,), ())
+            return AnyOrder(((formula,),), ())
         case cel.As(inner) | cel.Filter(inner):
             own = any_order(inner)
-            return AnyOrder((formula,), ()) if own and len(own.events) == 1 and not own.clauses else None
+            return AnyOrder(((formula,),), ()) if own and len(own.events) == 1 and not own.clauses else None
     return None
+
+
+def _both(a: AnyOrder | None, b: AnyOrder | None, shared: frozenset[str], most: int) -> AnyOrder | None:
+    """The chains and comparisons of two parts, of which none speaks of what both parts bind."""
+    if a is None or b is None or any(not is_hidden(variable) for variable in shared):
+        return None
+    clauses = a.clauses + b.clauses
+    if shared and any(variable is None or variable in shared for clause in clauses for variable in _named(clause)):
+        return None
+    return AnyOrder(a.chains + b.chains, clauses) if len(a.events) + len(b.events) <= most else None
+
+
+def _named(clause: cel.Compare | cel.Agree) -> list[str | None]:
+    if isinstance(clause, cel.Agree):
+        return [variable for variable, _ in clause.terms]
+    return [part.variable for side in clause.sides for part in parts_of(side)]
 
 
 class Surrounded(NamedTuple):

@@ -32,9 +32,12 @@ def push_filters(formula: Formula) -> Formula:
 def _compared(formula: Formula, sides: tuple[Side, ...]) -> Formula:
     """A comparison where all its variables are bound and no earlier, so that runs forget soonest what they compared.
 
-    In OR, `;` and `:` the sides that bind none of the variables have nothing to say about it.
+    In OR, `;` and `:` the sides that bind none of the variables have nothing to say about it. Where one of the
+    variables never is, the comparison holds: `(A OR B) WHERE A.x = B.x` asks nothing.
     """
     wanted = compared_variables(sides)
+    if not wanted <= formula.binds():
+        return formula
     match formula:
         case cel.Sequence() | cel.Contiguous() | cel.Absent() | cel.All():
             left, right = formula.left, formula.right
@@ -44,7 +47,7 @@ def _compared(formula: Formula, sides: tuple[Side, ...]) -> Formula:
             if inside == [False, True]:
                 return replace(formula, right=_compared(right, sides))
         case cel.Or(left, right):
-            return cel.Or(*(_compared(p, sides) if wanted & p.binds() else p for p in (left, right)))
+            return cel.Or(_compared(left, sides), _compared(right, sides))
         case cel.Filter() | cel.FilterAny() | cel.Compare() | cel.Agree():
             return cel.Compare(formula, sides)  # conditions stay in the order in which they are asked
     if formula.filters:
