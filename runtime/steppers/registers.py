@@ -17,8 +17,8 @@ Where something must not happen after the match, too, every start has its own ru
 must not happen before a match (runtime.steppers.happened) is one more register, when it has happened last, and a match
 ends only if that has left the window; where it is compared with later events, the register says when the run began.
 
-The automaton must be unambiguous: from a position, or the beginning, no two next positions bear the same label. Then
-every match is found on one way, and each is listed once without any subset construction.
+The automaton must be unambiguous: no two ways through it bear the same labels, or one of them asks what the other
+refuses. Then every match is found on one way, and each is listed once without any subset construction.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """What an event costs as more and more waits, beside what EXPLAIN says of it: the queries of the papers, and others.
 
-    python tests/bench/curves.py [--repeat 3] [--only two-apart] [--seconds 20] [--most 1000000]
+    python tests/bench/curves.py [--repeat 3] [--only two-apart] [--seconds 20] [--most 1000000] [--values hot]
+    python tests/bench/curves.py --without "deferred runs"      as queries were run before there was that way
 
 Each line is a query in the engine alone, on one core, with 1,000, 2,000, 4,000 … events in its window and values that
 hardly repeat; matches are not listed, but where the engine must know them to go on. A line ends with the slope of the
 last half of its curve in log-log (0: constant, 1: linear), and goes on until one run takes longer than --seconds. What
 EXPLAIN calls constant must have a slope below 0.2, what it calls logarithmic one below 0.35, else the line says so, and
-the exit code is 1: as caches fill, the first doublings cost more, so that the slope is that of the larger half.
+the exit code is 1. Which cost EXPLAIN says of each, tests/cersql/test_costs.py holds.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cersql
+from planner import candidates
 from runtime.engine import engine_for
 
-SCHEMA = {"t": {"type": "string", "x": "bigint", "y": "bigint", "z": "bigint", "few": "bigint", "ts": "bigint"}}
+SCHEMA = {"t": {"type": "string", **dict.fromkeys(("x", "y", "z", "few", "ts"), "bigint")}}
+VALUES = ("distinct", "equal", "sorted", "reversed", "hot")
 MOST_SLOPE = {"a constant cost": 0.2, "a logarithmic cost": 0.35}
 FIRST, FIRST_SLOW, LEAST_EVENTS = 1_000, 125, 40_000  # events in the first window; of the general engine; of a stream
 
@@ -38,7 +41,18 @@ QUERIES = {
     "chain-swapped": Query("A ; B ; C", "B.y = C.y AND A.x = B.x"),
     "two-equalities": Query("A ; B ; C", "A.few = B.few AND A.x = B.x"),
     "two-apart": Query("A ; B ; C", "A.x = C.x"),
+    "apart-few": Query("A ; B ; C", "A.few = C.few"),
     "apart-loop": Query("A ; B+ ; C", "A.x = C.x"),
+    "apart-before": Query("A+ a1 ; B b1 ; C c1", "a1.x = c1.x"),
+    "four-apart": Query("A ; B ; C ; D", "A.x = D.x"),
+    "apart-twice": Query("A a1 ; B ; C ; D ; A a2", "a1.x = C.x AND C.y = a2.y"),
+    "apart-veto": Query("SEQ(A, B, !D, C)", "A.x = C.x"),
+    "apart-own-veto": Query("SEQ(A, B, !D, C)", "A.x = C.x AND D.x = A.x"),
+    "overlapping": Query("A ; B ; C ; D", "A.x = C.x AND B.y = D.y"),
+    "chain-of-four": Query("A ; B ; C ; D", "C.z = D.z AND B.y = C.y AND A.x = B.x"),
+    "same-twice": Query("A ; B ; C ; D", "A.x = B.x AND A.x = C.x"),
+    "equal-loop": Query("A+ ; B ; C", "A.x = B.x"),
+    "equal-veto": Query("SEQ(A a, !B b, C c, D d)", "a.x = b.x AND a.x = c.x"),
     "unequal": Query("A ; B", "A.x <> B.x AND A.y <> B.y"),
     "equal-unequal": Query("A ; B ; C", "A.x = B.x AND A.y <> B.y"),
     "equal-or": Query("A ; B", "A.x = B.x OR A.y = B.y"),
@@ -51,6 +65,12 @@ QUERIES = {
     "less": Query("A ; B ; C", "A.x < B.x"),
     "equal-and-less": Query("A ; B ; C", "A.x = B.x AND A.y < B.y"),
     "arithmetic": Query("A a ; B+ b ; C c", "b[i].x > 1.1 * a.x"),
+    # what must not happen before
+    "new-high": Query("!ANY x ; ANY g", "x.x >= g.x"),
+    "new-low": Query("!ANY x ; ANY g", "x.x <= g.x"),
+    "a-change": Query("!ANY x ; ANY g", "x.few <> g.few"),
+    "seen-first": Query("!A x ; A g ; B b", "x.y = g.y"),
+    "new-high-then": Query("!ANY x ; A a ; B b", "x.x >= a.x"),
     # in any order
     "p0": Query("(A a ALL B b) ; C c", "a.x = b.x AND b.x = c.x AND b.y = c.y"),  # Example 3.3 of [PCEA]
     "self-join": Query("ALL(A AS a1, A AS a2, B b)", "a1.x = a2.x AND a2.x = b.x AND a1.y = b.y"),
@@ -72,23 +92,33 @@ QUERIES = {
     "max-clause": Query("A+ ; B", rest="SEMANTICS MAX"),
     "trailing": Query("SEQ(A, B, !C)"),
     "skip": Query("A ; B", rest="AFTER MATCH SKIP PAST LAST ROW"),
+    "cooldown": Query("ANY g : ANY:* rest", rest="AFTER MATCH SKIP PAST LAST ROW"),
+    "longest-loop": Query("A+ a", rest="AFTER MATCH SKIP PAST LAST ROW"),
+    "longest-above": Query("A g ; A* rest", "g.few <= rest.few", "AFTER MATCH SKIP PAST LAST ROW"),
     "repeat": Query("A ; B{1,500} ; C"),
     "at-least": Query("A ; B{5,} ; C"),
 }
 
 
 class Events(NamedTuple):
-    """Columns of a stream: a quarter of each type, values that hardly repeat, and a few that do."""
+    """Columns of a stream: a quarter of each type, and values."""
 
     kinds: np.ndarray
     columns: dict[str, np.ndarray]
 
 
-def events(n: int) -> Events:
+def events(n: int, values: str = "distinct") -> Events:
+    """`values` of x, y and z: that hardly repeat, that are all one, that rise, that fall, and half of which are one.
+    There are four of `few`."""
     random = np.random.default_rng(7)
     kinds = np.array(list("ABCD"))[random.integers(0, 4, n)]
-    columns = {name: random.integers(0, n, n) for name in "xyz"} | {"few": random.integers(0, 4, n)}
-    return Events(kinds, columns)
+    columns = {name: random.integers(0, n, n) for name in "xyz"}
+    for name, own in columns.items():
+        if values in ("sorted", "reversed"):
+            columns[name] = np.arange(n)[:: 1 if values == "sorted" else -1].copy()
+        elif values != "distinct":
+            columns[name] = np.where((values == "equal") | (random.integers(0, 2, n) == 0), 1, own)
+    return Events(kinds, columns | {"few": random.integers(0, 4, n)})
 
 
 def symbols_of(program: Any, stream: Events) -> np.ndarray:
@@ -144,7 +174,7 @@ def measured(name: str, query: Query, arguments: argparse.Namespace) -> bool:
             print(f"{name:15} {runs:15} {claim:18}", end="", flush=True)
             once(compiled.program, symbols_of(compiled.program, events(200)))  # compiles, or loads, the kernels
         n = max(3 * window, LEAST_EVENTS) if runs != "general engine" else 2 * window
-        symbols = symbols_of(compiled.program, events(n))
+        symbols = symbols_of(compiled.program, events(n, arguments.values))
         begin = time.perf_counter()
         shown.append(min(once(compiled.program, symbols) for _ in range(arguments.repeat)) / n * 1e6)
         steps.append(window)
@@ -165,7 +195,10 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=sorted(QUERIES))
     parser.add_argument("--seconds", type=float, default=20, help="no longer windows after a run that took so long")
     parser.add_argument("--most", type=int, default=64_000, help="events in the longest window")
+    parser.add_argument("--values", choices=VALUES, default=VALUES[0])
+    parser.add_argument("--without", choices=[name for name, _ in candidates.CANDIDATES], help="this way of running")
     arguments = parser.parse_args()
+    candidates.CANDIDATES = tuple(own for own in candidates.CANDIDATES if own[0] != arguments.without)
     print(f"microseconds an event, {FIRST:,} events in the window (general engine: {FIRST_SLOW}), then twice as many")
     as_said = [measured(name, QUERIES[name], arguments) for name in arguments.only or QUERIES]
     return 0 if all(as_said) else 1
