@@ -14,7 +14,7 @@ from planner.second_pass import COMPETING
 from planner.tabulated import Asked
 from runtime.chain_cea import EACH, EQUAL_ONES, LATE, NOBODY, ONE, RANGE, SEARCHED, Registers
 from runtime.marks import is_round
-from runtime.program import Later
+from runtime.program import Later, Program
 
 
 def why_all_listed(query: Query, later: Later | None) -> tuple[str, ...]:
@@ -94,8 +94,7 @@ def why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
     if not made.terms:
         if made.program.family != "registers":
             return ()
-        windows = isinstance(made.program.machine, Registers) and made.program.machine.places
-        what = "where windows inside the pattern begin" if windows else "what must not happen"
+        what = " and ".join(_kept(made.program))
         return (f"{what} is kept in registers, {_cost(made.program.machine)}",)
     codes = {term.sql for related, _ in asked for term in related.terms}
     names = [sql for sql, _ in made.terms if sql not in codes]
@@ -111,6 +110,15 @@ def why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
         return (f"events are compared by {shown} in registers, {_cost(made.program.machine)}{picked}",)
     cost = "slow, at a cost by the values that wait in the window"
     return (f"events are compared by {shown} in the general engine; {cost}",)
+
+
+def _kept(program: Program) -> list[str]:
+    """What runs hold that compare no events."""
+    machine = program.machine
+    assert isinstance(machine, Registers)
+    windows = ["where windows inside the pattern begin"] if program.inner_windows else []
+    absent = len(machine.veto_guard) or len(machine.early.guard) or not windows
+    return [*windows, *["what must not happen"] * bool(absent)]
 
 
 def _cost(machine: object) -> str:

@@ -251,19 +251,11 @@ class Clauses:
             return self._agreeing(number, places[left.choice], left.number)
         registers = self._new(n)
         a, b = registers[left.choice], registers[right.choice]
-        if number in self._automaton.refused:  # of single events, by =
-            asks = {left.choice: (b, a, left.number), right.choice: (a, b, right.number)}
-            refusing: dict[int, list[Op]] = {
-                p: [op for k in self._choices(p, number)
-                    for other, own, term in (asks[k],)
-                    for op in ((REFUSED + EQUAL, other, term), (SET, own, term))]
-                for p in set().union(*places)
-            }  # fmt: skip
-            return Clause(number, registers, refusing)
         own, other = KEEPS.get(op[0] if op != "<>" else "", (SAME, SAME))
+        must_not = REFUSED if number in self._automaton.refused else 0
         by_choice = {
-            left.choice: [(CHECKS[MIRRORED[op]], b, left.number), (own, a, left.number)],
-            right.choice: [(CHECKS[op], a, right.number), (other, b, right.number)],
+            left.choice: [(must_not + CHECKS[MIRRORED[op]], b, left.number), (own, a, left.number)],
+            right.choice: [(must_not + CHECKS[op], a, right.number), (other, b, right.number)],
         }
         ops = {p: [o for k in self._choices(p, number) for o in by_choice[k]] for p in set().union(*places)}
         return Clause(number, registers, ops)
