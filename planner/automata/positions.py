@@ -115,6 +115,15 @@ class Position:
     branches: frozenset[tuple[int, int]] = frozenset()  # (choice, branch)
     starts: bool = False  # nothing comes before its event
 
+    def mark(self, marks: frozenset[str]) -> None:
+        """Its event is marked so from now on."""
+        self.marks = marks
+
+    def ask(self, variable: str | None, predicate: Predicate) -> None:
+        """Its event must satisfy the predicate, if it is one of the variable (None: any)."""
+        if variable is None or variable in self.marks:
+            self.guard |= {predicate}
+
 
 @dataclass
 class Edge:
@@ -216,22 +225,30 @@ class _Builder:
 
     def part(self, formula: Formula) -> Part:
         """Positions and edges of the formula, made anew by every call."""
+        return self.marked(formula) or self.conditioned(formula) or self.linked(formula)
+
+    def marked(self, formula: Formula) -> Part | None:
+        """What changes each event of its part; None for any other formula."""
+
+        def changed(inner: Formula, change: Callable[[Position], None]) -> Part:
+            begin = len(self.positions)
+            made = self.part(inner)
+            for position in self.positions[begin:]:
+                change(position)
+            return made
+
         match formula:
-            case cel.Event(type, marks):
-                return self.atom(frozenset() if type is None else frozenset({type}), marks)
-            case cel.As(inner, variable):
-                begin = len(self.positions)
-                made = self.part(inner)
-                for position in self.positions[begin:]:
-                    position.marks |= {variable}
-                return made
+            case cel.As(inner, name):
+                return changed(inner, lambda p: p.mark(p.marks | {name}))
+            case cel.Project(inner, keep):
+                return changed(inner, lambda p: p.mark(p.marks & keep))
             case cel.Filter(inner, variable, predicate) | cel.FilterAny(inner, ((variable, predicate),)):
-                begin = len(self.positions)
-                made = self.part(inner)
-                for position in self.positions[begin:]:
-                    if variable is None or variable in position.marks:
-                        position.guard |= {predicate}
-                return made
+                return changed(inner, lambda p: p.ask(variable, predicate))
+        return None
+
+    def conditioned(self, formula: Formula) -> Part | None:
+        """What asks something of the events of its part together; None for any other formula."""
+        match formula:
             case cel.FilterAny(inner, sides):
                 return self.clause(inner, sides)
             case cel.Compare(inner, sides) if self.branching and self.may_branch(inner, sides):
@@ -242,6 +259,22 @@ class _Builder:
                 return self.comparisons(inner, agreements(terms, type, self.composer))
             case Across(inner):
                 return self.vetoed(formula, inner)
+            case cel.Within(inner, window):
+                return self.windowed(inner, window)
+            case cel.Unless(inner, veto):
+                return self.unless(inner, veto)
+            case cel.Start(inner):
+                made = self.part(inner)
+                for p in made.first:
+                    self.positions[p].starts = True
+                return made
+        return None
+
+    def linked(self, formula: Formula) -> Part:
+        """An event, or what puts parts after each other."""
+        match formula:
+            case cel.Event(type, marks):
+                return self.atom(frozenset() if type is None else frozenset({type}), marks)
             case cel.Sequence(left, right):
                 return self.joined(self.part(left), self.part(right))
             case cel.Contiguous(left, right):
@@ -261,22 +294,7 @@ class _Builder:
                 return self.ended(self.part(inner), formula.marks)
             case cel.All():
                 return self.in_any_order(formula)
-            case cel.Within(inner, window):
-                return self.windowed(inner, window)
-            case cel.Unless(inner, veto):
-                return self.unless(inner, veto)
-            case cel.Start(inner):
-                made = self.part(inner)
-                for p in made.first:
-                    self.positions[p].starts = True
-                return made
-            case cel.Project(inner, keep):
-                begin = len(self.positions)
-                made = self.part(inner)
-                for position in self.positions[begin:]:
-                    position.marks &= keep
-                return made
-        raise TypeError(f"not a formula for skip till next match: {formula!r}")
+        raise TypeError(f"not a formula for a position automaton: {formula!r}")
 
     def loop(self, formula: cel.Iteration | cel.ContiguousIteration | cel.Repeat) -> Part:
         match formula:
