@@ -14,8 +14,7 @@ import oracle
 import pytest
 import sparks
 import strategies
-from differential_all import SCHEMAS, Trial, expected
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from differential_all import SCHEMAS, Drawn, clothed, drawn, expected
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -26,21 +25,11 @@ QUERIES = 10  # a round is one Spark job
 
 
 @st.composite
-def trials(draw: st.DrawFn, rows: list[plain.Row]) -> tuple[Trial, plain.Expected] | None:
+def trials(draw: st.DrawFn, rows: list[plain.Row]) -> Drawn | None:
     """A query that binds and that the oracle can afford, or None."""
     asked = draw(strategies.queries())
     chance = random.Random(draw(st.integers(0, 2**32)))
-    trial = Trial(
-        formula=asked.formula,
-        window=asked.window,
-        streams=tuple(range(plain.STREAMS)) if chance.random() < 0.6 else (chance.randrange(plain.STREAMS),),
-        key=chance.choice((None, None, *plain.KEYS)),
-        order=chance.choice(("ts", "ts, id", "ts, v NULLS LAST", "ts, k_double, id")),
-        slice_windows=chance.choice((1, 2, 64)),
-        sort=chance.choice(("auto", "worker", "spark")),
-        drop=chance.random() < 0.7,
-        options=asked.options,
-    )
+    trial = clothed(asked, asked.formula, chance, ("auto", "worker", "spark"))
     try:
         lines = trial.text().splitlines()
         cersql.compile("\n".join(["FROM events", *lines[1:]]), SCHEMAS)
@@ -54,10 +43,10 @@ def session(spark: SparkSession) -> SparkSession:
     return sparks.taught(spark)
 
 
-def run(session: SparkSession, rows: list[plain.Row], drawn: list[tuple[Trial, plain.Expected]]) -> None:
+def run(session: SparkSession, rows: list[plain.Row], tried: list[Drawn]) -> None:
     sparks.view(session, "events", [tuple(row.values()) for row in rows], plain.SCHEMA)
-    found = sparks.together([plain.frame(session, trial) for trial, _ in drawn])
-    for (trial, want), own in zip(drawn, found, strict=True):
+    found = sparks.together([plain.frame(session, trial) for trial, _ in tried])
+    for (trial, want), own in zip(tried, found, strict=True):
         have = Counter(plain.shown(trial, row) for row in own)
         assert have == want, plain.difference(trial, have, want, rows)
 
@@ -71,18 +60,4 @@ def run(session: SparkSession, rows: list[plain.Row], drawn: list[tuple[Trial, p
 )
 def test_spark_and_oracle_agree_on_all_operators(session: SparkSession, number: int) -> None:
     rows = plain.draw_rows(random.Random(1000 + number))
-    drawn: list[tuple[Trial, plain.Expected]] = []
-
-    @seed(number)
-    @settings(
-        max_examples=4 * QUERIES, deadline=None, database=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @given(trials(rows))
-    def gather(one: tuple[Trial, plain.Expected] | None) -> None:
-        if one is not None and len(drawn) < QUERIES and (one[1] or len(drawn) < QUERIES // 3):
-            drawn.append(one)
-
-    gather()
-    assert len(drawn) == QUERIES
-    run(session, rows, drawn)
+    run(session, rows, drawn(trials, rows, number, QUERIES, 4 * QUERIES))

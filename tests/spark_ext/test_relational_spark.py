@@ -14,7 +14,7 @@ import oracle
 import pytest
 import sparks
 import strategies
-from differential_all import SCHEMAS, Trial, expected
+from differential_all import SCHEMAS, Drawn, Trial, clothed, drawn, expected
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -36,21 +36,11 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 @st.composite
-def trials(draw: st.DrawFn, rows: list[plain.Row]) -> tuple[Trial, plain.Expected] | None:
+def trials(draw: st.DrawFn, rows: list[plain.Row]) -> Drawn | None:
     """A query that binds, that has a relational plan, and that the oracle can afford; or None."""
     asked = draw(strategies.queries(2))
     chance = random.Random(draw(st.integers(0, 2**32)))
-    trial = Trial(
-        formula=algebra.bounded(asked.formula),
-        window=asked.window,
-        streams=tuple(range(plain.STREAMS)) if chance.random() < 0.6 else (chance.randrange(plain.STREAMS),),
-        key=chance.choice((None, None, *plain.KEYS)),
-        order=chance.choice(("ts", "ts, id", "ts, v NULLS LAST", "ts, k_double, id")),
-        slice_windows=chance.choice((1, 2, 64)),
-        sort="auto",
-        drop=chance.random() < 0.7,
-        options=asked.options,
-    )
+    trial = clothed(asked, algebra.bounded(asked.formula), chance, ("auto",))
     try:
         lines = trial.text().splitlines()
         made = relational(cersql.compile("\n".join(["FROM events", *lines[1:]]), SCHEMAS).query)
@@ -68,24 +58,11 @@ def rounds(breadth: int) -> list[object]:
 @pytest.mark.parametrize("number", rounds(plain.USUAL))
 def test_spark_and_oracle_agree(session: SparkSession, number: int) -> None:
     rows = plain.draw_rows(random.Random(2000 + number))
-    drawn: list[tuple[Trial, plain.Expected]] = []
-
-    @seed(number)
-    @settings(
-        max_examples=20 * QUERIES, deadline=None, database=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @given(trials(rows))
-    def gather(one: tuple[Trial, plain.Expected] | None) -> None:
-        if one is not None and len(drawn) < QUERIES and (one[1] or len(drawn) < QUERIES // 3):
-            drawn.append(one)
-
-    gather()
-    assert len(drawn) == QUERIES
+    tried = drawn(trials, rows, number, QUERIES, 20 * QUERIES)
     sparks.view(session, "events", [tuple(row.values()) for row in rows], plain.SCHEMA)
     with sparks.patched(spark_ext.joining, "BUCKET_WINDOWS", 1 + number % 3):
-        frames = [plain.frame(session, trial) for trial, _ in drawn]
-    for (trial, want), own in zip(drawn, sparks.together(frames), strict=True):
+        frames = [plain.frame(session, trial) for trial, _ in tried]
+    for (trial, want), own in zip(tried, sparks.together(frames), strict=True):
         have = Counter(plain.shown(trial, row) for row in own)
         assert have == want, plain.difference(trial, have, want, rows)
 
@@ -100,7 +77,7 @@ def test_the_drawn_queries_differ() -> None:
         max_examples=300, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
     )
     @given(trials(rows))
-    def gather(one: tuple[Trial, plain.Expected] | None) -> None:
+    def gather(one: Drawn | None) -> None:
         if one is not None:
             found.append(one[0])
 
