@@ -12,6 +12,9 @@ from runtime.jit import inlined
 from runtime.steppers.register_ops import term_of
 
 N_FILLED, GENERATION = 0, 1  # places in the counts of a table
+# Why a kernel with such tables has stopped, and places in its own counts.
+DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_SLOTS, NEEDS_BLOCKS = range(5)
+KEY, LAST_POSITION, N_ROOTS = range(3)
 
 
 @inlined

@@ -29,13 +29,24 @@ from runtime.compact_set.tecs import BOTTOM, extend, inside
 from runtime.jit import inlined, kernel
 from runtime.program import NULL_CODE
 from runtime.steppers.blocks import N_FREE, append, n_ending, n_rows
-from runtime.steppers.by_values import GENERATION, N_FILLED, code_of, fill, slot_of
+from runtime.steppers.by_values import (
+    DONE,
+    GENERATION,
+    KEY,
+    LAST_POSITION,
+    N_FILLED,
+    N_ROOTS,
+    NEEDS_BLOCKS,
+    NEEDS_NODES,
+    NEEDS_ROOTS,
+    NEEDS_SLOTS,
+    code_of,
+    fill,
+    slot_of,
+)
 from runtime.steppers.catching_up import caught_up, forget, most_of_a_step, most_ranks, step
 from runtime.steppers.events import Values
 from runtime.steppers.register_ops import holds, passes, term_of
-
-DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_ENTRIES, NEEDS_BLOCKS = range(5)
-KEY, LAST_POSITION, N_ROOTS = range(3)  # places in the counts of step_kernel
 
 
 class Automaton(NamedTuple):
@@ -276,7 +287,7 @@ def lacking(space, automaton, waiting, n, n_hits, is_free, n_roots):
     if n_roots + n > len(space.roots.node):
         return NEEDS_ROOTS
     if 2 * (entries.counts[N_FILLED] + n) > len(entries.place):
-        return NEEDS_ENTRIES
+        return NEEDS_SLOTS
     return DONE
 
 

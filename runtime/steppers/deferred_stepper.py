@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,12 @@ from runtime.deferred import Deferred
 from runtime.program import Program
 from runtime.steppers import blocks, catching_up, deferred
 from runtime.steppers.by_values import GENERATION, N_FILLED
-from runtime.steppers.stepper import Feed, Stepper
+from runtime.steppers.stepper import Feed
+from runtime.steppers.value_stepper import ValueStepper
 
 
-class DeferredStepper(Stepper):
+class DeferredStepper(ValueStepper):
     """Runs Deferred."""
-
-    looks_below = True
 
     def __init__(self, program: Program, store: Store) -> None:
         super().__init__(store)
@@ -41,27 +39,12 @@ class DeferredStepper(Stepper):
         entries = catching_up.new_entries(capacities.VALUES, self._depth, self._n_held)
         kept = blocks.new_blocks(capacities.BLOCKS, self._n_held, n_pairs)
         self._waiting = catching_up.new_waiting(entries, kept, len(machine.held))
-        self._counts = np.array([0, -1, 0], np.int64)
 
-    def read(self, feed: Feed) -> Iterator[None]:
-        """See Stepper.read."""
-        store, counts, at = self.store, self._counts, 0
-        symbols = feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None]
-        feed = feed.without_times(np.ascontiguousarray(symbols))
-        while True:
-            result, at = deferred.step_kernel(
-                store.space, self._automaton, self._waiting, self._leading, counts, at, feed
-            )
-            store.n_roots = int(counts[deferred.N_ROOTS])
-            yield
-            store.n_roots = counts[deferred.N_ROOTS] = 0
-            if result == deferred.DONE:
-                return
-            if result == deferred.NEEDS_NODES:
-                store.make_room(feed.clocks[at], at)
-            elif result in (deferred.NEEDS_ENTRIES, deferred.NEEDS_BLOCKS):
-                self.prune(feed.clocks[at])
-            store.listed_before(at, result == deferred.NEEDS_ROOTS)
+    def _step(self, at: int, feed: Feed) -> tuple[int, int]:
+        """See ValueStepper."""
+        return deferred.step_kernel(
+            self.store.space, self._automaton, self._waiting, self._leading, self._counts, at, feed
+        )
 
     # ------------------------------------------------------------ its nodes: those of entries, and of fragments
 

@@ -23,12 +23,23 @@ from runtime.compact_set.tecs import BOTTOM, extend, inside
 from runtime.jit import inlined, kernel
 from runtime.pcea import ROOT
 from runtime.program import NULL_CODE
-from runtime.steppers.by_values import GENERATION, N_FILLED, code_of, fill, free_slot, slot_of
+from runtime.steppers.by_values import (
+    DONE,
+    GENERATION,
+    KEY,
+    LAST_POSITION,
+    N_FILLED,
+    N_ROOTS,
+    NEEDS_NODES,
+    NEEDS_ROOTS,
+    NEEDS_SLOTS,
+    code_of,
+    fill,
+    free_slot,
+    slot_of,
+)
 from runtime.steppers.events import Values
 from runtime.steppers.register_ops import holds, term_of
-
-DONE, NEEDS_NODES, NEEDS_ROOTS, NEEDS_PLACES = range(4)
-KEY, LAST_POSITION, N_ROOTS = range(3)  # places in the counts of step_kernel
 
 
 class Places(NamedTuple):
@@ -137,7 +148,7 @@ def lacking(arena, automaton, roots, places, counts):
     if counts[N_ROOTS] + len(automaton.atoms) > len(roots.node):
         return NEEDS_ROOTS
     if 2 * (places.counts[N_FILLED] + len(automaton.place)) > len(places.place):
-        return NEEDS_PLACES
+        return NEEDS_SLOTS
     return DONE
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,12 @@ from runtime.pcea import Parallel
 from runtime.program import Program
 from runtime.steppers import pcea
 from runtime.steppers.by_values import GENERATION, N_FILLED
-from runtime.steppers.stepper import Feed, Stepper
+from runtime.steppers.stepper import Feed
+from runtime.steppers.value_stepper import ValueStepper
 
 
-class PceaStepper(Stepper):
+class PceaStepper(ValueStepper):
     """Runs Parallel."""
-
-    looks_below = True
 
     def __init__(self, program: Program, store: Store) -> None:
         super().__init__(store)
@@ -39,25 +37,10 @@ class PceaStepper(Stepper):
             path=np.zeros(products.MOST_RANKS, np.int32),
         )
         self._places = pcea.new_places(capacities.PLACES, self._depth)
-        self._counts = np.array([0, -1, 0], np.int64)
 
-    def read(self, feed: Feed) -> Iterator[None]:
-        """See Stepper.read."""
-        store, counts, at = self.store, self._counts, 0
-        symbols = feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None]
-        feed = feed.without_times(np.ascontiguousarray(symbols))
-        while True:
-            result, at = pcea.step_kernel(store.space, self._automaton, self._places, self._waiting, counts, at, feed)
-            store.n_roots = int(counts[pcea.N_ROOTS])
-            yield
-            store.n_roots = counts[pcea.N_ROOTS] = 0
-            if result == pcea.DONE:
-                return
-            if result == pcea.NEEDS_NODES:
-                store.make_room(feed.clocks[at], at)
-            elif result == pcea.NEEDS_PLACES:
-                self.prune(feed.clocks[at])
-            store.listed_before(at, result == pcea.NEEDS_ROOTS)
+    def _step(self, at: int, feed: Feed) -> tuple[int, int]:
+        """See ValueStepper."""
+        return pcea.step_kernel(self.store.space, self._automaton, self._places, self._waiting, self._counts, at, feed)
 
     # ------------------------------------------------------------ its nodes: those of places
 

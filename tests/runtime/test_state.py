@@ -70,8 +70,10 @@ def print_of(value: Any) -> Any:
     return repr(value) if not callable(value) else None
 
 
-def look(engine: Engine) -> dict[tuple[int, Attribute], Any]:
+def look(engine: Engine, alive: list[Any]) -> dict[tuple[int, Attribute], Any]:
+    """`alive` keeps what is seen, so that no later object has the id of one that is gone."""
     seen: dict[int, Any] = {}
+    alive.append(seen)
     return {
         (id(thing), (owner(type(thing), name), name)): print_of(value)
         for thing in objects(engine, seen)
@@ -94,12 +96,12 @@ def changed(text: str, clause: str) -> set[Attribute]:
             f"FROM t PATTERN {text} ORDER BY ts RETURN * {clause}", families.SCHEMA
         ).program
     rows = harness.rows_of(program, families.stream(random.Random(text), text, 40, 4), keyed=True)
-    engine, found = engine_for(program), set()
-    before = look(engine)
+    engine, found, alive = engine_for(program), set(), list[Any]()
+    before = look(engine, alive)
     for begin in range(0, len(rows), 4):
         for _ in engine.feed(*rows.cut(begin, min(begin + 4, len(rows)))):
             pass
-        after = look(engine)
+        after = look(engine, alive)
         found |= {at[1] for at, value in after.items() if at in before and before[at] != value}
         before = after
     return found
