@@ -92,6 +92,8 @@ def in_window(query: Query) -> bool:
 def why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
     """How events are compared, and what that costs."""
     if not made.terms:
+        if made.program.family == "timed" and made.program.inner_windows and made.program.skip is None:
+            return ("each start in a window has runs of its own: a cost by the starts that wait in the window",)
         if made.program.family != "registers":
             return ()
         what = " and ".join(_kept(made.program))

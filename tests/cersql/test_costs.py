@@ -24,10 +24,10 @@ COSTS = {
     """,
     "by what waits": """
         overlapping unequal equal-unequal equal-or loop-unequal equal-and-less arithmetic inner-window trailing and
-        nested-nxt max
+        nested-nxt max nxt last max-clause
     """,
 }
-FLAT = "plain nxt last max-clause skip repeat at-least cooldown longest-loop longest-above"
+FLAT = "plain skip repeat at-least cooldown longest-loop longest-above"
 
 
 @pytest.mark.parametrize("name", curves.QUERIES)
