@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise, permutations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cersql
+from runtime.engine import engine_for
 
 sys.path.append(str(Path(__file__).parents[1] / "bench"))
 import curves
@@ -41,3 +44,31 @@ def test_what_explain_says_of_it(name: str) -> None:
         assert wanted == []
     else:
         assert [said] == wanted
+
+
+SEVERAL = [name for name, query in curves.QUERIES.items() if " AND " in query.where]
+
+
+def matches(compiled: cersql.api.Compiled) -> set[tuple[int, ...]]:
+    """The rows of each match in 60 events whose values repeat."""
+    stream = curves.events(60)
+    few = curves.Events(stream.kinds, {name: column % 2 for name, column in stream.columns.items()})
+    engine, found = engine_for(compiled.program), set()
+    symbols, times = curves.symbols_of(compiled.program, few), np.arange(60, dtype=np.int64)
+    for part in (engine.feed(symbols, times), engine.flush()):
+        for one in part:
+            ends = one.offsets.tolist()
+            found |= {tuple(one.positions[a:b].tolist()) for a, b in pairwise(ends)}
+    return found
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_the_order_of_conditions_changes_neither_matches_nor_cost(name: str) -> None:
+    query = curves.QUERIES[name]
+    text = f"FROM t PATTERN {query.pattern} WHERE {{}} ORDER BY ts WITHIN 30 RETURN *"
+    made = [cersql.compile(text.format(" AND ".join(conditions)), curves.SCHEMA)
+            for conditions in permutations(query.where.split(" AND "))]  # fmt: skip
+    assert len({curves.claim_of(one.explain("physical")) for one in made}) == 1
+    first, *others = map(matches, made)
+    assert first
+    assert all(other == first for other in others)
