@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from planner.formula import Formula
 from planner.groups import Groups
@@ -245,7 +246,8 @@ class Query:
     window; `consume` is NONE, PARTITION or ANY. `timeouts`: also a row for each start whose window closed without a
     match. `keys`: the planner's own, beside PARTITION BY; a row that has NULL in one is in no match. `links`: for
     which rows are copied.
-    `watermark_us`: WATERMARK, for a stream. `groups`: GROUP BY; then `outputs` and `having` read the columns of groups.
+    `watermark_us`: WATERMARK, for a stream. `emit`: when a stream gives a match, EMIT ON; None where nothing is said;
+    over a table it changes nothing. `groups`: GROUP BY; then `outputs` and `having` read the columns of groups.
     `on_match`: conditions on the whole match that hold before matches compete.
     `gathered`: what these, and `having` and `outputs`, read beside the columns of a match, in this order;
     `gathered_on_match`: how many of them `on_match` reads. `computed`: the outputs that `having` reads. `created`:
@@ -286,6 +288,7 @@ class Query:
     origins: tuple[tuple[str, Sql], ...] = ()
     warnings: tuple[str, ...] = ()
     watermark_us: int | None = None
+    emit: Literal["arrival", "watermark"] | None = None
     groups: Groups | None = None
     made: tuple[Made, ...] = ()
     held: tuple[tuple[str, ...], ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from cersql.binding import advice, mistaken, selection, sliding, source_rows
+from cersql.binding import advice, emission, mistaken, selection, sliding, source_rows
 from cersql.binding import sources as src
 from cersql.binding.booleans import OrOf
 from cersql.binding.conditions import Conditions
@@ -109,6 +109,7 @@ class _Binder:
             limit=query.limit,
             most_at_end=query.most_at_end,
             watermark_us=self.clauses.watermark(),
+            emit=emission.bind(query),
             created=translator.rounds.created(formula, variables),
             counts=tuple(numbers_of_events(clause, self.conditions, formula) for clause in asked),
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),

@@ -18,7 +18,7 @@ from planner.sql import quote
 COMMANDS = ("exit", "help", "quit")
 MORE = (
     "SKIP TILL ANY MATCH", "SKIP TILL NEXT MATCH", "STRICT CONTIGUITY", "SKIP PAST LAST ROW", "SKIP TO NEXT ROW",
-    "WITH TIMEOUTS", "EVENTS", "SECONDS", "MINUTES", "HOURS", "DAYS",
+    "WITH TIMEOUTS", "EMIT ON ARRIVAL", "EMIT ON WATERMARK", "EVENTS", "SECONDS", "MINUTES", "HOURS", "DAYS",
     "COUNT", "SUM", "AVG", "MIN", "FIRST", "match_start", "match_end",
 )  # fmt: skip
 STATEMENTS = (

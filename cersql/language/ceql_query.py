@@ -10,9 +10,9 @@
     CONSUME BY ANY            the same
     LIMIT 3                   any three of the matches that end together, not three of all
 
-ORDER BY and WATERMARK, which CORE has no need of, may stand beside its clauses. What the words mean in CORE is told by
-its grammar, `CEQLQueryParser.g4`, and its tests in `evaluation_algorithm/`, where WITHIN 5 EVENTS finds a match from
-position 1 to 6, and NOT (SELL) begins one that lists only the events behind it.
+ORDER BY, WATERMARK and EMIT ON, which CORE has no need of, may stand beside its clauses. What the words mean in CORE is
+told by its grammar, `CEQLQueryParser.g4`, and its tests in `evaluation_algorithm/`, where WITHIN 5 EVENTS finds a match
+from position 1 to 6, and NOT (SELL) begins one that lists only the events behind it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from cersql.language.translated import Piece, Translated, kept, kept_all, said
 from planner.sql import Sql
 from runtime.errors import Span
 
-_CLAUSES = ("SELECT", "FROM", "WHERE", "PARTITION BY", "WITHIN", "CONSUME BY", "LIMIT", "ORDER BY", "WATERMARK")
+_CLAUSES = (
+    "SELECT", "FROM", "WHERE", "PARTITION BY", "WITHIN", "CONSUME BY", "LIMIT", "ORDER BY", "WATERMARK", "EMIT ON",
+)  # fmt: skip
 _Selected = tuple[Token | None, Token, list[Token]]  # its stream, its name and its columns
 
 
@@ -84,6 +86,7 @@ class _Query:
         yield said(" ", where.key)
         yield from self._as_it_is("ORDER BY")
         yield from self._as_it_is("WATERMARK")
+        yield from self._as_it_is("EMIT ON")
         yield from self._window()
         if strategy is not None:
             yield said(f"SEMANTICS {STRATEGIES[strategy.upper]} ", strategy)

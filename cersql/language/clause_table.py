@@ -55,6 +55,11 @@ class Clause:
         return self.body in _COLUMNS
 
     @property
+    def takes_no_values(self) -> bool:
+        """Whether a name in its body is never a parameter's: it is a column of rows, or a word of the clause."""
+        return self.lists_columns or self.body == "words"
+
+    @property
     def begins_with_operand(self) -> bool:
         """Whether a value can stand right behind its key of one word."""
         return self.second is None and self.body in _OPERANDS
@@ -74,6 +79,7 @@ CLAUSES = {
         Clause("DEFINE", "definitions", ("definitions",), "a definition, for example A AS price > 10"),
         Clause("WHERE", "conditions", ("where",), "a condition", before_pattern="rows"),
         Clause("WATERMARK", "duration", ("watermark",), "a duration, for example 10 MINUTES"),
+        Clause("EMIT ON", "words", ("emit",), "ARRIVAL or WATERMARK"),
         Clause("WITHIN", "window", ("within",), "a duration like 10 MINUTES, a number or 100 EVENTS"),
         Clause("SEMANTICS", "words", ("semantics",), "a strategy, for example SKIP TILL ANY MATCH"),
         Clause("RETURN", "items", ("returns", "with_timeouts"), "* or an expression"),

@@ -78,6 +78,8 @@ def key_at(toks: Sequence[Token], index: int) -> tuple[str, int] | None:
     after = toks[index + 1].upper if index + 1 < len(toks) else ""
     if before == "." or (word == "FROM" and before == "DISTINCT") or (word == "WITHIN" and after == "GROUP"):
         return None
+    if word == "WATERMARK" and before == "ON" and index > 1 and toks[index - 2].upper == "EMIT":
+        return None
     if clause.second is None:
         return clause.key, 1
     count = words_at(toks, index, word, clause.second)
@@ -222,7 +224,7 @@ _OTHER_CLAUSES = {
     "ONE": "ONE ROW PER MATCH is what RETURN gives anyway; leave it out.",
     "SUBSET": "Name a part of the pattern: (A OR B) AS x.",
     "OUTPUT": "Write RETURN.",
-    "EMIT": "Write RETURN.",
+    "EMIT": "Write RETURN; or, for when a stream gives a match, EMIT ON ARRIVAL or EMIT ON WATERMARK.",
     "WINDOW": "Write WITHIN 10 MINUTES.",
     "DURING": "Write WITHIN 10 MINUTES.",
     "SKIP": "Write AFTER MATCH SKIP PAST LAST ROW, or SEMANTICS SKIP TILL NEXT MATCH.",

@@ -267,6 +267,7 @@ class Query:
     partition_by: tuple[RowKey, ...] = ()
     order_by: tuple[OrderItem, ...] = ()
     watermark: Text | None = None
+    emit: Text | None = None
     within: Window | None = None
     semantics: Text | None = None
     consume: Text | None = None

@@ -127,6 +127,8 @@ def show_query(query: Query, steps: Iterable[str]) -> str:
         lines.append(f"after match skip: {' '.join([query.skip.to, *filter(None, [query.skip.mark])])}")
     if query.timeouts:
         lines.append("with timeouts")
+    if query.emit is not None:
+        lines.append(f"emit on: {query.emit}, of a stream")
     for variable, used in zip(query.variables, query.used, strict=True):
         if (used or not is_hidden(variable.mark)) and not is_round(variable.mark):
             kind = "one event" if variable.single else "many events"

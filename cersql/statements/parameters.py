@@ -39,7 +39,7 @@ _OPERAND_AFTER = frozenset(
 ).union(clause.key for clause in CLAUSES.values() if clause.begins_with_operand)
 _ENDS_FILTER = ENDS_FILTER | {";", "->", ",", "WITHIN"}
 _LITERAL_CLAUSES = frozenset(clause.key for clause in CLAUSES.values() if clause.is_literal)
-_COLUMN_CLAUSES = frozenset(clause.key for clause in CLAUSES.values() if clause.lists_columns)
+_WITHOUT_VALUES = frozenset(clause.key for clause in CLAUSES.values() if clause.takes_no_values)
 
 
 @dataclass(frozen=True)
@@ -244,14 +244,14 @@ def _operand(value: str) -> str:
 def uses(text: str, query: Span, name: str, owner: str) -> list[tuple[Span, bool]]:
     """Where the query names a declared parameter, by itself or as `owner.name`; True: where only a literal can stand.
 
-    Columns after a dot, aliases after AS, functions, and the clauses that list columns are left alone. A pattern cannot
-    name it otherwise, since no type or variable may be called like a parameter.
+    Columns after a dot, aliases after AS, functions, and the clauses that list columns or have words of their own are
+    left alone. A pattern cannot name it otherwise, since no type or variable may be called like a parameter.
     """
     toks = SourceText.of(text).within(query)
     clauses, braces = _clauses(toks, depths(toks)), _braces(toks)
     found: list[tuple[Span, bool]] = []
     for i, token in enumerate(toks):
-        if not _is(token, name) or clauses[i] in _COLUMN_CLAUSES:
+        if not _is(token, name) or clauses[i] in _WITHOUT_VALUES:
             continue
         before, after = _text(toks, i - 1), _text(toks, i + 1)
         start = token.start

@@ -188,6 +188,7 @@ WHERE [id, k] AND a.x < b[i].x
 PARTITION BY t.id, `k k`
 ORDER BY ts ASC NULLS FIRST, seq DESC, n NULLS LAST
 WATERMARK 10 SECONDS
+EMIT ON WATERMARK
 WITHIN < 1 HOUR 30 MINUTES
 SEMANTICS SKIP TILL ANY MATCH
 CONSUME BY NONE
@@ -224,8 +225,9 @@ def test_a_query_with_every_clause() -> None:
     assert q.watermark is not None
     assert q.watermark.value == "INTERVAL 10 SECONDS"
     assert window_text(q.within) == "< INTERVAL 1 HOUR 30 MINUTES"
-    raw = [q.semantics, q.consume, q.skip, q.group_by, q.having]
+    raw = [q.emit, q.semantics, q.consume, q.skip, q.group_by, q.having]
     assert [t.value for t in raw if t is not None] == [
+        "WATERMARK",
         "SKIP TILL ANY MATCH",
         "NONE",
         "SKIP TO LAST b",
@@ -414,7 +416,8 @@ RETURN intel.price"""
 WORDS = (
     "PATTERN RETURN FROM WHERE DEFINE WITHIN WITHIN LIMIT HAVING SEMANTICS WATERMARK ORDER PARTITION GROUP BY "
     "CONSUME AFTER MATCH SEQ ALL ANY START NXT MAX PROJECT AGG FILTER PART AS NOT AND OR UNLESS WITH TIMEOUTS "
-    "SELECT TYPE DESC NULLS FIRST INTERVAL MINUTES EVENTS PERMUTE RETRUN WHER A B a b x `q` 'text' 1 2.5 0 ( ) "
+    "EMIT ON ARRIVAL SELECT TYPE DESC NULLS FIRST INTERVAL MINUTES EVENTS PERMUTE RETRUN WHER A B a b x "
+    "`q` 'text' 1 2.5 0 ( ) "
     "( ) [ ] { } , ; -> : :: + * ? ! . = < <= | || ^ $ - :+ :{2} {1,2} {3,} ' "
 ).split()
 
