@@ -16,6 +16,7 @@ class PlanError(CersqlError):
         ),
         "NESTING_LIMIT": Condition("54000", "Strategies are nested {found} deep, the limit is {limit}."),
         "TRANSITION_LIMIT": Condition("54000", "The pattern needs {found} transitions, the limit is {limit}."),
+        "EMIT_ON_ARRIVAL": Condition("0A000", "A match of this query cannot be given as it arrives: {why}."),
         "STREAM_UNBOUNDED": Condition("0A000", "On a stream this would have to keep rows for ever: {what}."),
         "TIMEOUTS": Condition("0A000", "WITH TIMEOUTS beside {found} is not supported."),
     }

@@ -25,6 +25,7 @@ from planner import cel
 from planner.acel import Aggregate, Judged, Measured
 from planner.automata.automaton import Automaton
 from planner.cel import searching
+from planner.emission import on_arrival
 from planner.errors import PlanError
 from planner.formula import Formula
 from planner.layout import longest_path
@@ -54,6 +55,7 @@ class Holding:
     windows: int
     spent: bool = False
     by_end: bool = False
+    arrival: bool = False
 
 
 def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
@@ -78,7 +80,7 @@ def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
         hint = "Leave one of the three out."
         raise PlanError("TIMEOUTS", found="a skip by strategy over a '!' at the end, on a stream,", hint=hint)
     windows = 2 if before or by_end else 1
-    return Holding(reach, late, whole, windows, spent, by_end)
+    return Holding(reach, late, whole, windows, spent, by_end, on_arrival(plan))
 
 
 def program_of(plan: PhysicalPlan, held: Holding) -> Program:

@@ -6,6 +6,7 @@ variables; what compiles, and pandas, is imported where it runs: that process th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -142,6 +143,11 @@ class _Operator(StatefulProcessor):
         bucket.save()
 
 
+def _folder() -> str | None:
+    """Where copies of the state may lie: a folder of the executor's, which Spark removes with it."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+
+
 def _watermark(timers: TimerValues) -> int:
     """In microseconds; Spark's is 0 before there is one."""
     watermark = timers.getCurrentWatermarkInMs()
@@ -160,7 +166,8 @@ class MatchBucket(_Operator):
         from runtime.stream.windows import WindowBucket
 
         store = SparkStore(self._values)
-        bucket = Bucket(self._task, store) if isinstance(self._task, StreamTask) else WindowBucket(self._task, store)
+        task = self._task
+        bucket = Bucket(task, store, _folder()) if isinstance(task, StreamTask) else WindowBucket(task, store)
         late = bucket.head.late
         for batch in bucket.run(tables, watermark):
             yield _row(as_bytes(batch), batch.num_rows, 0)

@@ -32,6 +32,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 from pyspark.sql.types import StructField, StructType
 
+from planner.emission import why_not
 from planner.physical import PhysicalPlan
 from planner.query import Link, Query, Window
 from planner.sql import quote
@@ -59,7 +60,9 @@ BUCKETS_SETTING, SLABS_SETTING = "cersql.stream.buckets", "cersql.stream.slabs"
 ZONE_SETTING = "spark.sql.session.timeZone"
 PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
 BUCKETS_PER_CORE = 4
-SLABS = 32  # in a bucket
+SLABS = 1 << 16  # in a bucket, so that new rows of a key meet few rows of others
+SLABS_OF_PAIRS = 32  # where rows lie in a blob for each slab (runtime.stream.meeting)
+MOST = {BUCKETS_SETTING: 1 << 20, SLABS_SETTING: 1 << 16}
 STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 METRICS_NAME = "cersql_"  # how the name of our metrics begins
@@ -94,7 +97,7 @@ class Streaming(Batch):
         return holding(self.plan, str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true")
 
     def _slabs(self) -> int:
-        return _number(self.spark, SLABS_SETTING, SLABS) if self.keys else 1
+        return _number(self.spark, SLABS_SETTING, SLABS_OF_PAIRS if self.plan.tabulated else SLABS) if self.keys else 1
 
     def frame(self) -> DataFrame:
         """The matches, as the engine gives them."""
@@ -123,6 +126,7 @@ class Streaming(Batch):
             by_end=self.holding.by_end,
             whole=self.holding.whole,
             spent=self.holding.spent,
+            arrival=self.holding.arrival,
             windows=self.holding.windows,
             until=UNTIL_COLUMN if self.plan.tabulated else None,
             slot_us=self._slot_us,
@@ -194,16 +198,24 @@ class Streaming(Batch):
                 span = f"until {size * held.windows} more of their key have come"
             case _:
                 span = "while a run that they began lives"
-        known = (
-            "the window of a match has passed" if held.late else "the watermark has passed the last event of a match"
-        )
-        if held.by_end:
-            known = "the window of the last event of a match has passed, and with it those of all that it competes with"
         where = "one bucket, in one task, since there is neither PARTITION BY nor an equality of all events"
         if self.keys:
             where = f"keys are hashed to {self.buckets} buckets of {self.slabs} slabs"
-        held_for = f"  rows wait for the watermark, then are held {span}"
-        return [f"stream: {where}", held_for, f"  given out when {known}", *self._told_of_pairs()]
+        waits = "are read as they arrive" if held.arrival else "wait for the watermark"
+        known = f"  given out when {self._known()}"
+        return [f"stream: {where}", f"  rows {waits}, then are held {span}", known, *self._told_of_pairs()]
+
+    def _known(self) -> str:
+        """When a match is known, and why not before."""
+        held = self.holding
+        if held.arrival:
+            return "the last event of a match arrives: none that comes later can undo it"
+        known = "the watermark has passed the last event of a match"
+        if held.by_end:
+            known = "the window of the last event of a match has passed, and with it those of all that it competes with"
+        elif held.late:
+            known = "the window of a match has passed"
+        return f"{known}: {why_not(self.plan) or 'EMIT ON WATERMARK asks for it'}"
 
     def _told_of_pairs(self) -> list[str]:
         how = "meet in a stateful operator of their own, which reads and holds the rows once more"
@@ -295,8 +307,9 @@ class Streaming(Batch):
     def _told(self) -> tuple[object, ...]:
         """All that the state depends on."""
         ties = tuple(tie.name for tie in self._ties() if tie.name.startswith("__cersql"))
+        how = ("on arrival",) if self.holding.arrival else ()  # then rows are read that else would wait
         return (meaning(self.query), self.symbols, self.terms, self.key_sql, ties, self.buckets, self.slabs,
-                self.plan.guards)  # fmt: skip
+                self.plan.guards, *how)  # fmt: skip
 
     def _sees_zone(self) -> bool:
         """Can a condition mean something else in another time zone? One that reads a time, or calls a function, can."""
@@ -351,8 +364,8 @@ def buckets(spark: SparkSession) -> int:
 
 def _number(spark: SparkSession, setting: str, default: int) -> int:
     written = spark.conf.get(setting, str(default)) or str(default)
-    if not written.isdigit() or not 1 <= int(written) <= 1 << 20:
-        raise SparkError("SETTING", name=setting, value=written, expected="a whole number from 1 to 1048576")
+    if not written.isdigit() or not 1 <= int(written) <= MOST[setting]:
+        raise SparkError("SETTING", name=setting, value=written, expected=f"a whole number from 1 to {MOST[setting]}")
     return int(written)
 
 

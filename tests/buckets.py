@@ -33,10 +33,11 @@ LIMIT = 3000  # rows of output; more is left out
 
 
 class Memory(dict):  # type: ignore[type-arg]
-    """A store that counts."""
+    """A store that counts. `folder`: where copies of the state lie, if there are any."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str | None = None) -> None:
         super().__init__()
+        self.folder = folder
         self.read: list[int] = []
 
     def get(self, number: int) -> bytes | None:  # type: ignore[override]
@@ -58,9 +59,12 @@ def stream_task(
     timeouts: bool = False,
     allow: bool = True,
     later: Later | None = None,
+    emit: str | None = None,
 ) -> StreamTask:
     variables = tuple(sorted(visible_variables(formula)))
-    asked = SimpleNamespace(**vars(options), formula=formula, window=window, timeouts=timeouts)
+    asked = SimpleNamespace(
+        **vars(options), formula=formula, window=window, timeouts=timeouts, emit=emit, most_at_end=None
+    )
     made = lowered(formula, window, variables, options.strategy, options.consume, options.skip, timeouts)
     plan = SimpleNamespace(query=asked, automaton=made.automaton, program=made.program, later=later)
     held = holding(plan, allow)  # type: ignore[arg-type]
@@ -70,7 +74,7 @@ def stream_task(
         reach = Reach("events", int(held.reach.size) - 1)
     return StreamTask(
         task, "slab", reach, held.late, held.by_end, held.whole, held.spent, held.windows,
-        until="until" if made.program.tables else None, slot_us=3,
+        arrival=held.arrival, until="until" if made.program.tables else None, slot_us=3,
     )  # fmt: skip
 
 
@@ -174,6 +178,13 @@ def streamed(task: StreamTask, table: pa.Table, seed: int, delay: int = 3, store
 def micro_batches(
     task: StreamTask | WindowTask, table: pa.Table, seed: int, delay: int = 3, store: Memory | None = None
 ) -> Iterator[list[pa.RecordBatch]]:
+    return (batches for _, batches in arrivals(task, table, seed, delay, store))
+
+
+def arrivals(
+    task: StreamTask | WindowTask, table: pa.Table, seed: int, delay: int = 3, store: Memory | None = None
+) -> Iterator[tuple[pa.Table, list[pa.RecordBatch]]]:
+    """After each micro-batch the rows that have arrived, and the matches that it gives."""
     chance = random.Random(seed)
     times = table.column("ts").cast(pa.int64()).to_pylist()
     order = sorted(range(len(times)), key=lambda i: times[i] + chance.uniform(0, delay))
@@ -183,17 +194,17 @@ def micro_batches(
         own = order[at : at + chance.choice((1, 1, 2, 3, 7))]
         at += len(own)
         parts = [table.take(pa.array(part)) for part in (own[::2], own[1::2]) if part]
-        yield took(task, store, parts, watermark)
+        yield table.take(pa.array(order[:at])), took(task, store, parts, watermark)
         seen = max([seen, *(times[i] for i in own)])
         watermark = max(watermark, seen - delay - 1)
         if chance.random() < 0.4:
-            yield took(task, store, [], watermark)
-    yield took(task, store, [], FOREVER)
+            yield table.take(pa.array(order[:at])), took(task, store, [], watermark)
+    yield table, took(task, store, [], FOREVER)
     assert set(store) == {HEAD}, f"the state is not freed at the end: {sorted(store)}"
 
 
 def bucket_of(task: StreamTask | WindowTask, store: Memory) -> Bucket | WindowBucket:
-    return Bucket(task, store) if isinstance(task, StreamTask) else WindowBucket(task, store)
+    return Bucket(task, store, store.folder) if isinstance(task, StreamTask) else WindowBucket(task, store)
 
 
 def took(

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from runtime.nodes import Node
@@ -148,12 +149,11 @@ class Steps:
 
     def counting(self, step: Callable[[Value, Symbol], list[Move]]) -> Callable[[Value, Symbol], list[Move]]:
         """The step of a machine, counted."""
+        return partial(self._counted, step)
 
-        def counted(value: Value, symbol: Symbol) -> list[Move]:
-            moves = step(value, symbol)
-            self.left -= 1 + len(moves)
-            if self.left < 0:
-                raise OutOfSteps
-            return moves
-
-        return counted
+    def _counted(self, step: Callable[[Value, Symbol], list[Move]], value: Value, symbol: Symbol) -> list[Move]:
+        moves = step(value, symbol)
+        self.left -= 1 + len(moves)
+        if self.left < 0:
+            raise OutOfSteps
+        return moves

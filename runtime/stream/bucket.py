@@ -1,14 +1,15 @@
-"""One bucket of a stream: rows wait until the watermark passes, then meet the rows of their keys that still matter.
+"""One bucket of a stream: new rows meet the rows of their keys that still matter.
 
 The state of a query is the *rows* that a later match can mention, not the engine's arena: a match is decided by the
 rows of its window before it is known (planner.streaming says for which queries), so the engine reads those of a key
-again when new ones come, and only the matches that end at new rows are given out. Reading rows costs nothing beside
-fetching them from Spark's state: an engine reads some 10⁷ rows a second, a state store gives some 10⁵. In return the
-state does not depend on how engines work, rows of many keys share one blob, and a restart needs no engine to restore.
+again when new ones come, and only the matches that these make known are given out. In return the state does not depend
+on how engines work, and a restart needs no engine to restore. What is long to read again has an engine that is kept
+beside the rows (runtime.stream.engines), and is made anew from them wherever it is lost.
 
-Rows lie in *slabs* of keys, so that only slabs with rows or due times are read and written; an index says when each is
-due. Rows that wait lie in chunks by time (runtime.stream.waiting). A slab whose rows have all left the window is
-removed unread.
+When a row is new: where a match can be undone by an event that comes late, rows wait until the watermark has passed
+them (runtime.stream.waiting); elsewhere (StreamTask.arrival) a row is read as it arrives, and brings the matches that
+contain it. Rows that were read lie in a log (runtime.stream.log), of which only the *slabs* of keys are looked at that
+new rows belong to.
 """
 
 from __future__ import annotations
@@ -19,18 +20,29 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.arrays import AnyArray
-from runtime.stream.rereading import Held, Times, advance
-from runtime.stream.state import Slab, Store
+from runtime.limits import Listed
+from runtime.partition.order import combined
+from runtime.stream.engines import HEAVY, Engines, Rows, Until
+from runtime.stream.local import Local
+from runtime.stream.log import Living, Log
+from runtime.stream.rereading import Held, Kept, Times, advance
+from runtime.stream.state import Store
 from runtime.stream.task import FOREVER, StreamTask
 from runtime.stream.waiting import Waiting
 
+PIECES = 8  # that the rows of a window are in, at least, if there are many
+
 
 class Bucket(Waiting):
-    """The state of one bucket, and what a micro-batch does to it."""
+    """The state of one bucket, and what a micro-batch does to it. `folder`: where copies of it may lie."""
 
-    def __init__(self, task: StreamTask, store: Store) -> None:
+    def __init__(self, task: StreamTask, store: Store, folder: str | None = None) -> None:
         super().__init__(task, store, task.slot_us)
         self._task = task
+        self._local = Local(folder, self.head.identity)
+        span = task.holds.size // PIECES if task.reach.kind == "time" else None
+        self._log = Log(self.head, store, self._local, self, span, task.resumes)
+        self._engines = Engines(task, self.head, self._local, self._log)
 
     # ------------------------------------------------------------ the contract
 
@@ -41,59 +53,166 @@ class Bucket(Waiting):
         """
         head = self.head
         arrived, late = self.in_time(tables, watermark)
-        if arrived is not None:
-            self.wait(arrived)
         head.late += late
-        if watermark > head.watermark:
-            before, head.watermark = head.watermark, watermark
-            yield from self._advance(Times(watermark, before))
+        if arrived is not None and not self._task.arrival:
+            self.wait(arrived)
+        before = head.watermark
+        head.watermark = max(before, watermark)
+        if self._task.arrival:
+            yield from self._advance(arrived, Times(head.watermark, before))
+        elif watermark > before:
+            ready = self.ready(watermark)
+            yield from self._advance(pa.concat_tables(ready) if ready else None, Times(watermark, before))
 
     def next_due(self) -> int | None:
         """The least watermark, in microseconds, at which there is something to do; None if nothing waits."""
-        slabs = (self._due(slab) for slab in self.head.slabs.values())
-        return min((*self.times_due(), *slabs), default=None)
+        return min((*self.times_due(), *self._closing_due(self.head.watermark)), default=None)
 
-    # ------------------------------------------------------------ slabs
+    def save(self) -> None:
+        """See State.save."""
+        super().save()
+        self._local.keep(self._log.names | self._engines.names)
 
-    def _due(self, slab: Slab) -> int:
-        """When a slab must be looked at again, whatever comes: for what closes in it, or to be freed."""
+    # ------------------------------------------------------------ rows
+
+    def matters_until(self, rows: pa.Table) -> AnyArray:
+        """The time up to which each row matters: its own, and of a pair that of the last rows of its values."""
         task = self._task
-        if task.reach.kind != "time":
-            return FOREVER
-        freed = task.holds.closes_at(slab.greatest)
-        return freed if slab.least is None or not task.waits else min(freed, task.reach.closes_at(slab.least))
+        if task.until is None:
+            return _clocks(rows.column(task.time))
+        assert task.task.pairs is not None
+        is_event = np.asarray(combined(rows.column(task.task.pairs)).is_null())
+        return np.where(is_event, self.clocks(rows), _filled(rows.column(task.until)))
 
-    def _advance(self, times: Times) -> Iterator[pa.RecordBatch]:
-        """The watermark has come to here: read what it has passed, and what closes by it."""
-        watermark = times.watermark
-        ready = self.ready(watermark)
+    def slabs_of(self, rows: pa.Table) -> AnyArray:
+        """See State.slabs_of; as they lie in memory."""
+        return np.asarray(combined(rows.column(self._task.slab)))
+
+    def _horizon(self, watermark: int) -> int | None:
+        """What matters until then matters no more; None: time alone does not tell."""
+        return self._task.holds.closed_until(watermark) if self._task.reach.kind == "time" else None
+
+    def _closing_due(self, watermark: int) -> Iterator[int]:
+        """When something closes after that watermark, or the rows can go."""
+        task, pieces = self._task, self.head.pieces.values()
+        if not pieces:
+            return
+        if task.reach.kind != "time":
+            yield FOREVER
+            return
+        yield min(FOREVER, task.holds.closes_at(max(piece.greatest for piece in pieces)))
+        if task.waits:
+            self._open_log()
+            least = self._log.least_after(task.reach.closed_until(watermark))
+            if least is not None:
+                yield min(FOREVER, task.reach.closes_at(least))
+
+    def _recast(self, schema: pa.Schema) -> None:
+        super()._recast(schema)
+        self._open_log()
+        self._log.recast(schema)
+
+    def _open_log(self) -> None:
         if self._schema is None:
             self._schema = self._stored_schema()
-        new = pa.concat_tables(ready) if ready else None
-        arriving = set() if new is None else set(np.unique(self.slabs_of(new)).tolist())
-        due = {number for number, slab in self.head.slabs.items() if self._due(slab) <= watermark}
-        if self._expires_unread():
-            for number in due - arriving:
-                self.remove(number)
-            due &= arriving
-        touched = arriving | due
-        if not touched:
+        self._log.schema = self._schema
+        for number, slab in list(self.head.slabs.items()):  # of a state in the first format
+            spent = np.unpackbits(np.frombuffer(slab.spent, np.uint8), count=slab.n) if slab.spent else np.zeros(slab.n)
+            self._log.append(self.slab(number), None, spent.astype(np.bool_))
+            self.remove(number)
+
+    # ------------------------------------------------------------ reading
+
+    def _advance(self, new: pa.Table | None, times: Times) -> Iterator[pa.RecordBatch]:
+        """Read rows that are new by the watermark, and what closes by it."""
+        if new is not None and not new.num_rows:
+            new = None
+        if new is None and min(self._closing_due(times.before), default=FOREVER + 1) > times.watermark:
             return
-        known = [number for number in sorted(touched) if number in self.head.slabs]
-        old = [self.slab(number) for number in known]
-        spent = [self._spent(self.head.slabs[number]) for number in known]
-        tables = [*old, *([] if new is None else [new])]
-        n_old = sum(table.num_rows for table in old)
-        held = Held(pa.concat_tables(tables), n_old, np.concatenate([np.zeros(0, np.bool_), *spent]))
-        left = yield from advance(self._task, held, times)
-        self.put(left, touched)
+        self._open_log()
+        touched = set() if new is None else set(np.unique(self.slabs_of(new)).tolist())
+        touched |= self._closing(times)
+        if touched:
+            yield from self._read(touched, new, times)
+        self._forget(times.watermark)
 
-    def _spent(self, slab: Slab) -> AnyArray:
-        if not slab.spent:  # none is
-            return np.zeros(slab.n, np.bool_)
-        found: AnyArray = np.unpackbits(np.frombuffer(slab.spent, np.uint8), count=slab.n).astype(np.bool_)
-        return found
+    def _forget(self, watermark: int) -> None:
+        """Remove what matters no more, and write what has changed."""
+        horizon = self._horizon(watermark)
+        if watermark >= FOREVER:
+            self._log.clear()
+            self.head.engines.clear()
+        elif horizon is not None:
+            self._log.forget(horizon)
+            self._engines.forget(horizon)
+        self._log.tidy()
 
-    def _expires_unread(self) -> bool:
-        """Is a due slab one of which nothing is left?"""
-        return not self._task.waits and self._task.reach.kind == "time"
+    def _closing(self, times: Times) -> set[int]:
+        """The slabs in which something closes by the watermark that is told of then."""
+        task = self._task
+        if not task.waits:
+            return set()
+        if task.reach.kind != "time":
+            return self._log.slabs() if times.watermark >= FOREVER else set()
+        until = FOREVER if times.watermark >= FOREVER else task.reach.closed_until(times.watermark)
+        return self._log.slabs_between(task.reach.closed_until(times.before), until)
+
+    def _read(self, touched: set[int], new: pa.Table | None, times: Times) -> Iterator[pa.RecordBatch]:
+        """Read new rows, and those of their slabs: all once more, or with an engine what has come since."""
+        listed, engines = Listed(self._task.task.program.max_matches), {}
+        if new is not None:
+            engines = self._engines.of(touched, new)
+        living = self._log.living(touched, self._horizon(times.before), self._engines.since(engines))
+        if new is None or not self._task.resumes:
+            yield from self._read_again(living, new, times, listed)
+            return
+        old_slabs, new_slabs = self.slabs_of(living.rows), self.slabs_of(new)
+        for slab, engine in engines.items():
+            own = self._of_slab(slab, (living, old_slabs), (new, new_slabs))
+            yield from self._engines.read(slab, engine, own, new, Until(times.watermark, listed))
+        if touched - engines.keys():
+            kept = list(engines)
+            light = living.chosen(~np.isin(old_slabs, kept)), new.filter(pa.array(~np.isin(new_slabs, kept)))
+            yield from self._read_again(*light, times, listed)
+        for slab in self._many(old_slabs, new_slabs) - engines.keys():
+            self._engines.begin(slab, self._of_slab(slab, (living, old_slabs), (new, new_slabs)), times.watermark)
+        if (self.matters_until(new) > (self._horizon(times.watermark) or times.watermark)).any():
+            self._log.append(new)
+
+    def _of_slab(self, slab: int, old: tuple[Living, AnyArray], new: tuple[pa.Table, AnyArray]) -> Rows:
+        """The rows of a slab, those that are new last."""
+        held, own = old[0].chosen(old[1] == slab), np.flatnonzero(new[1] == slab)
+        rows = pa.concat_tables([held.rows, new[0].take(pa.array(own))])
+        return Rows(rows, np.concatenate([held.numbers, own + self.head.next_row]))
+
+    def _many(self, *slabs: AnyArray) -> set[int]:
+        """The slabs that have so many rows that an engine is kept."""
+        found, counts = np.unique(np.concatenate(slabs), return_counts=True)
+        return set(found[counts >= HEAVY].tolist())
+
+    def _read_again(
+        self, living: Living, new: pa.Table | None, times: Times, listed: Listed
+    ) -> Iterator[pa.RecordBatch]:
+        """Read all rows of some slabs once more, and new ones among them."""
+        rows, n = living.rows if new is None else pa.concat_tables([living.rows, new]), living.rows.num_rows
+        kept: Kept = yield from advance(self._task, Held(rows, n, living.spent), times, listed)
+        self._log.mark(living, self._marked(living.rows, kept.gone[:n], times), kept.spent[:n])
+        if new is not None and not self._task.resumes and not kept.gone[n:].all():
+            stays = ~kept.gone[n:]
+            self._log.append(new.filter(pa.array(stays)), None, kept.spent[n:][stays])
+
+    def _marked(self, rows: pa.Table, gone: AnyArray, times: Times) -> AnyArray:
+        """bool[n]: which rows must be marked as gone, since time does not tell it."""
+        horizon = self._horizon(times.watermark)
+        if horizon is None or not gone.any():
+            return gone
+        return gone & (self.matters_until(rows) > horizon)
+
+
+def _clocks(column: pa.ChunkedArray) -> AnyArray:
+    """Times without a NULL, in microseconds, as they lie in memory."""
+    return np.asarray(combined(column).view(pa.int64()))
+
+
+def _filled(column: pa.ChunkedArray) -> AnyArray:
+    return np.asarray(combined(column).view(pa.int64()).fill_null(0))

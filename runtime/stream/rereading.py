@@ -1,8 +1,9 @@
 """The rows of some keys, read again with the new ones among them: the matches that this makes known, and what to keep.
 
-Held rows come before new ones in every key, since the watermark had passed them. A match is given out when it ends at
-a new row; where it becomes known only later (StreamTask.late) when its start leaves the reach, or its end (by_end). The
-rows that are out of reach are dropped then, so that such a start is met no more.
+A match is given out when it contains a new row. Where rows wait for the watermark, held rows come before new ones in
+every key, so that these are the matches that end at one; where they are read as they arrive, a new one can come before
+some that are held. Where a match becomes known only later (StreamTask.late) it is given out when its start leaves the
+reach, or its end (by_end). The rows that are out of reach are dropped then, so that such a start is met no more.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from runtime.partition.tables import PairRows
 from runtime.program import WORD_BITS, Program
 from runtime.selection.select import Match, last_dropped
 from runtime.stream.kept_pairs import Coded, needed
-from runtime.stream.state import Left
 from runtime.stream.task import FOREVER, Reach, StreamTask
 
 
@@ -44,8 +44,15 @@ class Times(NamedTuple):
     before: int
 
 
-def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBatch, None, Left]:
-    """Yield the matches that the watermark makes known; return the rows that later ones can need."""
+class Kept(NamedTuple):
+    """Of each row that was read, whether later matches can do without it, and whether none can begin at it."""
+
+    gone: AnyArray
+    spent: AnyArray
+
+
+def advance(task: StreamTask, held: Held, times: Times, listed: Listed) -> Generator[pa.RecordBatch, None, Kept]:
+    """Yield the matches that new rows and the watermark make known; return which rows later ones can need."""
     own, all_rows = task.task, held.rows
     events, by_row, program, pairs = partition.read(own, all_rows)
     if pairs is not None:
@@ -61,7 +68,7 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     engine_clocks = partition.clocks_of(own, rows)[order]
     # What the engine is told to keep quiet about must have no effect either.
     drops = program.consume or program.skip is not None
-    mute = None if task.waits or drops or not held.n_old else stream.old
+    mute = None if task.waits or drops or not held.n_old else _before_new(stream)
     engine = engine_for(program)
     fed = engine.feed(symbols, engine_clocks, None, stream.keys, order, mute)
     closed = _closed(task.reach, stream, times.watermark)
@@ -74,7 +81,6 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     places = IN_ORDER
     if own.later is not None:
         places = partition.places_of(own.later, order, engine_clocks, stream.keys, None)
-    listed = Listed(program.max_matches)
     for matches in chain(fed, engine.flush()):
         listed.add(matches.n)
         known = _known(task, matches, held.n_old, closing)
@@ -86,28 +92,46 @@ def advance(task: StreamTask, held: Held, times: Times) -> Generator[pa.RecordBa
     gone = closed if task.windows == 1 else _closed(task.holds, stream, times.watermark)
     if task.spent:
         spent |= dropped.rows()
-    kept = ~gone if task.whole or task.spent else ~gone & ~dropped.rows()
-    left = Left(rows.take(pa.array(order[kept])), ~closed[kept], spent[kept], stream.clocks[kept])
-    return left if pairs is None else _with_pairs(task, left, by_row[order[kept]], all_rows, pairs, times.watermark)
+    elif not task.whole:
+        gone = gone | dropped.rows()
+    kept = Kept(_by_row(gone, order), _by_row(spent, order))
+    return kept if pairs is None else _with_pairs(task, kept, by_row, all_rows, pairs, times.watermark)
+
+
+def _by_row(told: AnyArray, order: IntArray) -> AnyArray:
+    """What is told of rows in their order, of each row."""
+    found = np.empty(len(order), np.bool_)
+    found[order] = told
+    return found
+
+
+def _before_new(stream: _Stream) -> AnyArray:
+    """bool[n]: at which rows no match with a new one can end, since all new ones of their key come later."""
+    n, keys = len(stream.order), stream.keys
+    new = np.cumsum(~stream.old)
+    if keys is None:
+        return new == 0
+    begins = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1)) if n else np.zeros(0, np.int64)
+    before = np.where(begins > 0, new[begins - 1], 0)
+    result: AnyArray = new == np.repeat(before, np.diff(np.append(begins, n)))
+    return result
 
 
 def _with_pairs(
-    task: StreamTask, left: Left, symbols: AnyArray, rows: pa.Table, pairs: PairRows, watermark: int
-) -> Left:
-    """What is left, with the pairs among the rows that what is left needs. `symbols`: of what is left."""
+    task: StreamTask, kept: Kept, symbols: AnyArray, rows: pa.Table, pairs: PairRows, watermark: int
+) -> Kept:
+    """The same with the rows of pairs, of which those stay that the rows of events need that do. `kept`, `symbols`: of
+    the rows of events."""
     assert task.until is not None
-    slabs, found = as_clock(rows.column(task.slab)), np.flatnonzero(pairs.among)
-    held = Coded(as_clock(left.rows.column(task.slab)), symbols[:, symbols.shape[1] - len(task.task.terms) :])
+    slabs, found, events = as_clock(rows.column(task.slab)), np.flatnonzero(pairs.among), np.flatnonzero(~pairs.among)
+    stays = ~kept.gone
+    held = Coded(slabs[events[stays]], symbols[stays][:, symbols.shape[1] - len(task.task.terms) :])
     until = as_clock(rows.column(task.until))[found]
     own = Coded(slabs[found], pairs.codes)
-    kept = found[needed(task.task.program.tables, pairs.numbers, own, until, held, watermark)]
-    none = np.zeros(len(kept), np.bool_)
-    return Left(
-        pa.concat_tables([left.rows, rows.take(pa.array(kept))]),
-        np.concatenate([left.open, none]),
-        np.concatenate([left.spent, none]),
-        np.concatenate([left.until, as_clock(rows.column(task.until))[kept]]),
-    )
+    gone, spent = np.zeros(rows.num_rows, np.bool_), np.zeros(rows.num_rows, np.bool_)
+    gone[events], spent[events] = kept
+    gone[found] = ~needed(task.task.program.tables, pairs.numbers, own, until, held, watermark)
+    return Kept(gone, spent)
 
 
 def with_last_guard(program: Program, symbols: AnyArray, holds: AnyArray) -> AnyArray:
@@ -200,7 +224,13 @@ def _known(task: StreamTask, matches: Matches, n_old: int, closing: AnyArray) ->
     elif task.late or matches.timeout:
         keep = closing[matches.positions[matches.offsets[:-1]]]
     else:
-        keep = matches.positions[matches.offsets[1:] - 1] >= n_old
+        return with_new(matches, n_old)
+    return matches if keep.all() else _chosen(matches, keep)
+
+
+def with_new(matches: Matches, n_old: int) -> Matches:
+    """Those that contain a new row: one whose number is not below `n_old`."""
+    keep = np.logical_or.reduceat(matches.positions >= n_old, matches.offsets[:-1])
     return matches if keep.all() else _chosen(matches, keep)
 
 

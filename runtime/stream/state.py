@@ -6,10 +6,11 @@ Rows lie in *slabs* of keys, so that only slabs with rows or due times are read 
 from __future__ import annotations
 
 import pickle
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +21,9 @@ from runtime.partition.order import as_clock
 from runtime.stream.changes import other_columns, readable, stream_changed, stream_zone, typed
 from runtime.stream.task import NEVER, Stated
 
-STATE_FORMAT = 1
-HEAD = 0  # the key of the index; slabs are 1, 2, … and chunks -1, -2, …
+STATE_FORMAT = 2
+FORMATS = (1, 2)  # that are read; before 2 all rows lay in slabs
+HEAD = 0  # the key of the index; slabs are 1, 2, …, chunks -1, -2, …, and pieces of the log lie behind all slabs
 
 
 class Store(Protocol):
@@ -54,9 +56,33 @@ class Slab:
 
 
 @dataclass
+class Piece:
+    """Some rows of the log: how many, the number of the first (rows are numbered as they come), the times up to which
+    the first and the last of them matter, the name and the checksum of its copy, and whether some are marked."""
+
+    n: int
+    first: int
+    least: int
+    greatest: int
+    name: str
+    checksum: int
+    marked: bool = False
+
+
+@dataclass
+class KeptEngine:
+    """The engine of a slab: the name and the checksum of its file, up to which time it has read, and of which key."""
+
+    name: str
+    checksum: int
+    clock: int
+    key: str
+
+
+@dataclass
 class Head:
     """The index of a bucket's state. `late`: rows that came too late. `timer`: when to wake up (see next_due). `zone`:
-    StreamTask's, of the session that began it."""
+    StreamTask's, of the session that began it. `identity`: a name that no other state has."""
 
     format: int
     meaning: str
@@ -69,6 +95,16 @@ class Head:
     zone: str | None = None  # also of a state that was written when there was no such field
     chunks: dict[int, Chunk] = field(default_factory=dict)
     slabs: dict[int, Slab] = field(default_factory=dict)
+    pieces: dict[int, Piece] = field(default_factory=dict)
+    engines: dict[int, KeptEngine] = field(default_factory=dict)
+    next_piece: int = 1
+    next_row: int = 0
+    identity: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __setstate__(self, known: dict[str, Any]) -> None:
+        """A head of a release that knew less."""
+        self.__init__(known["format"], known["meaning"], known["described"])  # type: ignore[misc]
+        self.__dict__.update(known)
 
 
 class Left(NamedTuple):
@@ -93,11 +129,12 @@ class State:
         """Write the index; until then nothing of a run is in the state."""
         if self._schema is not None:
             self.head.schema = self._schema.serialize().to_pybytes()
+        self.head.format = STATE_FORMAT
         self._store.put(HEAD, pickle.dumps(self.head))
 
     @property
     def empty(self) -> bool:
-        return not self.head.chunks and not self.head.slabs
+        return not self.head.chunks and not self.head.slabs and not self.head.pieces
 
     def in_time(self, tables: Iterable[pa.Table], watermark: int) -> tuple[pa.Table | None, int]:
         """The rows that have come, in the schema of the state, and how many too late: at or before the watermark."""
@@ -160,7 +197,7 @@ class State:
             return Head(STATE_FORMAT, of.meaning, of.described, zone=of.zone)
         with readable():
             head: Head = pickle.loads(stored)
-        if head.format != STATE_FORMAT:
+        if head.format not in FORMATS:
             hint = "Go on with the release that began it, or begin anew with another checkpoint."
             raise ExecutionError("STREAM_VERSION", found=head.format, expected=STATE_FORMAT, hint=hint)
         if head.meaning != of.meaning:
@@ -189,18 +226,18 @@ class State:
         if not all(name in types and _alike(types[name], schema.field(name).type) for name in schema.names):
             raise other_columns(typed(stored), typed(schema))
         self._schema = stored
-        for number in [*(-chunk for chunk in self.head.chunks), *(slab + 1 for slab in self.head.slabs)]:
-            self._store.put(number, blob(self._rows(number).select(schema.names).cast(schema)))
+        self._recast(schema)
         return schema
 
+    def _recast(self, schema: pa.Schema) -> None:
+        """Write all rows with fewer columns."""
+        for number in [*(-chunk for chunk in self.head.chunks), *(slab + 1 for slab in self.head.slabs)]:
+            self._store.put(number, blob(self._rows(number).select(schema.names).cast(schema)))
+
     def _rows(self, number: int) -> pa.Table:
-        stored = self._store.get(number)
         if self._schema is None:
             self._schema = self._stored_schema()
-        if stored is None or self._schema is None:
-            raise InternalError("INTERNAL", detail=f"the state of a stream has lost its part {number}")
-        with readable():
-            return pa.Table.from_batches([pa.ipc.read_record_batch(_decompressed(stored), self._schema)])
+        return as_rows(unpacked(self._store.get(number), number), self._schema)
 
 
 def _alike(a: pa.DataType, b: pa.DataType) -> bool:
@@ -209,12 +246,33 @@ def _alike(a: pa.DataType, b: pa.DataType) -> bool:
 
 
 def blob(rows: pa.Table) -> bytes:
-    """The rows without their schema, which the index holds: the length of an Arrow message, and the message in LZ4."""
+    """The rows without their schema, which the index holds."""
+    return packed(message(rows))
+
+
+def message(rows: pa.Table) -> pa.Buffer:
+    """The rows as one Arrow message."""
     (batch,) = rows.combine_chunks().to_batches()
-    message = batch.serialize()
-    packed: bytes = pa.compress(message, "lz4", asbytes=True)
-    return message.size.to_bytes(8, "little") + packed
+    return batch.serialize()
 
 
-def _decompressed(blob: bytes) -> pa.Buffer:
-    return pa.decompress(blob[8:], int.from_bytes(blob[:8], "little"), "lz4")
+def as_rows(message: pa.Buffer, schema: pa.Schema | None) -> pa.Table:
+    """The rows of a message. ExecutionError STREAM_DAMAGED if it is none."""
+    if schema is None:
+        raise InternalError("INTERNAL", detail="the state of a stream has rows, and no columns")
+    with readable():
+        return pa.Table.from_batches([pa.ipc.read_record_batch(message, schema)])
+
+
+def packed(buffer: pa.Buffer) -> bytes:
+    """Its length, and it in LZ4."""
+    found: bytes = pa.compress(buffer, "lz4", asbytes=True)
+    return buffer.size.to_bytes(8, "little") + found
+
+
+def unpacked(stored: bytes | None, number: int) -> pa.Buffer:
+    """What was packed; `number`: of the blob in the store, for the error where it is not there."""
+    if stored is None:
+        raise InternalError("INTERNAL", detail=f"the state of a stream has lost its part {number}")
+    with readable():
+        return pa.decompress(stored[8:], int.from_bytes(stored[:8], "little"), "lz4")

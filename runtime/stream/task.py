@@ -78,6 +78,7 @@ class StreamTask(StateFacts):
     longer match; rows are held for `windows` of them. `late`: a match is known only when its start has left `reach` (an
     absence after it, AFTER MATCH SKIP); `by_end`: when its end has. `whole`: all rows are held. `spent`: those that
     were consumed or skipped are held as well, and marked (the program's last guard says where a match can begin).
+    `arrival`: a match is given out as its last event arrives, since none that comes later can undo it.
     `until`: the column that says of a row that is a pair (Task.pairs) up to which time rows of its values are to come.
     `slot_us`: waiting rows are stored by stretches of so much time. The others: see StateFacts.
     """
@@ -90,6 +91,7 @@ class StreamTask(StateFacts):
     whole: bool = False
     spent: bool = False
     windows: int = 1
+    arrival: bool = False
     until: str | None = None
     slot_us: int = 1_000_000
 
@@ -97,6 +99,14 @@ class StreamTask(StateFacts):
     def time(self) -> str:
         """The column of the time."""
         return self.task.order[0].name
+
+    @property
+    def resumes(self) -> bool:
+        """Can an engine that has read the rows of a key go on, and give out what ends at new ones?"""
+        program = self.task.program
+        drops = program.consume or program.skip is not None or program.timeouts is not None
+        plain = self.reach.kind == "time" and self.windows == 1 and self.until is None
+        return plain and not (self.waits or drops or self.whole or self.spent or self.task.later is not None)
 
     @property
     def holds(self) -> Reach:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import strategies
-from buckets import LIMIT, Memory, bag, batch_matches, stream_task, streamed, table_of, took
+from buckets import LIMIT, Memory, arrivals, bag, batch_matches, stream_task, streamed, table_of, took
 from harness import PLAIN, Options
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,14 +33,16 @@ from runtime.stream.task import FOREVER, NEVER, Reach, StreamTask
 
 
 def check(task: StreamTask, rows: Sequence[Row], seed: int) -> Counter[str]:
+    """What is read as it arrives is also read on the watermark, with the same rows in the end."""
     table = table_of(task, rows)
     if not rows:
         return Counter()
     expected = batch_matches(task, table)
-    found = streamed(task, table, seed)
-    missing, extra = expected - found, found - expected
-    assert (missing, extra) == (Counter(), Counter()), f"missing {list(missing)[:3]}, too many {list(extra)[:3]}"
-    return found
+    for own in (task, replace(task, arrival=False)) if task.arrival else (task,):
+        found = streamed(own, table, seed)
+        missing, extra = expected - found, found - expected
+        assert (missing, extra) == (Counter(), Counter()), f"missing {list(missing)[:3]}, too many {list(extra)[:3]}"
+    return expected
 
 
 A, B, C = (cel.Event(name, frozenset({name})) for name in "ABC")
@@ -58,6 +60,24 @@ def test_random_queries(asked: strategies.Asked, rows: list[Row], keyed: bool, s
     if sum(batch.num_rows for batch in partition.run(task.task, table_of(task, rows).to_batches())) > LIMIT:
         return
     check(task, rows, seed)
+
+
+@given(strategies.queries(), strategies.busy_streams(14, keys=(0, 1, 5, None)), st.booleans(), st.integers(0, 99))
+@strategies.examples(60)
+def test_matches_are_given_as_they_arrive(asked: strategies.Asked, rows: list[Row], keyed: bool, seed: int) -> None:
+    """After each micro-batch the matches are those of the rows that have arrived."""
+    try:
+        task = stream_task(asked.formula, asked.window, asked.options, keyed, emit="arrival")
+    except PlanError as error:
+        if error.condition != "EMIT_ON_ARRIVAL":
+            raise
+        return
+    table, found, n = table_of(task, rows), Counter[str](), 0
+    for arrived, batches in arrivals(task, table, seed):
+        found += bag(batches)
+        assert found == batch_matches(task, arrived)
+        n += 1
+    assert n or not rows
 
 
 WINDOWS = {
@@ -170,19 +190,24 @@ def test_the_last_guard_can_need_a_word() -> None:
 # ---------------------------------------------------------------- state
 
 
-def test_state_is_bounded_by_the_window() -> None:
+@pytest.mark.parametrize("emit", ["arrival", "watermark"])
+def test_state_is_bounded_by_the_window(emit: str) -> None:
     """However long the stream, only rows of the window and of the delay are held."""
-    task = stream_task(SEQUENCE, WINDOW)
+    task = stream_task(SEQUENCE, WINDOW, emit=emit)
     table = table_of(task, long_stream(1, 4000, keys=range(40)))
     store, most = Memory(), 0
     for begin in range(0, table.num_rows, 50):
         part = table.slice(begin, 50)
         watermark = int(part.column("ts").cast(pa.int64())[0].as_py()) - 1
         took(task, store, [part], watermark)
-        head = Bucket(task, store).head
-        held = sum(slab.n for slab in head.slabs.values()) + sum(chunk.n for chunk in head.chunks.values())
-        most = max(most, held)
-    assert most < 200
+        most = max(most, held_rows(task, store))
+    assert most < 210
+
+
+def held_rows(task: StreamTask, store: Memory) -> int:
+    """The rows in a state: those that wait, and those that were read."""
+    head = Bucket(task, store).head
+    return sum(part.n for parts in (head.pieces, head.chunks) for part in parts.values())
 
 
 def test_keys_that_never_come_back_are_freed_unread() -> None:
@@ -191,7 +216,7 @@ def test_keys_that_never_come_back_are_freed_unread() -> None:
     store = Memory()
     took(task, store, [table_of(task, rows)], NEVER)
     took(task, store, [], 3)
-    assert Bucket(task, store).head.slabs.keys() == {0, 1, 2, 3}
+    assert held_rows(task, store) == 40
     due = Bucket(task, store).next_due()
     assert due == 3 + WINDOW.size
     store.read.clear()
@@ -200,20 +225,9 @@ def test_keys_that_never_come_back_are_freed_unread() -> None:
     assert set(store.read) == {HEAD}
 
 
-def test_only_slabs_with_rows_are_read() -> None:
-    task = stream_task(SEQUENCE, Window("time", 1000))
-    store = Memory()
-    took(task, store, [table_of(task, [Row("A", 1, 1, key) for key in range(4)])], NEVER)
-    took(task, store, [], 2)
-    took(task, store, [table_of(task, [Row("B", 1, 5, 2)])], 3)
-    store.read.clear()
-    took(task, store, [], 6)
-    assert {number for number in store.read if number > 0} == {3}
-
-
 def test_rows_at_the_watermark_are_late() -> None:
     """At or before it: dropped and counted; the next microsecond is in time."""
-    task = stream_task(A, WINDOW, keyed=False)
+    task = stream_task(A, WINDOW, keyed=False, emit="watermark")
     store = Memory()
     rows = [Row("A", 1, ts, 0) for ts in (9, 10, 11)]
     assert not took(task, store, [table_of(task, rows)], 10)
@@ -278,7 +292,7 @@ def test_a_state_of_another_release() -> None:
 
 @pytest.mark.parametrize("blob", [b"", b"\x80\x04nonsense", b"{}"])
 def test_a_damaged_state(blob: bytes) -> None:
-    task = stream_task(A, WINDOW)
+    task = stream_task(A, WINDOW, emit="watermark")
     store = Memory()
     took(task, store, [table_of(task, [Row("A", 1, 1, 0)])], NEVER)
     (chunk,) = Bucket(task, store).head.chunks
@@ -310,7 +324,7 @@ def test_types_as_spark_calls_them(type: pa.DataType, shown: str) -> None:
 
 def test_a_return_of_fewer_columns_goes_on() -> None:
     """The rows that are held lose what nobody reads any more; one that they lack is an error, by time alone too."""
-    task = stream_task(cel.Sequence(A, B), WINDOW)
+    task = stream_task(cel.Sequence(A, B), WINDOW, emit="watermark")
     store = Memory()
     table = table_of(task, [Row("A", 1, 1, 0), Row("A", 1, 3, 0), Row("B", 1, 4, 0)])
     more = table.append_column("more", pa.array(["x"] * 3))
@@ -360,7 +374,7 @@ def test_a_run_that_cannot_wait_is_held_while_it_lives() -> None:
         ts = (store.get(HEAD) and Bucket(task, store).head.watermark + 1) or 1
         took(task, store, [table_of(task, [Row(kind, 1, ts, 0)])], ts - 1)
         took(task, store, [], ts)
-        assert sum(slab.n for slab in Bucket(task, store).head.slabs.values()) == held, kind
+        assert held_rows(task, store) == held, kind
 
 
 def test_timeouts_need_a_window() -> None:
@@ -371,7 +385,7 @@ def test_timeouts_need_a_window() -> None:
 
 def test_a_task_of_a_stream_lists_no_more_matches_than_it_may() -> None:
     a, b = (cel.Event(name.upper(), frozenset({name})) for name in "ab")
-    task = stream_task(cel.Sequence(cel.Iteration(a), b), Window("time", 100))
+    task = stream_task(cel.Sequence(cel.Iteration(a), b), Window("time", 100), emit="watermark")
     rows = [Row("A", None, ts, 1) for ts in range(6)] + [Row("B", None, 6, 1)]
 
     def found(limit: int) -> int:

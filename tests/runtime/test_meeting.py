@@ -273,10 +273,10 @@ def test_pairs_of_equal_values_are_given_once_and_kept_as_long_as_their_rows() -
     bucket = Bucket(task, second)
     list(bucket.run([table, pair_rows(table.schema, met, task)], NEVER))
     list(bucket.run([], 4))
-    (number,) = bucket.head.slabs
-    assert np.sum(bucket.slab(number).column("pair").is_valid()) == sum(true_of(*pair) for pair in values)
+    held = sum(piece.n for piece in bucket.head.pieces.values())
+    assert held == len(rows) + sum(true_of(*pair) for pair in values)
     list(bucket.run([], 9))
-    assert not bucket.head.slabs
+    assert not bucket.head.pieces
     assert list(MeetingBucket(meet, first).run([sides_of(table, rows, SEQUENCE)], 9)) == [], "all of them are late"
 
 
