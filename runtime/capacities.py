@@ -9,6 +9,7 @@ from __future__ import annotations
 # Of the compact set.
 NODES = 1 << 16
 SPARE_NODES = 1 << 12  # an arena grows that, once compacted, is half full but for so many nodes
+FEW_NODES = 1 << 10  # that an arena has room for which goes into a file
 ROOTS = 1 << 15
 WALK = 1 << 8  # branches that are still to be taken
 PICK_STACK = 1 << 12

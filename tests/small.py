@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from runtime import capacities
 
 SMALL = {
-    "NODES": 2, "ROOTS": 2, "WALK": 2, "PICK_STACK": 2, "CHUNK_MATCHES": 2, "CHUNK_EVENTS": 3,
+    "NODES": 2, "FEW_NODES": 2, "ROOTS": 2, "WALK": 2, "PICK_STACK": 2, "CHUNK_MATCHES": 2, "CHUNK_EVENTS": 3,
     "STATES": 2, "CLASSES": 2, "ROWS": 2, "EDGES": 2, "CODES": 2, "LIVE_ENTRIES": 2, "RECORDS": 2,
     "PIECE": 3, "FEW_RUNS": 2, "ENTRIES": 2, "FEW_ENTRIES": 4, "PENDING": 2, "ORDERED": 2, "HAPPENED": 2, "STARTS": 2,
     "PLACES": 2, "VALUES": 2, "BLOCKS": 2,

@@ -54,6 +54,19 @@ class Store:
         self._walks = PlainWalks() if walks is None else walks
         self._crowded = self._stuck = -1  # the events before which there was no room for nodes, and for roots
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Between two feeds, with as many nodes as there are and some room; without roots, which are made again."""
+        size = self.nodes
+        arena = tecs.Arena._make(
+            column if name == "size" else column[: size + max(capacities.FEW_NODES, size // 4)]
+            for name, column in self.arena._asdict().items()
+        )
+        return dict(self.__dict__, arena=arena, roots=None, n_roots=0)
+
+    def __setstate__(self, known: dict[str, Any]) -> None:
+        self.__dict__.update(known)
+        self.roots = tecs.new_roots(capacities.FEW_NODES, self.clock)
+
     def begin(self, clocks: AnyArray) -> None:
         """A feed begins, whose clocks are these; the first one shows their type."""
         self._crowded = -1

@@ -160,13 +160,18 @@ def sorted_rows(table: pa.Table, keys: IntArray | None, first: AnyArray, rest: t
     """The permutation that puts rows in order: keys, then `first` (numbers), then the columns `rest` where they tie."""
     n = len(first)
     order = np.arange(n, dtype=np.int64) if is_sorted(first) else stable_order(first)
-    if keys is not None and not is_sorted(keys[order]):
-        order = order[stable_order(keys[order])]
+    ordered = None
+    if keys is not None:
+        ordered = keys[order]
+        if not is_sorted(ordered):
+            by_key = stable_order(ordered)
+            order, ordered = order[by_key], ordered[by_key]
     if not rest or n < 2:
         return order
-    same = first[order[1:]] == first[order[:-1]]
-    if keys is not None:
-        same &= keys[order[1:]] == keys[order[:-1]]
+    times = first[order]  # one look-up for both neighbours
+    same = times[1:] == times[:-1]
+    if ordered is not None:
+        same &= ordered[1:] == ordered[:-1]
     if same.any():
         _break_ties(table, order, same, rest)
     return order

@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from runtime.arrays import AnyArray
 from runtime.limits import Listed
-from runtime.partition.order import combined
+from runtime.partition.order import as_clock, combined
 from runtime.stream.engines import HEAVY, Engines, Rows, Until
 from runtime.stream.local import Local
 from runtime.stream.log import Living, Log
-from runtime.stream.rereading import Held, Kept, Times, advance
+from runtime.stream.rereading import Held, Kept, Times, advance, read_again
 from runtime.stream.state import Store
 from runtime.stream.task import FOREVER, StreamTask
 from runtime.stream.waiting import Waiting
@@ -164,40 +164,45 @@ class Bucket(Waiting):
             engines = self._engines.of(touched, new)
         living = self._log.living(touched, self._horizon(times.before), self._engines.since(engines))
         if new is None or not self._task.resumes:
-            yield from self._read_again(living, new, times, listed)
+            yield from self._advanced(living, new, times, listed)
             return
-        old_slabs, new_slabs = self.slabs_of(living.rows), self.slabs_of(new)
-        for slab, engine in engines.items():
-            own = self._of_slab(slab, (living, old_slabs), (new, new_slabs))
-            yield from self._engines.read(slab, engine, own, new, Until(times.watermark, listed))
-        if touched - engines.keys():
-            kept = list(engines)
-            light = living.chosen(~np.isin(old_slabs, kept)), new.filter(pa.array(~np.isin(new_slabs, kept)))
-            yield from self._read_again(*light, times, listed)
-        for slab in self._many(old_slabs, new_slabs) - engines.keys():
-            self._engines.begin(slab, self._of_slab(slab, (living, old_slabs), (new, new_slabs)), times.watermark)
+        rows = self._numbered(living, new)
+        if engines:
+            is_heavy = np.isin(rows.slabs, list(engines))
+            heavy, rows = rows.chosen(is_heavy), rows.chosen(~is_heavy)
+            yield from self._engines.read(engines, heavy, new, Until(times.watermark, listed))
+        held = Held(rows.rows, int(np.searchsorted(rows.numbers, self.head.next_row)), np.zeros(0, np.bool_))
+        if held.n_old < held.rows.num_rows:
+            yield from read_again(self._task, held, listed)
+        many = self._many(rows.slabs)
+        if many:
+            self._engines.begin(many, rows.chosen(np.isin(rows.slabs, many)), times.watermark)
         if (self.matters_until(new) > (self._horizon(times.watermark) or times.watermark)).any():
             self._log.append(new)
 
-    def _of_slab(self, slab: int, old: tuple[Living, AnyArray], new: tuple[pa.Table, AnyArray]) -> Rows:
-        """The rows of a slab, those that are new last."""
-        held, own = old[0].chosen(old[1] == slab), np.flatnonzero(new[1] == slab)
-        rows = pa.concat_tables([held.rows, new[0].take(pa.array(own))])
-        return Rows(rows, np.concatenate([held.numbers, own + self.head.next_row]))
+    def _numbered(self, living: Living, new: pa.Table) -> Rows:
+        """Old rows, then new ones, as they will be in the log."""
+        rows, first = pa.concat_tables([living.rows, new]), self.head.next_row
+        numbers = np.concatenate([living.numbers, np.arange(first, first + new.num_rows)])
+        return Rows(rows, numbers, as_clock(rows.column(self._task.slab)))
 
-    def _many(self, *slabs: AnyArray) -> set[int]:
+    def _many(self, slabs: AnyArray) -> list[int]:
         """The slabs that have so many rows that an engine is kept."""
-        found, counts = np.unique(np.concatenate(slabs), return_counts=True)
-        return set(found[counts >= HEAVY].tolist())
+        if len(slabs) < HEAVY:
+            return []
+        least = slabs.min()
+        counts = np.bincount(slabs - least)
+        found: list[int] = (np.flatnonzero(counts >= HEAVY) + least).tolist()
+        return found
 
-    def _read_again(
+    def _advanced(
         self, living: Living, new: pa.Table | None, times: Times, listed: Listed
     ) -> Iterator[pa.RecordBatch]:
         """Read all rows of some slabs once more, and new ones among them."""
         rows, n = living.rows if new is None else pa.concat_tables([living.rows, new]), living.rows.num_rows
         kept: Kept = yield from advance(self._task, Held(rows, n, living.spent), times, listed)
         self._log.mark(living, self._marked(living.rows, kept.gone[:n], times), kept.spent[:n])
-        if new is not None and not self._task.resumes and not kept.gone[n:].all():
+        if new is not None and not kept.gone[n:].all():
             stays = ~kept.gone[n:]
             self._log.append(new.filter(pa.array(stays)), None, kept.spent[n:][stays])
 

@@ -17,6 +17,7 @@ StreamTask.resumes: matches are those that end at some row, whatever the waterma
 
 from __future__ import annotations
 
+import io
 import pickle
 import uuid
 from collections.abc import Iterable, Iterator
@@ -31,27 +32,34 @@ from runtime.engine import Engine, engine_for
 from runtime.errors import ExecutionError
 from runtime.limits import Listed
 from runtime.partition import partition
-from runtime.partition.order import as_clock, comparable, group_ids, sorted_rows
+from runtime.partition.order import as_clock, comparable, group_ids, sorted_rows, stable_order
 from runtime.partition.rows import RowBuilder
 from runtime.partition.terms import has_own_codes
+from runtime.program import Program
 from runtime.stream.local import Local, sum_of
 from runtime.stream.log import Log
 from runtime.stream.rereading import with_new
 from runtime.stream.state import Head, KeptEngine
 from runtime.stream.task import FOREVER, StreamTask
 
-HEAVY = 1 << 13  # rows of a slab from which on an engine is kept
-FEW = 1 << 11  # rows that are read again, whatever the engine holds
+HEAVY = 1 << 12  # rows of a slab from which on an engine is kept
+FEW = 1 << 9  # rows that are read again, whatever the engine holds
 PART = 16  # that part of an engine's nodes is read again rather than to write it
 ALIGNED = 64
 _HEADER = 8
+_PROGRAM = "program"
 
 
 class Rows(NamedTuple):
-    """Rows of one slab, with their numbers."""
+    """Rows of some slabs, with their numbers and slabs."""
 
     rows: pa.Table
     numbers: IntArray
+    slabs: IntArray
+
+    def chosen(self, keep: AnyArray) -> Rows:
+        """Some of them."""
+        return Rows(self.rows.filter(pa.array(keep)), self.numbers[keep], self.slabs[keep])
 
 
 class Until(NamedTuple):
@@ -62,12 +70,25 @@ class Until(NamedTuple):
 
 
 class _Fed(NamedTuple):
-    """What an engine reads of rows, in their order: symbols, times, what windows are measured in, and numbers."""
+    """What engines read of rows, in their order: slabs, symbols, times, what windows are measured in, and numbers."""
 
+    slabs: IntArray
     symbols: AnyArray
     times: AnyArray
     clocks: AnyArray
     numbers: IntArray
+
+    def part(self, rows: slice) -> _Fed:
+        """Some that follow each other."""
+        return _Fed._make(column[rows] for column in self)
+
+    def of(self, slab: int) -> _Fed:
+        """Those of a slab."""
+        return self.part(slice(*np.searchsorted(self.slabs, [slab, slab + 1]).tolist()))
+
+    def until(self, watermark: int) -> _Fed:
+        """Of those of one slab the ones that nothing can come before any more."""
+        return self.part(slice(0, int(np.searchsorted(self.times, watermark, side="right"))))
 
 
 class Engines:
@@ -76,6 +97,7 @@ class Engines:
     def __init__(self, task: StreamTask, head: Head, local: Local, log: Log) -> None:
         self._task, self._head, self._local, self._log = task, head, local, log
         self._usable = task.resumes and local.used
+        self._builder = RowBuilder(task.task)
 
     @property
     def names(self) -> set[str]:
@@ -87,9 +109,17 @@ class Engines:
         found: dict[int, Engine] = {}
         if not self._usable:
             self._head.engines.clear()
-        for slab in sorted(self._head.engines.keys() & set(touched)):
-            engine = self._loaded(self._head.engines[slab])
-            if engine is None or not self._is_of(slab, new):
+        known = sorted(self._head.engines.keys() & set(touched))
+        if not known:
+            return found
+        slabs = as_clock(new.column(self._task.slab))
+        own = np.flatnonzero(np.isin(slabs, known))
+        rows = new.take(pa.array(own))
+        keys = self._keys_of(rows, slabs[own]) if self._has_codes(rows) else {}
+        for slab in known:
+            kept = self._head.engines[slab]
+            engine = self._loaded(kept) if keys.get(slab) == kept.key else None
+            if engine is None:
                 del self._head.engines[slab]
             else:
                 found[slab] = engine
@@ -106,38 +136,41 @@ class Engines:
 
     # ------------------------------------------------------------ reading
 
-    def read(self, slab: int, engine: Engine, own: Rows, new: pa.Table, until: Until) -> Iterator[pa.RecordBatch]:
-        """Go on with an engine: yield the matches with a new row. `new`: all new rows of the bucket."""
+    def read(self, engines: dict[int, Engine], own: Rows, new: pa.Table, until: Until) -> Iterator[pa.RecordBatch]:
+        """Go on with engines: yield the matches with a new row. `own`: the rows of their slabs since they were written;
+        `new`: all new rows of the bucket."""
         fed = self._ordered(own)
-        settled = self._settled(fed, until.watermark)
-        if settled > max(FEW, engine.nodes // PART):
-            yield from self._fed(engine, fed, slice(0, settled), new, until.listed)
+        for slab, engine in engines.items():
+            yield from self._go_on(slab, engine, fed.of(slab), new, until)
+
+    def _go_on(self, slab: int, engine: Engine, fed: _Fed, new: pa.Table, until: Until) -> Iterator[pa.RecordBatch]:
+        settled = fed.until(until.watermark)
+        if len(settled.times) > max(FEW, engine.nodes // PART):
+            yield from self._fed(engine, settled, new, until.listed)
             self._write(slab, engine, until.watermark, self._head.engines[slab].key)
-            yield from self._fed(engine, fed, slice(settled, None), new, until.listed)
-        else:
-            yield from self._fed(engine, fed, slice(None), new, until.listed)
+            fed = fed.part(slice(len(settled.times), None))
+        yield from self._fed(engine, fed, new, until.listed)
 
-    def begin(self, slab: int, own: Rows, watermark: int) -> None:
-        """Make an engine of a slab that has many rows, if they have one key."""
-        if not self._usable or own.rows.num_rows < HEAVY or watermark >= FOREVER or not self._has_codes(own.rows):
+    def begin(self, slabs: Iterable[int], own: Rows, watermark: int) -> None:
+        """Make engines of slabs that have many rows, each if they have one key. `own`: their rows."""
+        if not self._usable or watermark >= FOREVER or not self._has_codes(own.rows):
             return
-        keys: list[pa.ChunkedArray | pa.Array] = [own.rows.column(name) for name in self._task.task.keys]
-        ids = group_ids(keys, own.rows.num_rows)
-        fed = self._ordered(own)
-        settled = self._settled(fed, watermark)
-        if (ids != ids[0]).any() or settled < HEAVY:
-            return
-        engine, part, mute = engine_for(self._task.task.program), slice(0, settled), np.ones(settled, np.bool_)
-        for _ in engine.feed(fed.symbols[part], fed.clocks[part], None, None, fed.numbers[part], mute):
-            pass
-        self._write(slab, engine, watermark, self._key_of(own.rows))
+        fed, keys = self._ordered(own), self._keys_of(own.rows, own.slabs)
+        for slab in slabs:
+            settled = fed.of(slab).until(watermark)
+            if slab not in keys or len(settled.times) < HEAVY:
+                continue
+            engine, mute = engine_for(self._task.task.program), np.ones(len(settled.times), np.bool_)
+            for _ in engine.feed(settled.symbols, settled.clocks, None, None, settled.numbers, mute):
+                pass
+            self._write(slab, engine, watermark, keys[slab])
 
-    def _fed(self, engine: Engine, fed: _Fed, part: slice, new: pa.Table, listed: Listed) -> Iterator[pa.RecordBatch]:
-        """The matches with a new row that end in a part of the rows."""
-        if not len(fed.times[part]):
+    def _fed(self, engine: Engine, fed: _Fed, new: pa.Table, listed: Listed) -> Iterator[pa.RecordBatch]:
+        """The matches with a new row that end in some rows."""
+        if not len(fed.times):
             return
-        mute = np.cumsum(fed.numbers >= self._head.next_row)[part] == 0
-        for matches in engine.feed(fed.symbols[part], fed.clocks[part], None, None, fed.numbers[part], mute):
+        mute = np.cumsum(fed.numbers >= self._head.next_row) == 0
+        for matches in engine.feed(fed.symbols, fed.clocks, None, None, fed.numbers, mute):
             listed.add(matches.n)
             known = with_new(matches, self._head.next_row)
             if known.n:
@@ -151,47 +184,47 @@ class Engines:
         parts = [self._log.rows(numbers[:at])] if at else []
         rows = pa.concat_tables([*parts, new.take(pa.array(numbers[at:] - first_new))])
         own = matches._replace(positions=positions.reshape(-1).astype(np.int64))
-        return RowBuilder(task).batch(own, partition.compacted(task, rows))
+        return self._builder.batch(own, partition.compacted(task, rows))
 
     def _ordered(self, own: Rows) -> _Fed:
-        """What an engine reads of rows of one key, in their order."""
+        """What engines read of rows, by slab and in their order."""
         task, rows = self._task.task, own.rows
         first, rest = partition.first_codes(task, rows)
-        order = sorted_rows(rows, None, first, rest)
+        order = sorted_rows(rows, own.slabs, first, rest)
         return _Fed(
+            own.slabs[order],
             partition.symbols_of(task, rows, in_pieces=True)[order],
             as_clock(rows.column(task.order[0].name))[order],
             partition.clocks_of(task, rows)[order],
             own.numbers[order],
         )
 
-    def _settled(self, fed: _Fed, watermark: int) -> int:
-        """How many of the rows nothing can come before any more."""
-        return int(np.searchsorted(fed.times, watermark, side="right"))
-
     # ------------------------------------------------------------ keys
 
     def _has_codes(self, rows: pa.Table) -> bool:
         """Do the codes of what is compared mean the same in other rows?"""
-        return all(has_own_codes(rows.schema.field(name).type) for name in self._task.task.terms)
-
-    def _is_of(self, slab: int, new: pa.Table) -> bool:
-        """Are new rows of a slab of the key that its engine has read? And have all of them codes?"""
-        own = new.filter(pa.array(as_clock(new.column(self._task.slab)) == slab))
-        keys: list[pa.ChunkedArray | pa.Array] = [own.column(name) for name in self._task.task.keys]
-        ids = group_ids(keys, own.num_rows)
-        if (ids != ids[0]).any() or self._key_of(own) != self._head.engines[slab].key:
+        if not all(has_own_codes(rows.schema.field(name).type) for name in self._task.task.terms):
             return False
         try:
-            partition.symbols_of(self._task.task, own, in_pieces=True)
+            partition.symbols_of(self._task.task, rows, in_pieces=True)
         except ExecutionError:  # the least values of a BIGINT, which have a code among the others only
             return False
         return True
 
-    def _key_of(self, rows: pa.Table) -> str:
-        """The key of the first row, as text that equal ones share."""
-        first = [comparable(rows.column(name)[0].as_py()) for name in self._task.task.keys]
-        return repr(first)
+    def _keys_of(self, rows: pa.Table, slabs: IntArray) -> dict[int, str]:
+        """The key of each slab whose rows have one, as text that equal keys share."""
+        names = self._task.task.keys
+        ids = group_ids([rows.column(name) for name in names], rows.num_rows)
+        order = stable_order(slabs)
+        begins = np.flatnonzero(np.diff(slabs[order], prepend=-1))
+        least, greatest = (ufunc.reduceat(ids[order], begins) for ufunc in (np.minimum, np.maximum))
+        firsts = rows.select(list(names)).take(pa.array(order[begins]))
+        values = zip(*(column.to_pylist() for column in firsts.columns), strict=True) if names else [()] * len(begins)
+        return {
+            slab: repr([comparable(value) for value in key])
+            for slab, key, one in zip(slabs[order[begins]].tolist(), values, (least == greatest).tolist(), strict=True)
+            if one
+        }
 
     # ------------------------------------------------------------ files
 
@@ -205,16 +238,33 @@ class Engines:
 
     def _loaded(self, kept: KeptEngine) -> Engine | None:
         own = self._local.get(kept.name, kept.checksum, private=True)
-        return None if own is None else thawed(own)
+        return None if own is None else thawed(own, self._task.task.program)
+
+
+class _Pickler(pickle.Pickler):
+    """Leaves out the program, which the task has."""
+
+    def persistent_id(self, obj: object) -> str | None:
+        return _PROGRAM if isinstance(obj, Program) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, told: bytes, arrays: Iterable[memoryview], program: Program) -> None:
+        super().__init__(io.BytesIO(told), buffers=arrays)
+        self._program = program
+
+    def persistent_load(self, pid: object) -> Program:
+        return self._program
 
 
 def frozen(engine: Engine) -> list[bytes | memoryview]:
     """An engine as parts of a file: where each array lies, all that is no array, and the arrays."""
     arrays: list[pickle.PickleBuffer] = []
-    told = pickle.dumps(engine, protocol=5, buffer_callback=arrays.append)
+    told = io.BytesIO()
+    _Pickler(told, protocol=5, buffer_callback=arrays.append).dump(engine)
     raws = [array.raw() for array in arrays]
     begins = np.cumsum([0, *(_padded(raw.nbytes) for raw in raws)])
-    index = pickle.dumps((told, begins[:-1].tolist(), [raw.nbytes for raw in raws]))
+    index = pickle.dumps((told.getvalue(), begins[:-1].tolist(), [raw.nbytes for raw in raws]))
     header = len(index).to_bytes(_HEADER, "little") + index
     parts: list[bytes | memoryview] = [header, bytes(_padded(len(header)) - len(header))]
     for raw in raws:
@@ -222,14 +272,14 @@ def frozen(engine: Engine) -> list[bytes | memoryview]:
     return parts
 
 
-def thawed(file: pa.Buffer) -> Engine:
-    """The engine of a file, whose arrays lie where the file is in memory."""
+def thawed(file: pa.Buffer, program: Program) -> Engine:
+    """The engine of a file, whose arrays lie where the file is in memory; `program`: that it runs."""
     view = memoryview(file)
     size = int.from_bytes(view[:_HEADER], "little")
     told, begins, sizes = pickle.loads(view[_HEADER : _HEADER + size])
     base = _padded(_HEADER + size)
     arrays = [view[base + begin : base + begin + n] for begin, n in zip(begins, sizes, strict=True)]
-    engine: Engine = pickle.loads(told, buffers=arrays)
+    engine: Engine = _Unpickler(told, arrays, program).load()
     return engine
 
 

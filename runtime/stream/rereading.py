@@ -27,6 +27,7 @@ from runtime.program import WORD_BITS, Program
 from runtime.selection.select import Match, last_dropped
 from runtime.stream.kept_pairs import Coded, needed
 from runtime.stream.task import FOREVER, Reach, StreamTask
+from runtime.task import Task
 
 
 class Held(NamedTuple):
@@ -49,6 +50,39 @@ class Kept(NamedTuple):
 
     gone: AnyArray
     spent: AnyArray
+
+
+def read_again(task: StreamTask, held: Held, listed: Listed) -> Iterator[pa.RecordBatch]:
+    """Yield the matches with a new row, where nothing else makes one known (StreamTask.resumes)."""
+    own, stream = task.task, _ordered(task, held)
+    order, payload = stream.order, Payload(own, held.rows)
+    symbols, clocks = partition.symbols_of(own, held.rows)[order], partition.clocks_of(own, held.rows)[order]
+    mute = _before_new(stream) if held.n_old else None
+    for matches in engine_for(own.program).feed(symbols, clocks, None, stream.keys, order, mute):
+        listed.add(matches.n)
+        known = with_new(matches, held.n_old)
+        if known.n:
+            yield payload.batch(known)
+
+
+class Payload:
+    """What matches take their columns from: of few matches the rows that they name, else all rows."""
+
+    FEW = 8  # times as many rows as events of matches
+
+    def __init__(self, task: Task, rows: pa.Table) -> None:
+        self._task, self._rows, self._builder = task, rows, RowBuilder(task)
+        self._whole: pa.Table | None = None
+
+    def batch(self, matches: Matches) -> pa.RecordBatch:
+        """The rows of matches."""
+        if self._whole is None and self.FEW * len(matches.positions) < self._rows.num_rows:
+            numbers, positions = np.unique(matches.positions, return_inverse=True)
+            own = matches._replace(positions=positions.reshape(-1).astype(np.int64))
+            return self._builder.batch(own, partition.compacted(self._task, self._rows.take(pa.array(numbers))))
+        if self._whole is None:
+            self._whole = partition.compacted(self._task, self._rows)
+        return self._builder.batch(matches, self._whole)
 
 
 def advance(task: StreamTask, held: Held, times: Times, listed: Listed) -> Generator[pa.RecordBatch, None, Kept]:
@@ -159,12 +193,17 @@ def _ordered(task: StreamTask, held: Held) -> _Stream:
     own, rows = task.task, held.rows
     keys: IntArray | None = None
     if own.keys:
-        ids = group_ids([rows.column(name) for name in own.keys], rows.num_rows)
-        keys = np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        keys = group_ids([rows.column(name) for name in own.keys], rows.num_rows)
+        if own.interleaved:
+            keys = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
     first, rest = partition.first_codes(own, rows)
     order = sorted_rows(rows, None if own.interleaved else keys, first, rest)
     clocks = as_clock(rows.column(own.order[0].name))[order]
-    return _Stream(order, None if keys is None else keys[order], clocks, order < held.n_old)
+    if keys is not None:
+        keys = keys[order]
+        if not own.interleaved and len(keys):  # they are adjacent: number them from 0
+            keys = np.cumsum(np.append(False, keys[1:] != keys[:-1]))
+    return _Stream(order, keys, clocks, order < held.n_old)
 
 
 def _closed(reach: Reach, stream: _Stream, watermark: int) -> AnyArray:

@@ -204,7 +204,7 @@ def test_engines_of_all_families_go_on_from_their_file(text: str) -> None:
     for begin in range(0, len(rows), 7):
         batches += engine.feed(*rows.cut(begin, min(begin + 7, len(rows))))
         file = np.frombuffer(b"".join(frozen(engine)), np.uint8).copy()
-        engine = thawed(pa.py_buffer(file))
+        engine = thawed(pa.py_buffer(file), program)
     batches += engine.flush()
     assert harness.unique(harness.decode(program, rows, batches)) == harness.unique(harness.run_whole(program, rows))
 
