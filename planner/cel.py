@@ -92,6 +92,7 @@ class Contiguous(Formula):
     right: Formula
     is_small = True
     empty_by_parts = True
+    undone_by = "one between two that must follow each other"
 
     def head(self) -> str:
         return ":"
@@ -119,6 +120,7 @@ class ContiguousIteration(Formula):
     inner: Formula
     is_small = True
     empty_by_parts = True
+    undone_by = "one between two that must follow each other"
 
     def head(self) -> str:
         return ":+"
@@ -210,6 +212,7 @@ class Unless(Formula):
     node = nodes.Unless
     in_runs = True
     word = "UNLESS"
+    undone_by = "what must not happen meanwhile"
 
     def head(self) -> str:
         return "UNLESS (the second is the veto)"
@@ -223,6 +226,7 @@ class Absent(Formula):
     vetoes: tuple[Formula, ...]
     right: Formula
     negated_fields = ("vetoes",)
+    undone_by = "one that must not lie between"
 
     def head(self) -> str:
         return f"; (without the {len(self.vetoes)} in between)"
@@ -241,6 +245,7 @@ class NotBefore(Formula):
     window: Window
     negated_fields = ("vetoes",)
     filters = True
+    undone_by = "one that must not come before"
 
     def head(self) -> str:
         return f"; (without the first {len(self.vetoes)}, within {self.window})"
@@ -261,6 +266,7 @@ class NotAfter(Formula):
     window: Window
     negated_fields = ("vetoes",)
     filters = True
+    undone_by = "one that must not come after"
 
     def head(self) -> str:
         return f"; (without the last {len(self.vetoes)}, within {self.window})"
@@ -276,6 +282,7 @@ class Start(Formula):
     inner: Formula
     node = nodes.Start
     in_runs = True
+    undone_by = "one that begins the stream"
 
     def head(self) -> str:
         return "START"
@@ -312,6 +319,7 @@ class Strategy(Formula):
 
     name: str
     inner: Formula
+    undone_by = "in a match that is chosen in its place inside the pattern"
 
     def head(self) -> str:
         return self.name

@@ -11,42 +11,32 @@ but the strategies looks at the events of the match alone.)
 
 from __future__ import annotations
 
-from planner import cel
 from planner.errors import PlanError
-from planner.physical import PhysicalPlan
 from planner.query import Query
 
-LATE = "an event that comes late"
-_OPERATORS: tuple[tuple[type, str], ...] = (
-    (cel.Unless, f"{LATE} can be what UNLESS excludes"),
-    (cel.Absent, f"{LATE} can be one that must not lie between"),
-    (cel.NotBefore, f"{LATE} can be one that must not come before"),
-    (cel.NotAfter, f"{LATE} can be one that must not come after"),
-    (cel.Start, f"{LATE} can be one that begins the stream"),
-    (cel.Strategy, f"{LATE} can bring a match that a strategy inside the pattern chooses in its place"),
-)
+LATE = "an event that comes late can be"
 
 
-def on_arrival(plan: PhysicalPlan) -> bool:
-    """Are matches given as they arrive? PlanError EMIT_ON_ARRIVAL if the query asks for that and it cannot be."""
-    why = why_not(plan)
-    if plan.query.emit == "arrival" and why is not None:
+def on_arrival(query: Query, chooses: bool) -> bool:
+    """Are matches given as they arrive? PlanError EMIT_ON_ARRIVAL if the query asks for that and it cannot be.
+    `chooses`: a second pass chooses among the matches."""
+    why = why_not(query, chooses)
+    if query.emit == "arrival" and why is not None:
         hint = "Leave EMIT ON out, or write EMIT ON WATERMARK: a match is given when it is final."
         raise PlanError("EMIT_ON_ARRIVAL", why=why, hint=hint)
-    return plan.query.emit != "watermark" and why is None
+    return query.emit != "watermark" and why is None
 
 
-def why_not(plan: PhysicalPlan) -> str | None:
+def why_not(query: Query, chooses: bool) -> str | None:
     """What can undo a match of the query; None: nothing."""
-    query = plan.query
     chosen = _chosen(query)
-    if chosen is not None or plan.later is not None:
-        return f"{LATE} can bring a match that {chosen or 'the query'} chooses in its place"
-    for kind, why in _OPERATORS:
-        if query.formula.contains((kind,)):
-            return why
+    if chosen is not None or chooses:
+        return f"{LATE} in a match that {chosen or 'the query'} chooses in its place"
+    for part in query.formula.walk():
+        if part.undone_by is not None:
+            return f"{LATE} {part.undone_by}"
     if query.formula.sees_gaps() or (query.window is not None and query.window.kind == "events"):
-        return f"{LATE} can lie between two that must follow each other, or be one too many"
+        return f"{LATE} one too many in a window of events, or between two that must follow each other"
     return None
 
 

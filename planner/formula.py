@@ -26,7 +26,7 @@ class Formula:
     formula, so that it is built whole. `empty_by_parts`: zero copies satisfy it if they satisfy all its parts. `node`:
     the operator of a composed program that is made of the nodes of its parts, if that is all there is to it. `in_runs`:
     runs that hold registers can do it, though it is more than a sequence, a loop or an OR. `word`: what an operator
-    between two patterns is written as.
+    between two patterns is written as. `undone_by`: what an event that comes late can be, so that a match is none.
     """
 
     __slots__ = ()
@@ -37,6 +37,7 @@ class Formula:
     node: ClassVar[Callable[..., Node] | None] = None
     in_runs: ClassVar[bool] = False
     word: ClassVar[str | None] = None
+    undone_by: ClassVar[str | None] = None
 
     def head(self) -> str:
         """What `show` prints of it, without its parts."""

@@ -80,7 +80,7 @@ def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
         hint = "Leave one of the three out."
         raise PlanError("TIMEOUTS", found="a skip by strategy over a '!' at the end, on a stream,", hint=hint)
     windows = 2 if before or by_end else 1
-    return Holding(reach, late, whole, windows, spent, by_end, on_arrival(plan))
+    return Holding(reach, late, whole, windows, spent, by_end, on_arrival(query, plan.later is not None))
 
 
 def program_of(plan: PhysicalPlan, held: Holding) -> Program:

@@ -184,7 +184,7 @@ class PairBucket(_Operator):
         self._task = task
 
     def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
-        bucket = MeetingBucket(self._task, SparkStore(self._values))
+        bucket = MeetingBucket(self._task, SparkStore(self._values), _folder())
         for batch in bucket.run(tables, watermark):
             yield _frame({ROWS: [as_bytes(batch)]})
         self._saved(bucket)

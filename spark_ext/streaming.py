@@ -61,7 +61,6 @@ ZONE_SETTING = "spark.sql.session.timeZone"
 PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
 BUCKETS_PER_CORE = 4
 SLABS = 1 << 16  # in a bucket, so that new rows of a key meet few rows of others
-SLABS_OF_PAIRS = 32  # where rows lie in a blob for each slab (runtime.stream.meeting)
 MOST = {BUCKETS_SETTING: 1 << 20, SLABS_SETTING: 1 << 16}
 STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -97,7 +96,7 @@ class Streaming(Batch):
         return holding(self.plan, str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true")
 
     def _slabs(self) -> int:
-        return _number(self.spark, SLABS_SETTING, SLABS_OF_PAIRS if self.plan.tabulated else SLABS) if self.keys else 1
+        return _number(self.spark, SLABS_SETTING, SLABS) if self.keys else 1
 
     def frame(self) -> DataFrame:
         """The matches, as the engine gives them."""
@@ -215,7 +214,7 @@ class Streaming(Batch):
             known = "the window of the last event of a match has passed, and with it those of all that it competes with"
         elif held.late:
             known = "the window of a match has passed"
-        return f"{known}: {why_not(self.plan) or 'EMIT ON WATERMARK asks for it'}"
+        return f"{known}: {why_not(self.query, self.plan.later is not None) or 'EMIT ON WATERMARK asks for it'}"
 
     def _told_of_pairs(self) -> list[str]:
         how = "meet in a stateful operator of their own, which reads and holds the rows once more"

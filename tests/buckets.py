@@ -22,8 +22,8 @@ from planner.terms import Window
 from runtime.partition import partition
 from runtime.program import Later, Program
 from runtime.stream.bucket import Bucket
+from runtime.stream.head import HEAD
 from runtime.stream.rereading import with_last_guard
-from runtime.stream.state import HEAD
 from runtime.stream.task import FOREVER, NEVER, Reach, StreamTask
 from runtime.stream.windows import WindowBucket, WindowTask
 from runtime.task import OrderColumn, OutputVariable, Task, Trend

@@ -23,10 +23,9 @@ from runtime.arrays import AnyArray
 from runtime.limits import Listed
 from runtime.partition.order import as_clock, combined
 from runtime.stream.engines import HEAVY, Engines, Rows, Until
-from runtime.stream.local import Local
-from runtime.stream.log import Living, Log
+from runtime.stream.head import Store
+from runtime.stream.log import Living
 from runtime.stream.rereading import Held, Kept, Times, advance, read_again
-from runtime.stream.state import Store
 from runtime.stream.task import FOREVER, StreamTask
 from runtime.stream.waiting import Waiting
 
@@ -37,12 +36,10 @@ class Bucket(Waiting):
     """The state of one bucket, and what a micro-batch does to it. `folder`: where copies of it may lie."""
 
     def __init__(self, task: StreamTask, store: Store, folder: str | None = None) -> None:
-        super().__init__(task, store, task.slot_us)
         self._task = task
-        self._local = Local(folder, self.head.identity)
         span = task.holds.size // PIECES if task.reach.kind == "time" else None
-        self._log = Log(self.head, store, self._local, self, span, task.resumes)
-        self._engines = Engines(task, self.head, self._local, self._log)
+        super().__init__(task, store, task.slot_us, folder=folder, span=span, numbered=task.resumes)
+        self._engines = Engines(task, self.head, self.local, self.log)
 
     # ------------------------------------------------------------ the contract
 
@@ -68,11 +65,6 @@ class Bucket(Waiting):
         """The least watermark, in microseconds, at which there is something to do; None if nothing waits."""
         return min((*self.times_due(), *self._closing_due(self.head.watermark)), default=None)
 
-    def save(self) -> None:
-        """See State.save."""
-        super().save()
-        self._local.keep(self._log.names | self._engines.names)
-
     # ------------------------------------------------------------ rows
 
     def matters_until(self, rows: pa.Table) -> AnyArray:
@@ -83,10 +75,6 @@ class Bucket(Waiting):
         assert task.task.pairs is not None
         is_event = np.asarray(combined(rows.column(task.task.pairs)).is_null())
         return np.where(is_event, self.clocks(rows), _filled(rows.column(task.until)))
-
-    def slabs_of(self, rows: pa.Table) -> AnyArray:
-        """See State.slabs_of; as they lie in memory."""
-        return np.asarray(combined(rows.column(self._task.slab)))
 
     def _horizon(self, watermark: int) -> int | None:
         """What matters until then matters no more; None: time alone does not tell."""
@@ -102,24 +90,10 @@ class Bucket(Waiting):
             return
         yield min(FOREVER, task.holds.closes_at(max(piece.greatest for piece in pieces)))
         if task.waits:
-            self._open_log()
-            least = self._log.least_after(task.reach.closed_until(watermark))
+            self.open()
+            least = self.log.least_after(task.reach.closed_until(watermark))
             if least is not None:
                 yield min(FOREVER, task.reach.closes_at(least))
-
-    def _recast(self, schema: pa.Schema) -> None:
-        super()._recast(schema)
-        self._open_log()
-        self._log.recast(schema)
-
-    def _open_log(self) -> None:
-        if self._schema is None:
-            self._schema = self._stored_schema()
-        self._log.schema = self._schema
-        for number, slab in list(self.head.slabs.items()):  # of a state in the first format
-            spent = np.unpackbits(np.frombuffer(slab.spent, np.uint8), count=slab.n) if slab.spent else np.zeros(slab.n)
-            self._log.append(self.slab(number), None, spent.astype(np.bool_))
-            self.remove(number)
 
     # ------------------------------------------------------------ reading
 
@@ -129,23 +103,14 @@ class Bucket(Waiting):
             new = None
         if new is None and min(self._closing_due(times.before), default=FOREVER + 1) > times.watermark:
             return
-        self._open_log()
+        self.open()
         touched = set() if new is None else set(np.unique(self.slabs_of(new)).tolist())
         touched |= self._closing(times)
         if touched:
             yield from self._read(touched, new, times)
-        self._forget(times.watermark)
-
-    def _forget(self, watermark: int) -> None:
-        """Remove what matters no more, and write what has changed."""
-        horizon = self._horizon(watermark)
-        if watermark >= FOREVER:
-            self._log.clear()
-            self.head.engines.clear()
-        elif horizon is not None:
-            self._log.forget(horizon)
-            self._engines.forget(horizon)
-        self._log.tidy()
+        horizon = self._horizon(times.watermark)
+        self._engines.forget(FOREVER if times.watermark >= FOREVER else horizon)
+        self.forget(horizon, times.watermark)
 
     def _closing(self, times: Times) -> set[int]:
         """The slabs in which something closes by the watermark that is told of then."""
@@ -153,16 +118,16 @@ class Bucket(Waiting):
         if not task.waits:
             return set()
         if task.reach.kind != "time":
-            return self._log.slabs() if times.watermark >= FOREVER else set()
+            return self.log.slabs() if times.watermark >= FOREVER else set()
         until = FOREVER if times.watermark >= FOREVER else task.reach.closed_until(times.watermark)
-        return self._log.slabs_between(task.reach.closed_until(times.before), until)
+        return self.log.slabs_between(task.reach.closed_until(times.before), until)
 
     def _read(self, touched: set[int], new: pa.Table | None, times: Times) -> Iterator[pa.RecordBatch]:
         """Read new rows, and those of their slabs: all once more, or with an engine what has come since."""
         listed, engines = Listed(self._task.task.program.max_matches), {}
         if new is not None:
             engines = self._engines.of(touched, new)
-        living = self._log.living(touched, self._horizon(times.before), self._engines.since(engines))
+        living = self.log.living(touched, self._horizon(times.before), self._engines.since(engines))
         if new is None or not self._task.resumes:
             yield from self._advanced(living, new, times, listed)
             return
@@ -178,7 +143,7 @@ class Bucket(Waiting):
         if many:
             self._engines.begin(many, rows.chosen(np.isin(rows.slabs, many)), times.watermark)
         if (self.matters_until(new) > (self._horizon(times.watermark) or times.watermark)).any():
-            self._log.append(new)
+            self.log.append(new)
 
     def _numbered(self, living: Living, new: pa.Table) -> Rows:
         """Old rows, then new ones, as they will be in the log."""
@@ -195,16 +160,14 @@ class Bucket(Waiting):
         found: list[int] = (np.flatnonzero(counts >= HEAVY) + least).tolist()
         return found
 
-    def _advanced(
-        self, living: Living, new: pa.Table | None, times: Times, listed: Listed
-    ) -> Iterator[pa.RecordBatch]:
+    def _advanced(self, living: Living, new: pa.Table | None, times: Times, listed: Listed) -> Iterator[pa.RecordBatch]:
         """Read all rows of some slabs once more, and new ones among them."""
         rows, n = living.rows if new is None else pa.concat_tables([living.rows, new]), living.rows.num_rows
         kept: Kept = yield from advance(self._task, Held(rows, n, living.spent), times, listed)
-        self._log.mark(living, self._marked(living.rows, kept.gone[:n], times), kept.spent[:n])
-        if new is not None and not kept.gone[n:].all():
+        self.log.mark(living, self._marked(living.rows, kept.gone[:n], times), kept.spent[:n])
+        if new is not None:
             stays = ~kept.gone[n:]
-            self._log.append(new.filter(pa.array(stays)), None, kept.spent[n:][stays])
+            self.log.append(new.filter(pa.array(stays)), kept.spent[n:][stays])
 
     def _marked(self, rows: pa.Table, gone: AnyArray, times: Times) -> AnyArray:
         """bool[n]: which rows must be marked as gone, since time does not tell it."""

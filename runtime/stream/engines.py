@@ -36,10 +36,10 @@ from runtime.partition.order import as_clock, comparable, group_ids, sorted_rows
 from runtime.partition.rows import RowBuilder
 from runtime.partition.terms import has_own_codes
 from runtime.program import Program
+from runtime.stream.head import Head, KeptEngine
 from runtime.stream.local import Local, sum_of
 from runtime.stream.log import Log
 from runtime.stream.rereading import with_new
-from runtime.stream.state import Head, KeptEngine
 from runtime.stream.task import FOREVER, StreamTask
 
 HEAVY = 1 << 12  # rows of a slab from which on an engine is kept
@@ -99,11 +99,6 @@ class Engines:
         self._usable = task.resumes and local.used
         self._builder = RowBuilder(task.task)
 
-    @property
-    def names(self) -> set[str]:
-        """Of their files."""
-        return {kept.name for kept in self._head.engines.values()}
-
     def of(self, touched: Iterable[int], new: pa.Table) -> dict[int, Engine]:
         """The engines of some slabs with new rows, as far as they are there and these are of their keys."""
         found: dict[int, Engine] = {}
@@ -129,9 +124,9 @@ class Engines:
         """Up to which time the engine of each of these slabs has read."""
         return {slab: self._head.engines[slab].clock for slab in slabs}
 
-    def forget(self, until: int) -> None:
-        """Forget the engines of which all rows matter no more after that time."""
-        for slab in [slab for slab, kept in self._head.engines.items() if kept.clock <= until]:
+    def forget(self, until: int | None) -> None:
+        """Forget the engines of which all rows matter no more after that time (None: time does not tell)."""
+        for slab in [slab for slab, kept in self._head.engines.items() if until is not None and kept.clock <= until]:
             del self._head.engines[slab]
 
     # ------------------------------------------------------------ reading

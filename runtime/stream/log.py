@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.arrays import AnyArray, IntArray
+from runtime.stream.head import Head, Piece, Store, as_rows, message, packed, unpacked
 from runtime.stream.local import Local, sum_of
-from runtime.stream.state import Head, Piece, Store, as_rows, message, packed, unpacked
 
 LOG = 1 << 32  # where the pieces are in the store: after all slabs
 FEW_ROWS = 1 << 15  # pieces are not put together beyond this, or a part of all rows
@@ -33,6 +33,9 @@ class Facts(Protocol):
     def slabs_of(self, rows: pa.Table) -> AnyArray: ...
 
     def matters_until(self, rows: pa.Table) -> AnyArray: ...
+
+    @property
+    def schema(self) -> pa.Schema | None: ...
 
 
 @dataclass
@@ -79,7 +82,6 @@ class Log:
         self._head, self._store, self._local, self._facts = head, store, local, facts
         self._span, self._numbered = span, numbered
         self._loaded: dict[int, Loaded] = {}
-        self.schema: pa.Schema | None = None
 
     @property
     def n(self) -> int:
@@ -105,10 +107,10 @@ class Log:
             places.append(found)
             numbers.append(found + piece.first)
             spent.append(np.zeros(len(found), np.bool_) if loaded.spent is None else loaded.spent[found])
-        none, assured = np.zeros(0, np.int64), self.schema
-        assert assured is not None
+        none, schema = np.zeros(0, np.int64), self._facts.schema
+        assert schema is not None
         return Living(
-            pa.concat_tables(tables) if tables else assured.empty_table(),
+            pa.concat_tables(tables) if tables else schema.empty_table(),
             np.concatenate([none, *pieces]),
             np.concatenate([none, *places]),
             np.concatenate([np.zeros(0, np.bool_), *spent]),
@@ -159,7 +161,7 @@ class Log:
             if own is None:
                 own = unpacked(self._store.get(LOG + 2 * number), number)
                 self._local.put(piece.name, [own])
-            rows = as_rows(own, self.schema)
+            rows = as_rows(own, self._facts.schema)
             loaded = Loaded(rows, self._facts.slabs_of(rows), self._facts.matters_until(rows))
             if piece.marked:
                 marks = unpacked(self._store.get(LOG + 2 * number + 1), number)
@@ -170,10 +172,11 @@ class Log:
 
     # ------------------------------------------------------------ writing
 
-    def append(self, rows: pa.Table, dead: AnyArray | None = None, spent: AnyArray | None = None) -> None:
-        """A piece more."""
-        self._write(self._new_number(), rows, self._head.next_row, dead, spent)
-        self._head.next_row += rows.num_rows
+    def append(self, rows: pa.Table, spent: AnyArray | None = None) -> None:
+        """A piece more, if there are rows. `spent`: at which no match begins."""
+        if rows.num_rows:
+            self._write(self._new_number(), rows, self._head.next_row, None, spent)
+            self._head.next_row += rows.num_rows
 
     def mark(self, living: Living, dead: AnyArray, spent: AnyArray) -> None:
         """Of some living rows those that are there no more, and those at which no match begins."""
@@ -215,12 +218,6 @@ class Log:
             loaded = self.loaded(number)
             loaded.rows = loaded.rows.select(schema.names).cast(schema)
             piece.name, piece.checksum = self._stored(number, loaded.rows)
-        self.schema = schema
-
-    @property
-    def names(self) -> set[str]:
-        """Of the copies."""
-        return {piece.name for piece in self._head.pieces.values()}
 
     def _new_number(self) -> int:
         number = self._head.next_piece

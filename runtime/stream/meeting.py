@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from runtime.arrays import AnyArray, IntArray
 from runtime.partition.order import combined, group_ids
+from runtime.stream.head import Store
 from runtime.stream.pairs import Rows, meeting
-from runtime.stream.state import Left, Slab, State, Store
+from runtime.stream.state import State
 from runtime.stream.task import FOREVER, Reach, StateFacts
 from runtime.task import DEFAULT_LIMITS, Limits
 
@@ -63,8 +64,8 @@ class MeetingTask(StateFacts):
 class MeetingBucket(State):
     """The rows of one bucket that new ones can still meet."""
 
-    def __init__(self, task: MeetingTask, store: Store) -> None:
-        super().__init__(task, store)
+    def __init__(self, task: MeetingTask, store: Store, folder: str | None = None) -> None:
+        super().__init__(task, store, folder)
         self._task = task
 
     def run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pa.RecordBatch]:
@@ -74,28 +75,25 @@ class MeetingBucket(State):
         if arrived is not None:
             # What lies beyond the end of time is never reached: it is there to move the watermark, and meets nothing.
             arrived = arrived.filter(pa.array(self.clocks(arrived) < FOREVER))
-        for number in [number for number, slab in self.head.slabs.items() if self._due(slab) <= watermark]:
-            self.remove(number)
-        if arrived is None or not arrived.num_rows:
-            return
-        touched = set(np.unique(self.slabs_of(arrived)).tolist())
-        old = [self.slab(number) for number in sorted(touched & self.head.slabs.keys())]
-        n_old = sum(table.num_rows for table in old)
-        rows = pa.concat_tables([*old, arrived]).combine_chunks()
-        ids = group_ids([rows.column(name) for name in self._task.keys], rows.num_rows)
-        keys = np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
-        yield from self._pairs(rows, keys, np.arange(rows.num_rows) >= n_old)
-        clocks = self.clocks(rows)
-        kept = ~self._closed(keys, clocks, watermark)
-        none = np.zeros(int(kept.sum()), np.bool_)
-        self.put(Left(rows.filter(pa.array(kept)), none, none, clocks[kept]), touched)
+        self.open()
+        horizon = self._task.reach.closed_until(watermark) if self._task.reach.kind == "time" else None
+        if arrived is not None and arrived.num_rows:
+            living = self.log.living(np.unique(self.slabs_of(arrived)).tolist(), horizon)
+            rows, n_old = pa.concat_tables([living.rows, arrived]).combine_chunks(), living.rows.num_rows
+            ids = group_ids([rows.column(name) for name in self._task.keys], rows.num_rows)
+            keys = np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
+            yield from self._pairs(rows, keys, np.arange(rows.num_rows) >= n_old)
+            closed = self._closed(keys, self.clocks(rows), watermark)
+            self.log.mark(living, closed[:n_old], living.spent)
+            self.log.append(arrived.filter(pa.array(~closed[n_old:])))
+        self.forget(horizon, watermark)
 
     def next_due(self) -> int | None:
-        """The least watermark at which a slab can be freed."""
-        return min((self._due(slab) for slab in self.head.slabs.values()), default=None)
-
-    def _due(self, slab: Slab) -> int:
-        return self._task.reach.closes_at(slab.greatest) if self._task.reach.kind == "time" else FOREVER
+        """The least watermark at which all rows can be freed."""
+        if not self.head.pieces:
+            return None
+        last = max(piece.greatest for piece in self.head.pieces.values())
+        return self._task.reach.closes_at(last) if self._task.reach.kind == "time" else FOREVER
 
     def _closed(self, keys: IntArray, clocks: AnyArray, watermark: int) -> AnyArray:
         """bool[n]: which rows nothing that comes after the watermark can meet."""

@@ -10,12 +10,14 @@ O(log n) times in n micro-batches.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from runtime.arrays import AnyArray
-from runtime.stream.state import Chunk, State, Store, blob
+from runtime.stream.head import Chunk, Store, blob
+from runtime.stream.state import State
 from runtime.stream.task import Stated
 
 MOST_CHUNKS = 4  # that the rows of one micro-batch are cut into, give or take one
@@ -25,9 +27,9 @@ MOST_WAITING = 64  # chunks in a state
 class Waiting(State):
     """A state whose rows wait first."""
 
-    def __init__(self, of: Stated, store: Store, slot_us: int) -> None:
-        """`slot_us`: rows are stored by stretches of so much time, at least."""
-        super().__init__(of, store)
+    def __init__(self, of: Stated, store: Store, slot_us: int, **more: Any) -> None:
+        """`slot_us`: rows are stored by stretches of so much time, at least. The others: see State."""
+        super().__init__(of, store, **more)
         self._slot_us = slot_us
 
     def due(self, rows: pa.Table) -> AnyArray:

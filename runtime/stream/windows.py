@@ -26,8 +26,8 @@ import pyarrow.compute as pc
 from runtime.arrays import AnyArray
 from runtime.partition import partition
 from runtime.partition.order import as_clock
+from runtime.stream.head import Store
 from runtime.stream.kept_pairs import Coded, needed
-from runtime.stream.state import Left, Store
 from runtime.stream.task import FOREVER, StateFacts
 from runtime.stream.waiting import Waiting
 from runtime.task import Task
@@ -105,25 +105,35 @@ class WindowBucket(Waiting):
         pairs = arrived.filter(pc.invert(is_event))
         return arrived.filter(is_event), [pairs] if pairs.num_rows else []
 
+    def matters_until(self, rows: pa.Table) -> AnyArray:
+        """See State.matters_until: the log has pairs alone, which matter until the last rows of their values."""
+        return as_clock(rows.column(self._task.until))
+
     def _pairs_due(self) -> int:
         """When pairs can go: the last window of the last rows of their values has closed."""
-        least = min((slab.greatest for slab in self.head.slabs.values()), default=NOBODY)
+        least = min((piece.least for piece in self.head.pieces.values()), default=NOBODY)
         return min(least + self._task.size - 1, FOREVER) if least != NOBODY else NOBODY
 
     def _with_held(self, new: list[pa.Table], watermark: int) -> list[pa.Table]:
         """All pairs that are known. Those that windows to come need are held; of equal ones one."""
-        task, known = self._task.task, list(self.head.slabs)
-        tables = [*(self.slab(number) for number in known), *new]
+        self.open()
+        held = [self.log.living(self.log.slabs(), None)] if self.head.pieces else []
+        tables = [*(living.rows for living in held), *new]
         if not tables:
             return []
-        rows, none = pa.concat_tables(tables), np.zeros(0, np.int64)
-        symbols, until = partition.symbols_of(task, rows), as_clock(rows.column(self._task.until))
-        codes = symbols[:, symbols.shape[1] - len(task.terms) :]
-        numbers = as_clock(rows.column(task.pairs))
-        closed = watermark if watermark >= FOREVER else watermark - self._task.size + 1
-        needs = needed(
-            task.program.tables, numbers, Coded(self.slabs_of(rows), codes), until, Coded(none, codes[:0]), closed
-        )
-        kept = np.zeros(int(needs.sum()), np.bool_)
-        self.put(Left(rows.filter(pa.array(needs)), kept, kept, until[needs]), set(known))
+        rows, n_held = pa.concat_tables(tables), sum(living.rows.num_rows for living in held)
+        needs = self._needed(rows, watermark)
+        for living in held:
+            self.log.mark(living, ~needs[:n_held], living.spent)
+        self.log.append(rows.slice(n_held).filter(pa.array(needs[n_held:])))
+        self.forget(None, watermark)
         return [rows]
+
+    def _needed(self, rows: pa.Table, watermark: int) -> AnyArray:
+        """bool[n]: which pairs windows to come need."""
+        task, none = self._task.task, np.zeros(0, np.int64)
+        symbols, until = partition.symbols_of(task, rows), self.matters_until(rows)
+        codes = symbols[:, symbols.shape[1] - len(task.terms) :]
+        closed = watermark if watermark >= FOREVER else watermark - self._task.size + 1
+        pairs, held = Coded(as_clock(rows.column(self._task.slab)), codes), Coded(none, codes[:0])
+        return needed(task.program.tables, as_clock(rows.column(task.pairs)), pairs, until, held, closed)

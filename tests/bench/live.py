@@ -2,8 +2,8 @@
 
 Of 1, 10³ and 10⁵ keys, for a sequence whose first event waits (nothing is listed), and one where a new row finds the
 waiting one that has its value (a match for most). Beside them the micro-batch of a stateless stream of the same rows,
-and of a Python stateful operator that does nothing, with as many buckets. Each figure is the median of the micro-batches
-after the first three, and the slowest of them.
+and of a Python stateful operator that does nothing, with as many buckets. Each figure is the median of the
+micro-batches after the first three, and the slowest of them.
 
     python tests/bench/live.py [--most 5000000] [--keys 1 1000 100000] [--times 12]
 """
@@ -41,7 +41,12 @@ class _Nothing(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._value = handle.getValueState("n", "n BIGINT")
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues) -> Iterator[Any]:
+    def handleInputRows(  # noqa: N802 - pyspark's name
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Any]:
         for frame in rows:
             del frame
         yield pd.DataFrame({"n": [1]})

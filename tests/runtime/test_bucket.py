@@ -27,8 +27,8 @@ from runtime.errors import ExecutionError
 from runtime.partition import partition
 from runtime.stream.bucket import Bucket
 from runtime.stream.changes import sql_type
+from runtime.stream.head import HEAD
 from runtime.stream.rereading import with_last_guard
-from runtime.stream.state import HEAD
 from runtime.stream.task import FOREVER, NEVER, Reach, StreamTask
 
 

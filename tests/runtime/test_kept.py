@@ -29,8 +29,8 @@ from runtime.stream import bucket as buckets
 from runtime.stream import engines, log
 from runtime.stream.bucket import Bucket
 from runtime.stream.engines import frozen, thawed
+from runtime.stream.head import Slab, blob
 from runtime.stream.local import Local, sum_of
-from runtime.stream.state import Slab, blob
 from runtime.stream.task import FOREVER, NEVER, StreamTask
 
 A, B, C = (cel.Event(name, frozenset({name})) for name in "ABC")
@@ -217,9 +217,9 @@ def test_a_state_of_the_first_format_goes_on() -> None:
     found += bag(_took(task, store, table.slice(0, 12), NEVER))
     found += bag(_took(task, store, None, 8))
     old = Bucket(task, store)
-    old._open_log()
+    old.open()
     for slab in range(4):
-        living = old._log.living([slab], None)
+        living = old.log.living([slab], None)
         store[slab + 1] = blob(living.rows)
         old.head.slabs[slab] = Slab(living.rows.num_rows, None, 8)
     for number in list(old.head.pieces):

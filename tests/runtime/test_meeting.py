@@ -24,8 +24,8 @@ from runtime.partition import partition
 from runtime.partition.tables import tables_of
 from runtime.stream import pairs
 from runtime.stream.bucket import Bucket
+from runtime.stream.head import HEAD
 from runtime.stream.meeting import MeetingBucket, MeetingTask, Role
-from runtime.stream.state import HEAD
 from runtime.stream.task import FOREVER, NEVER, Reach, StreamTask
 from runtime.stream.windows import WindowTask
 from runtime.task import Task
@@ -222,7 +222,7 @@ def test_pairs_go_with_the_last_window_that_can_hold_them() -> None:
         bucket = bucket_of(task, second)
         rows_found = sum(batch.num_rows for batch in bucket.run([table, *met] if watermark == NEVER else [], watermark))
         bucket.save()
-        found.append((rows_found, sum(slab.n for slab in bucket.head.slabs.values()), bucket.next_due()))
+        found.append((rows_found, sum(piece.n for piece in bucket.head.pieces.values()), bucket.next_due()))
     assert found == [(0, 1, 3), (0, 1, 4), (3, 1, 7), (1, 1, 8), (0, 0, None)]
 
 

@@ -25,7 +25,7 @@ from runtime.engine import selector_of
 from runtime.errors import ExecutionError
 from runtime.marks import LAST_EVENT
 from runtime.partition import partition
-from runtime.stream.state import HEAD
+from runtime.stream.head import HEAD
 from runtime.stream.task import FOREVER, NEVER
 from runtime.stream.waiting import MOST_CHUNKS, MOST_WAITING
 from runtime.stream.windows import WindowBucket, WindowTask
