@@ -122,24 +122,27 @@ class _Operator(StatefulProcessor):
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[pd.DataFrame]:
-        return guarded(self._limits, self._run((), _watermark(timerValues)))
+        return guarded(self._limits, self._run((), _watermark(timerValues), fired=True))
 
     def close(self) -> None:
         settle()
 
-    def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
+    def _run(self, tables: Iterable[pa.Table], watermark: int, fired: bool = False) -> Iterator[pd.DataFrame]:
         raise NotImplementedError
 
-    def _saved(self, bucket: Bucket | WindowBucket | MeetingBucket) -> None:
-        """Save the state, and set one timer, for the least watermark at which there is something to do."""
-        due = bucket.next_due()
+    def _saved(self, bucket: Bucket | WindowBucket | MeetingBucket, fired: bool) -> None:
+        """Save the state, and see that a timer is set for the least watermark at which there is something to do, or
+        before: one that comes too early only sets the next, and one that rows push on would be set anew with each."""
+        head, due = bucket.head, bucket.next_due()
         at = None if due is None else -(-due // 1000)
-        if at != bucket.head.timer:
-            if bucket.head.timer is not None:
-                self._handle.deleteTimer(bucket.head.timer)
-            if at is not None:
-                self._handle.registerTimer(at)
-            bucket.head.timer = at
+        if fired:
+            head.timer = None  # Spark removes what has fired
+        if head.timer is not None and (at is None or at < head.timer):
+            self._handle.deleteTimer(head.timer)
+            head.timer = None
+        if at is not None and head.timer is None:
+            self._handle.registerTimer(at)
+            head.timer = at
         bucket.save()
 
 
@@ -161,7 +164,7 @@ class MatchBucket(_Operator):
         super().__init__(task.task.limits)
         self._task = task
 
-    def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
+    def _run(self, tables: Iterable[pa.Table], watermark: int, fired: bool = False) -> Iterator[pd.DataFrame]:
         from runtime.stream.bucket import Bucket
         from runtime.stream.windows import WindowBucket
 
@@ -171,7 +174,7 @@ class MatchBucket(_Operator):
         late = bucket.head.late
         for batch in bucket.run(tables, watermark):
             yield _row(as_bytes(batch), batch.num_rows, 0)
-        self._saved(bucket)
+        self._saved(bucket, fired)
         if bucket.head.late > late:
             yield _row(None, 0, bucket.head.late - late)
 
@@ -183,8 +186,8 @@ class PairBucket(_Operator):
         super().__init__(task.limits)
         self._task = task
 
-    def _run(self, tables: Iterable[pa.Table], watermark: int) -> Iterator[pd.DataFrame]:
+    def _run(self, tables: Iterable[pa.Table], watermark: int, fired: bool = False) -> Iterator[pd.DataFrame]:
         bucket = MeetingBucket(self._task, SparkStore(self._values), _folder())
         for batch in bucket.run(tables, watermark):
             yield _frame({ROWS: [as_bytes(batch)]})
-        self._saved(bucket)
+        self._saved(bucket, fired)

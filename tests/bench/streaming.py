@@ -6,7 +6,7 @@ and what that state takes; then how long after its last event a match is a row, 
 A micro-batch costs some two seconds however small it is (a stateful query commits its state), so a stream that brings
 more events a second settles at larger ones: the rate is that of micro-batches of `rows`.
 
-    python tests/bench/streaming.py [rows in a micro-batch] [micro-batches]
+    python tests/bench/streaming.py [rows in a micro-batch] [micro-batches]      0: latency alone
 """
 
 from __future__ import annotations
@@ -83,6 +83,9 @@ def rate(progress: list[Any]) -> dict[str, float]:
 def main(rows: int, batches: int) -> None:
     spark = started()
     with tempfile.TemporaryDirectory() as place:
+        if not rows:
+            latency(spark, Path(place, "latency"))
+            return
         for keys, window in WINDOWS.items():
             folder = Path(place, f"keys{keys}")
             df = events(spark, rows * batches, keys)
@@ -137,39 +140,50 @@ def idle(spark: SparkSession, folder: Path, keys: int = 100_000, small: int = 1_
 
 
 def latency(spark: SparkSession, folder: Path, seconds: int = 60, a_second: int = 1_000, keys: int = 1_000) -> None:
-    """Events bear the time at which they were written, and are at most a second late; one in five is an A, B or C. The
-    first third warms up."""
-    pattern = PATTERN.replace("RETURN k", "RETURN match_end")
-    schema = "ts timestamp, k long, type string, v double"
-    folder.joinpath("rows").mkdir(parents=True)
-    source = spark.readStream.schema(schema).parquet(str(folder / "rows")).withWatermark("ts", "1 second")
-    seen: list[float] = []
-    warm = time.time() + seconds / 3
+    """How long after its last event was written a match is a row, beside a micro-batch of the same stream without any
+    pattern. Events are at most a second late; one in five is an A, B or C. The first third warms up."""
+    pattern = PATTERN[: PATTERN.index(" RETURN")] + " RETURN greatest(a.v, b.v, c.v) AS written"
+    emits = ("ON ARRIVAL", "ON WATERMARK")
+    for name, text in (("stateless", None), *((emit, f"{pattern} EMIT {emit}") for emit in emits)):
+        own = folder / name.replace(" ", "_")
+        own.joinpath("rows").mkdir(parents=True)
+        schema = "ts timestamp, k long, type string, v double"
+        source = spark.readStream.schema(schema).parquet(str(own / "rows")).withWatermark("ts", "1 second")
+        result = source.selectExpr("v AS written") if text is None else cersql.match(source, text)
+        seen: list[float] = []
+        warm = time.time() + seconds / 3
 
-    def note(rows: DataFrame, number: int) -> None:
-        ends = [row.match_end.timestamp() for row in rows.select("match_end").collect()]
-        seen.extend(time.time() - end for end in ends if end > warm)
+        def note(rows: DataFrame, number: int, seen: list[float] = seen, warm: float = warm) -> None:
+            found = rows.toArrow().column("written").to_numpy()
+            now = time.time()
+            seen.extend((now - found[found > warm]).tolist())
 
-    writer = cersql.match(source, pattern).writeStream.foreachBatch(note)
-    query = writer.option("checkpointLocation", str(folder / "c")).start()
+        query = result.writeStream.foreachBatch(note).option("checkpointLocation", str(own / "c")).start()
+        try:
+            _written(own, seconds, a_second, keys)
+            query.processAllAvailable()
+            spent = [p.durationMs["triggerExecution"] / 1000 for p in query.recentProgress[-20:] if p.numInputRows]
+        finally:
+            query.stop()
+        at = {f"p{share}": round(float(np.percentile(seen, share)), 2) for share in (50, 95, 99)}
+        shown = {"latency": name, "seconds": at, "micro_batch": round(statistics.median(spent), 2), "rows": len(seen)}
+        print(json.dumps({**shown, "events_a_second": a_second}), flush=True)
+
+
+def _written(folder: Path, seconds: int, a_second: int, keys: int) -> None:
+    """A file a second, whose events bear the time of writing in v."""
     random = np.random.default_rng(5)
-    try:
-        for number in range(seconds):
-            time.sleep(1)
-            now = time.time() - random.uniform(0, 1, a_second)
-            columns = {
-                "ts": pa.array((now * 1e6).astype(np.int64), pa.timestamp("us", "UTC")),
-                "k": random.integers(0, keys, a_second),
-                "type": np.array([*"ABC", *["other"] * 12])[random.integers(0, 15, a_second)],
-                "v": random.uniform(0, 1, a_second),
-            }
-            pq.write_table(pa.table(columns), folder / "part.parquet")
-            folder.joinpath("part.parquet").rename(folder / "rows" / f"part-{number:04}.parquet")
-        query.processAllAvailable()
-    finally:
-        query.stop()
-    at = {f"p{share}": round(float(np.percentile(seen, share)), 2) for share in (50, 95, 99)}
-    print(json.dumps({"latency_seconds": at, "matches": len(seen), "events_a_second": a_second}), flush=True)
+    for number in range(seconds):
+        time.sleep(1)
+        now = time.time()
+        columns = {
+            "ts": pa.array(((now - random.uniform(0, 1, a_second)) * 1e6).astype(np.int64), pa.timestamp("us", "UTC")),
+            "k": random.integers(0, keys, a_second),
+            "type": np.array([*"ABC", *["other"] * 12])[random.integers(0, 15, a_second)],
+            "v": np.full(a_second, now),
+        }
+        pq.write_table(pa.table(columns), folder / "part.parquet")
+        folder.joinpath("part.parquet").rename(folder / "rows" / f"part-{number:04}.parquet")
 
 
 if __name__ == "__main__":
