@@ -199,6 +199,22 @@ def match(
     return front.match(df, text, args, order_by=order_by)
 
 
+def late(stream: DataFrame) -> DataFrame:
+    """The rows of a stream that come too late, at or before its watermark, with all columns of their source.
+
+        found = cersql.match(live, "PATTERN A a ; B b ORDER BY ts WITHIN 1 HOUR RETURN a.id, b.id")
+        cersql.late(found).writeStream.option("checkpointLocation", "…").toTable("late")
+
+    `stream`: what `cersql.match` or `cersql.sql` gave, whose pattern says which rows it would have read; or any stream
+    with a watermark, all of whose rows count. Returns a streaming DataFrame. Started by itself it is another query,
+    whose micro-batches, and so whose watermark, are its own; START PATTERN STREAM … WITH LATE ROWS INTO TABLE writes
+    exactly those that the matches lack. Raises CersqlError.
+    """
+    from cersql.statements import front
+
+    return front.late(stream)
+
+
 def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_by: str | None = None) -> str:
     """What becomes of a query, or of the first one in a statement: one stage, or the formula, automaton and plan.
 

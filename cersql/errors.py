@@ -129,6 +129,7 @@ class BindError(CersqlError):
         "UNKNOWN_STRATEGY": Condition("42704", "There is no selection strategy {name}."),
         "STRATEGY_PATTERN": Condition("42601", "{construct} cannot stand in a pattern under SKIP TILL NEXT MATCH."),
         "BAD_CLAUSE": Condition("42601", "Found {found} in {clause}, expected {expected}."),
+        "LATE_OF_WHAT": Condition("42601", "WITH LATE ROWS stands beside a pattern, not beside a statement around it."),
         "CLAUSES_EXCLUDE": Condition("42601", "{one} cannot stand beside {other}."),
         "PART_BY_COVERS": Condition("42601", "PART BY must reach every event, and there is none for {name}."),
         "UNKNOWN_PATTERN": Condition("42704", "There is no {what} {name}."),

@@ -33,11 +33,18 @@ class Standing:
     zone: str
 
 
-def prepare(spark: SparkSession, name: str, path: str, patterns: Sequence[Standing]) -> None:
-    """See that the checkpoint can be read and is of these patterns; note them in one that is new.
+_BESIDE = "beside"  # the meaning of what else has a stateful operator
 
-    Raises SparkError CHECKPOINT, and ExecutionError STREAM_CHANGED or STREAM_ZONE.
+
+def prepare(
+    spark: SparkSession, name: str, path: str, patterns: Sequence[Standing], beside: Sequence[str] = ()
+) -> None:
+    """See that the checkpoint can be read and is of these patterns, with these clauses that have an operator of their
+    own `beside` them; note them in one that is new.
+
+    Raises SparkError CHECKPOINT or STREAM_BESIDE, and ExecutionError STREAM_CHANGED or STREAM_ZONE.
     """
+    patterns = [*patterns, *(Standing(_BESIDE, clause, "") for clause in beside)]
     if is_connect(spark):
         return  # its files are the server's
     folder = _Folder(spark, path)
@@ -51,7 +58,9 @@ def prepare(spark: SparkSession, name: str, path: str, patterns: Sequence[Standi
             raise SparkError("CHECKPOINT", name=name, path=path, problem=problem, hint=hint)
     kept = folder.read(FILE)
     if kept is not None and begun:
-        _compare(_standings(kept), patterns)
+        old = _standings(kept)
+        _compare(*([standing for standing in all if standing.meaning != _BESIDE] for all in (old, patterns)))
+        _compare_beside(name, path, *({s.described for s in all if s.meaning == _BESIDE} for all in (old, patterns)))
     elif not begun and patterns:
         folder.write(FILE, json.dumps([asdict(standing) for standing in patterns], indent=1))
 
@@ -74,6 +83,15 @@ def _compare(old: Sequence[Standing], new: Sequence[Standing]) -> None:
             raise stream_changed(before.described, more[0].described)
     now = next(standing for standing in more if standing.meaning == gone[0].meaning)
     raise stream_zone(gone[0].zone, now.zone)
+
+
+def _compare_beside(name: str, path: str, old: set[str], new: set[str]) -> None:
+    for clause in sorted(old ^ new):
+        begun = "with" if clause in old else "without"
+        hint = (
+            "Write it as it was, or start the stream with a new checkpoint, which reads its source from the beginning."
+        )
+        raise SparkError("STREAM_BESIDE", name=name, path=path, begun=begun, clause=clause, hint=hint)
 
 
 def _problem(file: str, text: str | None) -> str | None:

@@ -47,9 +47,13 @@ class SparkError(CersqlError):
             "0A000", "On a stream the groups of GROUP BY {by} never end, so that their rows would never come."
         ),
         "STREAM_KEY": Condition("0A000", "On a stream groups cannot be told apart by {by}, {problem}."),
-        "STREAM_LIMIT": Condition("0A000", "A stream has no end at which LIMIT {limit} could choose."),
+        "LATE_ROWS": Condition("0A000", "There are no late rows: what is given {problem}."),
         "STREAM_MIXED": Condition("0A000", "{streams} is a stream, and {tables} is not."),
         "CHECKPOINT": Condition("58030", "The checkpoint {path} of the stream {name} is damaged: {problem}."),
+        "STREAM_BESIDE": Condition(
+            "0A000",
+            "The checkpoint {path} of the stream {name} was begun {begun} {clause}, which has a state of its own.",
+        ),
         "WATERMARK_TWICE": Condition("42000", "{column} has a watermark already, of {delay} ms."),
         "SETTING": Condition("22023", "The setting {name} is {value!r}; it must be {expected}."),
         "FUNCTION_EXISTS": Condition("42723", "There is a table function {name} already."),

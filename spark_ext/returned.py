@@ -22,6 +22,7 @@ from runtime.selection.distinct import CREATED
 from runtime.task import Limits
 from spark_ext.created import with_created
 from spark_ext.gathering import with_gathered
+from spark_ext.limiting import limited
 from spark_ext.limits import limits_of
 from spark_ext.objections import analyzed, explained, one_row_each
 from spark_ext.schema import SparkCatalog
@@ -65,7 +66,7 @@ def rows_of(plan: PhysicalPlan, catalog: SparkCatalog, matches: DataFrame) -> Da
     with explained(query.text, matches, outputs, columns=columns):
         items = (_named(i, query, catalog) for i in range(len(outputs)))
         rows = one_row_each(query.text, matches, analyzed(matches.selectExpr(*items)), outputs)
-    return rows if query.limit is None else rows.limit(query.limit)
+    return rows if query.limit is None else limited(rows, query.limit)
 
 
 def _of_matches(plan: PhysicalPlan, condition: str) -> str:

@@ -191,3 +191,21 @@ class PairBucket(_Operator):
         for batch in bucket.run(tables, watermark):
             yield _frame({ROWS: [as_bytes(batch)]})
         self._saved(bucket, fired)
+
+
+class LateBucket(_Operator):
+    """The operator that is told the watermark to find the rows that come too late. It holds no state."""
+
+    def __init__(self, slab: str, time: str) -> None:
+        super().__init__(Limits())
+        self._slab, self._time = slab, time
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+
+    def _run(self, tables: Iterable[pa.Table], watermark: int, fired: bool = False) -> Iterator[pd.DataFrame]:
+        for table in tables:
+            known = table.filter(table.column(self._time).is_valid())
+            late = known.filter(pa.array(as_clock(known.column(self._time)) <= watermark))
+            if late.num_rows:
+                yield _frame({ROWS: [as_bytes(late.drop_columns([self._slab]))]})

@@ -100,7 +100,7 @@ class Streaming(Batch):
 
     def frame(self) -> DataFrame:
         """The matches, as the engine gives them."""
-        _choose_store(self.spark)
+        choose_store(self.spark)
         self._warn_of_empty_tasks()
         rows = self._with_meetings(self._rows(f"{self._slab_sql()} AS {SLAB_COLUMN}"))
         task = self.stream_task(rows.schema)
@@ -202,7 +202,8 @@ class Streaming(Batch):
             where = f"keys are hashed to {self.buckets} buckets of {self.slabs} slabs"
         waits = "are read as they arrive" if held.arrival else "wait for the watermark"
         known = f"  given out when {self._known()}"
-        return [f"stream: {where}", f"  rows {waits}, then are held {span}", known, *self._told_of_pairs()]
+        held_for = f"  rows {waits}, then are held {span}"
+        return [f"stream: {where}", held_for, known, *self._told_of_pairs(), *self._told_of_limit()]
 
     def _known(self) -> str:
         """When a match is known, and why not before."""
@@ -215,6 +216,14 @@ class Streaming(Batch):
         elif held.late:
             known = "the window of a match has passed"
         return f"{known}: {why_not(self.query, self.plan.later is not None) or 'EMIT ON WATERMARK asks for it'}"
+
+    def _told_of_limit(self) -> list[str]:
+        limit = self.query.limit
+        if limit is None:
+            return []
+        return [
+            f"  LIMIT: {limit} rows in all, counted in one more task; START PATTERN STREAM stops when they are given"
+        ]
 
     def _told_of_pairs(self) -> list[str]:
         how = "meet in a stateful operator of their own, which reads and holds the rows once more"
@@ -241,9 +250,6 @@ class Streaming(Batch):
             raise SparkError("STREAM_ORDER", column=column, type=kind, hint=hint)
         self._check_groups()
         self._check_later(self.plan.later)
-        if query.limit is not None:
-            hint = "Leave LIMIT out, and limit what reads the result."
-            raise SparkError("STREAM_LIMIT", limit=query.limit, hint=hint)
 
     def _check_groups(self) -> None:
         """Groups without a window take matches for ever (spark_ext.windowed has those with one)."""
@@ -382,8 +388,8 @@ def _reach(held: Holding) -> Reach:
     return Reach(window.kind, int(window.size) - (window.kind == "events"), window.strict)
 
 
-def _choose_store(spark: SparkSession) -> None:
-    """transformWithState keeps its state in RocksDB only; a query that runs already keeps what it began with."""
+def choose_store(spark: SparkSession) -> None:
+    """Take RocksDB, the only store of transformWithState; a query that runs already keeps what it began with."""
     if spark.conf.get(STORE_SETTING, "") != ROCKSDB:
         logger.info("%s = %s, which patterns over streams need", STORE_SETTING, ROCKSDB)
         spark.conf.set(STORE_SETTING, ROCKSDB)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_ext import checkpoints
+from spark_ext import checkpoints, limiting, two_tables
 from spark_ext.streaming import METRICS_NAME, standings
 
 COLUMNS = ("name", "status", "table", "events", "matches", "late", "state_rows", "state_bytes", "watermark",
@@ -37,6 +38,8 @@ class Stream:
     late: int = 0
     last: Any = None
     listener: StreamingQueryListener | None = field(default=None, repr=False)
+    limit: int | None = None  # LIMIT of the query, which is stopped when so many rows have been given
+    given: int = 0
 
     def note(self, progress: Any) -> None:
         with _lock:
@@ -49,6 +52,19 @@ class Stream:
                 if name.startswith(METRICS_NAME):
                     self.matches += counted["matches"]
                     self.late += counted["late"]
+            self._stop_at_limit(progress.observedMetrics or {})
+
+    def _stop_at_limit(self, metrics: Mapping[str, Any]) -> None:
+        """Stop where nothing more will come: all rows have been given, in this run or, where some were asked for and
+        not given, before it began."""
+        if self.limit is None:
+            return
+        asked, given = limiting.counted(metrics)
+        self.given += given
+        if self.given >= self.limit or asked > given:
+            self.limit = None
+            # A query ends when its listeners are through with it: this is one.
+            threading.Thread(target=self.query.stop, name=f"cersql-limit-{self.name}", daemon=True).start()
 
     def row(self) -> tuple[str | None, ...]:
         """In the order of COLUMNS."""
@@ -110,24 +126,50 @@ def rows() -> list[tuple[str | None, ...]]:
         return [_streams[name].row() for name in sorted(_streams)]
 
 
-def start(df: DataFrame, name: str, table: str, checkpoint: str | None, trigger: str | None) -> None:
-    """Start a query that appends to a table. Its name is free (see `running`). Raises CersqlError for a checkpoint that
-    is damaged, or of another query."""
+@dataclass(frozen=True)
+class Late:
+    """The late rows of a stream, and the table that they go to."""
+
+    table: str
+    rows: DataFrame
+
+
+def start(
+    df: DataFrame,
+    name: str,
+    table: str,
+    checkpoint: str | None,
+    trigger: str | None,
+    late: Late | None = None,
+    limit: int | None = None,
+) -> None:
+    """Start a query that appends to a table, or to two. Its name is free (see `running`). `limit`: the LIMIT that all
+    its rows come from. Raises CersqlError for a checkpoint that is damaged, or of another query."""
     spark = df.sparkSession
     path = checkpoint or _default_checkpoint(spark, name)
     with _lock:
-        checkpoints.prepare(spark, name, path, standings(df))
+        beside = [*(["LIMIT"] if limit is not None else []), *(["WITH LATE ROWS"] if late is not None else [])]
+        checkpoints.prepare(spark, name, path, standings(df), beside)
         _adopted(df, table)
-        writer = df.writeStream.queryName(name).outputMode("append").option("checkpointLocation", path)
+        written = df
+        if late is not None:
+            _adopted(late.rows, late.table)
+            written = two_tables.together(df, late.rows)
+        writer = written.writeStream.queryName(name).outputMode("append").option("checkpointLocation", path)
         if trigger == "available now":
             writer = writer.trigger(availableNow=True)
         elif trigger is not None:
             writer = writer.trigger(processingTime=trigger)
-        query = writer.toTable(table)
+        if late is None:
+            query = writer.toTable(table)
+        else:
+            tables = two_tables.TwoTables(spark, table, late.table, path)
+            tables.make(df, late.rows)
+            query = writer.foreachBatch(tables.write).start()
         old = _streams.get(name.casefold())
         if old is not None:
             _forget(old)
-        stream = _streams[name.casefold()] = Stream(name, table, path, query, spark, _reads(df))
+        stream = _streams[name.casefold()] = Stream(name, table, path, query, spark, _reads(written), limit=limit)
         stream.listener = _Listener(stream)
         spark.streams.addListener(stream.listener)
 

@@ -94,6 +94,7 @@ class Windowed(Streaming):
             f"  rows wait in each of their windows, of {self.sliding.size} microseconds every {self.sliding.slide}",
             "  a group's row is given out when the watermark has passed the end of its window",
             *self._told_of_pairs(),
+            *self._told_of_limit(),
         ]
 
     def _named(self) -> list[str]:

@@ -226,7 +226,8 @@ class _Command:
         text = SourceText(self.sql[found.query.start : found.query.end])
         inner = find(text)
         with few_partitions(self.spark):
-            df = self.plan(found.query).frame() if isinstance(inner, Whole) else run(self.spark, text)
+            planned = self.plan(found.query) if isinstance(inner, Whole) else None
+            df = run(self.spark, text) if planned is None else planned.frame()
             if not df.isStreaming:
                 raise BindError(
                     "NO_STREAM", span=found.query, name=found.name,
@@ -234,10 +235,21 @@ class _Command:
                     "will do.",
                 )  # fmt: skip
             try:
-                streams.start(df, found.name, found.table, found.checkpoint, found.trigger)
+                limit = None if planned is None else planned.compiled.query.limit
+                late = None
+                if found.late is not None:
+                    late = streams.Late(found.late[0], self._late_rows(planned, found.late[1]))
+                streams.start(df, found.name, found.table, found.checkpoint, found.trigger, late, limit)
             except CersqlError as error:
                 raise error.at(self.sql, found.span) from None
         return views.nothing(self.spark)
+
+    def _late_rows(self, planned: Planned | None, place: Span) -> DataFrame:
+        """The rows that come too late for a pattern stream."""
+        if planned is None:
+            hint = "Put SQL around it into a view that reads the table of matches."
+            raise BindError("LATE_OF_WHAT", span=place, hint=hint)
+        return planned.late()
 
     # ------------------------------------------------------------ definitions
 

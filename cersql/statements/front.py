@@ -3,6 +3,7 @@
     cersql.sql(spark, text)      sql        by connected.py over Spark Connect, else by commands.py
     spark.sql(text)              enable     hands the same two to the session, which asks them from then on
     cersql.match(df, text)       match      planned.py, the DataFrame as the source
+    cersql.late(stream)          late       the same, of the query that a stream is the result of
     cersql.explain(spark, text)  explain    planned.py, and nothing runs
 
 What they raise is raised, and not also logged by pyspark, which does so with a traceback and the JVM's stack.
@@ -16,9 +17,9 @@ from cersql.language.source import SourceText
 from cersql.statements import commands, connected, refining
 from cersql.statements.find import first_query
 from cersql.statements.parameters import with_values
-from cersql.statements.planned import plan_query
+from cersql.statements.planned import plan_query, query_of
 from runtime.errors import Span
-from spark_ext import session
+from spark_ext import late_rows, session
 from spark_ext.arguments import of_values
 from spark_ext.connect import is_connect
 from spark_ext.quiet import quiet_captures
@@ -55,3 +56,10 @@ def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_b
     source = SourceText.of(text)
     with quiet_captures():
         return plan_query(spark, source, first_query(source), order_by=order_by).explain(stage)
+
+
+def late(stream: DataFrame) -> DataFrame:
+    """The rows of a stream that come too late: for the pattern that it is the result of, or at all."""
+    with quiet_captures():
+        planned = query_of(stream)
+        return late_rows.of_stream(stream) if planned is None else planned.late()

@@ -100,7 +100,8 @@ class Describe:
 
 @dataclass(frozen=True)
 class StartStream:
-    """`trigger`: None (as soon as there is something), 'available now', or an interval."""
+    """`trigger`: None (as soon as there is something), 'available now', or an interval. `late`: the table of late rows,
+    with the place of what asks for it."""
 
     name: str
     span: Span
@@ -108,6 +109,7 @@ class StartStream:
     table: str
     checkpoint: str | None
     trigger: str | None
+    late: tuple[str, Span] | None = None
 
 
 @dataclass(frozen=True)

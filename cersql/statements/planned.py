@@ -41,7 +41,6 @@ _STREAM_CLAUSES = {
     "STREAM_WATERMARK": "ORDER BY",
     "STREAM_ORDER": "ORDER BY",
     "STREAM_LATER": "SEMANTICS",
-    "STREAM_LIMIT": "LIMIT",
     "STREAM_GROUPS": "GROUP BY",
     "STREAM_KEY": "GROUP BY",
     "STREAM_MIXED": "FROM",
@@ -158,6 +157,12 @@ class Planned:
         except CersqlError as error:
             clause = _STREAM_CLAUSES.get(error.condition, "PATTERN")
             raise error.at(tree.text, tree.clause(clause) or tree.clause("PATTERN")) from None
+
+    def late(self) -> DataFrame:
+        """The rows of a stream that come too late for the pattern."""
+        from spark_ext import late_rows
+
+        return late_rows.of_plan(self.compiled.plan, self.catalog)
 
     def _way(self, catalog: SparkCatalog, asked: str | None = None) -> relational.Way:
         """Which plan runs it, of tables. `asked`: in place of the session's setting."""

@@ -1,6 +1,7 @@
 """START, STOP and SHOW of pattern streams, read from the words of a statement; spark_ext/streams.py carries them out.
 
 START PATTERN STREAM s AS FROM t PATTERN … RETURN … INTO TABLE found TRIGGER AVAILABLE NOW
+START PATTERN STREAM s AS FROM t PATTERN … RETURN … INTO TABLE found WITH LATE ROWS INTO TABLE late
 """
 
 from __future__ import annotations
@@ -38,31 +39,51 @@ def _start(name: Name, words: Words) -> StartStream:
     lo, hi = words.unwrapped(5, into)
     if lo >= hi:
         raise expected(5, "a query, FROM … PATTERN … RETURN …")
-    at = end = into + 2
-    while end < len(toks) and (toks[end].is_name if (end - at) % 2 == 0 else toks[end].text == "."):
-        end += 1
-    if end == at:
-        raise expected(at, "the name of the table")
-    table = "".join(token.text for token in toks[at:end])
-    checkpoint = trigger = None
+    table, end = _table(words, into + 2)
+    checkpoint = trigger = late = None
     while end < len(toks):
         if upper(end) == "CHECKPOINT" and checkpoint is None:
             checkpoint, end = _text(words, end + 1, "a path in quotes"), end + 2
         elif upper(end) == "TRIGGER" and trigger is None:
             trigger, end = _trigger(words, end + 1)
+        elif upper(end) == "WITH" and late is None:
+            begin = end
+            late_table, end = _late(words, end)
+            late = late_table, words.span(begin, end)
         else:
-            raise expected(end, "CHECKPOINT 'path', TRIGGER … or the end of the statement")
-    return StartStream(name.value, name.span, words.span(lo, hi), table, checkpoint, trigger)
+            raise expected(
+                end, "CHECKPOINT 'path', TRIGGER …, WITH LATE ROWS INTO TABLE name or the end of the statement"
+            )
+    return StartStream(name.value, name.span, words.span(lo, hi), table, checkpoint, trigger, late)
 
 
 def _into(words: Words) -> int | None:
-    """The index of the last INTO TABLE outside parentheses."""
+    """The index of the last INTO TABLE outside parentheses, but for that of late rows."""
     found = [
         i
         for i in range(5, len(words.toks) - 1)
         if words.depth[i] == 0 and (words.upper(i), words.upper(i + 1)) == ("INTO", "TABLE")
-    ]
+        and words.upper(i - 1) not in ("ROWS", "LATE")
+    ]  # fmt: skip
     return found[-1] if found else None
+
+
+def _table(words: Words, at: int) -> tuple[str, int]:
+    """The name of a table, and the index behind it."""
+    toks, end = words.toks, at
+    while end < len(toks) and (toks[end].is_name if (end - at) % 2 == 0 else toks[end].text == "."):
+        end += 1
+    if end == at:
+        raise words.expected(at, "the name of the table")
+    return "".join(token.text for token in toks[at:end]), end
+
+
+def _late(words: Words, at: int) -> tuple[str, int]:
+    """WITH LATE ROWS INTO TABLE name."""
+    for k, word in enumerate(("WITH", "LATE", "ROWS", "INTO", "TABLE")):
+        if words.upper(at + k) != word:
+            raise words.expected(at + k, "WITH LATE ROWS INTO TABLE name")
+    return _table(words, at + 5)
 
 
 def _text(words: Words, at: int, what: str) -> str:

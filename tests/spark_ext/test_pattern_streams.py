@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +33,12 @@ def test_what_the_statements_say() -> None:
     assert isinstance(found, StartStream)
     assert (found.name, found.table, found.checkpoint, found.trigger) == ("s", "db.t", "/c", "1 minute")
     assert text[found.query.start : found.query.end] == f"FROM live {PATTERN} RETURN *"
+    assert found.late is None
+    for more in ("WITH LATE ROWS INTO TABLE db.late", "WITH LATE ROWS INTO TABLE `db`.late TRIGGER AVAILABLE NOW"):
+        found = find(f"START PATTERN STREAM s AS FROM live {PATTERN} RETURN * INTO TABLE t {more}")
+        assert isinstance(found, StartStream)
+        assert found.late is not None
+        assert (found.table, found.late[0].replace("`", "")) == ("t", "db.late")
     assert isinstance(find("stop pattern stream s"), StopStream)
     assert isinstance(find("SHOW PATTERN STREAMS;"), ShowStreams)
 
@@ -42,6 +50,9 @@ def test_what_the_statements_say() -> None:
         ("START PATTERN STREAM s AS FROM t PATTERN A RETURN *", "INTO TABLE"),
         ("START PATTERN STREAM s AS FROM t PATTERN A RETURN * INTO TABLE x TRIGGER SOON", "AVAILABLE NOW"),
         ("START PATTERN STREAM s AS FROM t PATTERN A RETURN * INTO TABLE x CHECKPOINT y", "a path in quotes"),
+        ("START PATTERN STREAM s AS FROM t PATTERN A RETURN * INTO TABLE x WITH LATE INTO TABLE y", "WITH LATE ROWS"),
+        ("START PATTERN STREAM s AS FROM t PATTERN A RETURN * INTO TABLE x WITH LATE ROWS INTO TABLE", "of the table"),
+        ("START PATTERN STREAM s AS FROM t PATTERN A RETURN * WITH LATE ROWS INTO TABLE x", "INTO TABLE name"),
         ("STOP PATTERN STREAM s t", "the end of the statement"),
     ],
 )
@@ -68,6 +79,15 @@ def source(session: SparkSession, folder: Path, files: int = 1) -> None:
     arrivals.write(df, "ts", folder, files, arrivals.Disorder(5.0), ended=True)
     arrivals.read(session, df.schema, folder).withWatermark("ts", "5 seconds").createOrReplaceTempView("live")
     df.createOrReplaceTempView("events")
+
+
+def ended(session: SparkSession, text: str, name: str) -> Any:
+    """The row of SHOW PATTERN STREAMS of a stream that has been started and has come to its end."""
+    session.sql(text)
+    assert streams._streams[name].query.awaitTermination(120)
+    row = shown(session)[name]
+    session.sql(f"STOP PATTERN STREAM {name}")
+    return row
 
 
 def shown(session: SparkSession) -> dict[str, Any]:
@@ -99,6 +119,47 @@ def test_a_stream_by_sql_that_is_stopped_and_goes_on(session: SparkSession, tmp_
     session.sql("STOP PATTERN STREAM pairs")
     got = session.table("found_pairs").collect()
     assert sorted(map(repr, got)) == sorted(map(repr, want))
+
+
+def test_a_limit_ends_the_stream(session: SparkSession, tmp_path: Path) -> None:
+    """By itself, when so many rows are given; begun again, it gives no more, and ends with the first that it would."""
+    source(session, tmp_path / "rows", files=4)
+    start = (
+        f"START PATTERN STREAM few AS FROM live {PATTERN} RETURN k, a.id AS a, b.id AS b LIMIT 7 "
+        f"INTO TABLE found_few CHECKPOINT '{tmp_path / 'c'}'"
+    )
+    every = {tuple(row) for row in session.sql(f"FROM events {PATTERN} RETURN k, a.id, b.id").collect()}
+    for _ in range(2):
+        row = ended(session, start, "few")
+        assert (row.status, row.error) == ("finished", None)
+        found = [tuple(row) for row in session.table("found_few").collect()]
+        assert len(found) == len(set(found)) == 7
+        assert set(found) < every
+    for other, told in ((" LIMIT 7", "was begun with LIMIT"), ("TABLE found_few", "without WITH LATE ROWS")):
+        text = start.replace(other, "" if "LIMIT" in other else f"{other} WITH LATE ROWS INTO TABLE late_few")
+        with pytest.raises(ParseException) as caught:
+            session.sql(text)
+        assert "STREAM_BESIDE" in str(caught.value)
+        assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("batches", "stops_at"),
+    [
+        ([(3, 3), (4, 4), (0, 0)], 1),  # so many are given
+        ([(3, 3), (9, 4), (0, 0)], 1),  # more were there
+        ([(0, 0), (2, 0)], 1),  # all had been given before it began
+        ([(0, 0), (6, 6)], None),
+    ],
+)
+def test_when_a_limit_is_reached(batches: list[tuple[int, int]], stops_at: int | None) -> None:
+    stopped = threading.Event()
+    stream = streams.Stream("s", "t", "c", SimpleNamespace(stop=stopped.set), None, limit=7)  # type: ignore[arg-type]
+    for number, (asked, given) in enumerate(batches):
+        metrics = {"cersqllimit_asked_1": {"n": asked}, "cersqllimit_given_1": {"n": given}}
+        stream.note(SimpleNamespace(batchId=number, numInputRows=1, observedMetrics=metrics))
+        assert (stream.limit is None) == (stops_at is not None and number >= stops_at)
+    assert stopped.wait(60) if stops_at is not None else not stopped.is_set()
 
 
 def test_functions_and_views_over_a_stream_are_streams(session: SparkSession, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_explain_says_what_a_stream_holds(session: SparkSession, tmp_path: Path)
     assert late.startswith("one bucket, in one task")
     assert "until 4 more of their key have come" in late
     assert "when the window of a match has passed" in late
+    assert "LIMIT: 3 rows in all, counted in one more task" in shown(f"{PATTERN} LIMIT 3")
     assert shown("PATTERN A a ; B b ORDER BY ts RETURN *").startswith("refused, [STREAM_UNBOUNDED] On a stream ")
     assert "stream: " not in cersql.explain(session, f"FROM events {PATTERN}")
     plan = session.sql(f"EXPLAIN FROM explained {PATTERN}").first()[0]
@@ -181,9 +182,6 @@ REFUSED: dict[str, tuple[Callable[[DataFrame], DataFrame], str, type[CersqlError
     "order": (
         lambda df: df.withWatermark("ts", "1 minute"), "PATTERN A a ; B b ORDER BY id WITHIN 5 RETURN *", SparkError,
         "STREAM_ORDER", "ORDER BY id is bigint",
-    ),
-    "limit": (
-        lambda df: df.withWatermark("ts", "1 minute"), f"{PATTERN} LIMIT 3", SparkError, "STREAM_LIMIT", "LIMIT 3",
     ),
     "unbounded": (
         lambda df: df.withWatermark("ts", "1 minute"), "PATTERN A a ; B b ORDER BY ts RETURN *", PlanError,
