@@ -47,6 +47,7 @@ from spark_ext.batch import Batch
 from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
 from spark_ext.limits import limits_of, shown_text
+from spark_ext.lookups import lookup_text
 from spark_ext.mapping import mapped
 from spark_ext.meeting import UNTIL_COLUMN, meeting_pairs, sent
 from spark_ext.schema import SparkCatalog, filters_rows
@@ -236,7 +237,7 @@ class Streaming(Batch):
         streams = [source.alias for source in query.sources if catalog.is_stream(source.relation)]
         tables = [source.alias for source in query.sources if source.alias not in streams]
         if tables:
-            hint = "Match over streams, or over tables; a table can be joined to a stream in a subquery."
+            hint = lookup_text(query, streams[0], tables[0])
             raise SparkError("STREAM_MIXED", streams=", ".join(streams), tables=", ".join(tables), hint=hint)
         column = query.order_by[0].column
         kind = self.types[column].simpleString()

@@ -118,6 +118,13 @@ class Columns(Sequence[Column]):
             first.setdefault(type, self.items[i].alias)
         return _listed([f"{type.upper()} in {alias}" for type, alias in first.items()])
 
+    def _lookup(self, i: int) -> str:
+        """How to join a source to another one, by a column that both have."""
+        other = self.items[0 if i else 1]
+        own = {column.name for column in self.items[i].columns}
+        both = next((column.name for column in other.columns if column.name in own), "…")
+        return f"FROM {other.alias} JOIN {self.items[i].alias} USING ({both})"
+
     def everywhere(self, name: str, span: Span, clause: str) -> Column:
         """The column of a name that every row must have (PARTITION BY, ORDER BY)."""
         if self.find(name) is None and len(self.items) > 1:
@@ -127,6 +134,8 @@ class Columns(Sequence[Column]):
                 error = unknown_column(name, span, source.alias, self.known([i]))
                 if len(self.items) > 1:
                     error.hint = f"{clause} asks of every row, also of those of {source.alias}. {error.hint}"
+                    if clause == "ORDER BY":
+                        error.hint += f" If they are no events, look them up: {self._lookup(i)}."
                 raise error
         return self.column(name, range(len(self.items)), span)
 

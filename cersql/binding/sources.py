@@ -64,28 +64,28 @@ def _source(query: syntax.Query, source: syntax.Source, catalog: Catalog) -> Sou
     else:
         assert source.subquery is not None
         statement, alias, span = _statement(query, source.subquery.value), "events", source.subquery.span
-        shown = "the subquery"
+        shown = "the join" if source.joins else "the subquery"
     columns = catalog.relation(statement)
     if columns is None:
         raise BindError("UNKNOWN_SOURCE", span=span, name=shown, hint=suggestion(shown, catalog.tables(), "There are"))
     if source.alias is not None:
         alias = source.alias.value
-    _check_columns(columns, span, shown, catalog)
+    _check_columns(columns, span, shown, catalog, source.joins)
     return _with_type_column(
         Source(alias, statement, columns), source.type_column, query, catalog, sole=len(query.sources) == 1
     )
 
 
-def _check_columns(columns: Sequence[Column], span: Span, shown: str, catalog: Catalog) -> None:
+def _check_columns(columns: Sequence[Column], span: Span, shown: str, catalog: Catalog, joins: bool = False) -> None:
     """Two columns of one name could not be told apart in a condition."""
     seen: set[str] = set()
     fold = Names((), catalog.case_sensitive).fold
     for column in columns:
         if fold(column.name) in seen:
-            raise BindError(
-                "DUPLICATE_COLUMN", span=span, name=column.name, source=shown,
-                hint="Name the columns in a subquery: FROM (SELECT … AS …) AS events.",
-            )  # fmt: skip
+            hint = "Name the columns in a subquery: FROM (SELECT … AS …) AS events."
+            if joins:
+                hint = f"Join by USING ({quote(column.name)}), which gives it once, or name the columns in a subquery."
+            raise BindError("DUPLICATE_COLUMN", span=span, name=column.name, source=shown, hint=hint)
         seen.add(fold(column.name))
 
 

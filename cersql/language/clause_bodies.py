@@ -6,6 +6,7 @@ Expressions in them stay raw text.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from cersql.errors import ParseError
@@ -203,22 +204,67 @@ def order_items(body: Body) -> tuple[OrderItem, ...]:
 # ---------------------------------------------------------------- FROM, DEFINE
 
 
-_JOINS = ("JOIN", "TABLESAMPLE", "LATERAL", "PIVOT", "UNPIVOT", "UNION", "EXCEPT", "INTERSECT")
+_QUERIES = ("TABLESAMPLE", "LATERAL", "PIVOT", "UNPIVOT", "UNION", "EXCEPT", "INTERSECT")
+_JOINS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "OUTER", "CROSS", "SEMI", "ANTI", "NATURAL")
 
 
 def sources(body: Body) -> tuple[Source, ...]:
-    """Reads FROM: `trades AS t TYPE kind, (SELECT …) AS s`."""
+    """Reads FROM: `trades AS t TYPE kind, (SELECT …) AS s, orders AS o JOIN parts USING (part)`."""
     levels = depths(body.tokens)
     for token, level in zip(body.tokens, levels, strict=True):
-        if level == 0 and token.upper in _JOINS:
+        if level == 0 and token.upper in _QUERIES:
             raise body.unexpected(token, "a comma or the next clause", _AS_QUERY)
-    return tuple(_source(body, part, after) for part, after in body.items())
+    return tuple((_joined if _words(part, ("JOIN",)) else _source)(body, part, after) for part, after in body.items())
 
 
-_AS_QUERY = "Put anything but a table or view into parentheses: FROM (SELECT * FROM … JOIN …) AS s."
+_AS_QUERY = "Put anything but tables, views and their joins into parentheses: FROM (SELECT … FROM …) AS s."
+
+
+def _words(part: Sequence[Token], words: Sequence[str]) -> list[int]:
+    """Where such a word stands outside all parentheses, and is no name after a dot."""
+    levels = depths(list(part))
+    return [
+        i for i, token in enumerate(part)
+        if levels[i] == 0 and token.kind == "word" and token.upper in words and not (i and part[i - 1].text == ".")
+    ]  # fmt: skip
+
+
+_HOW = "USING (column) or ON condition"
+
+
+def _joined(body: Body, part: list[Token], after: Token | None) -> Source:
+    """A join, `s JOIN t USING (k)`: short for `(SELECT * FROM s JOIN t USING (k)) AS s`."""
+    first = _source(body, part[: _words(part, _JOINS)[0]], part[_words(part, _JOINS)[0]])
+    if first.type_column is not None:
+        hint = "TYPE and its column stand behind the whole join."
+        raise body.unexpected(part[_words(part, _JOINS)[0]], "a comma or the next clause", hint)
+    end, column = len(part), None
+    if len(part) > 2 and part[-2].upper == "TYPE" and part[-1].is_name:
+        end, column = end - 2, name_of(part[-1])
+    joined = part[:end]
+    for begin, stop in pairwise([*_words(joined, ("JOIN",)), end]):
+        told = _words(joined[begin:stop], ("ON", "USING"))
+        free = any(token.upper in ("CROSS", "NATURAL") for token in joined[max(0, begin - 3) : begin])
+        if stop == begin + 1 or not (joined[begin + 1].is_name or joined[begin + 1].text == "("):
+            raise body.unexpected(joined[begin + 1] if stop > begin + 1 else _at(part, stop, after), "a table to join")
+        if not told and not free:
+            raise body.unexpected(_at(part, stop, after), _HOW, _AS_JOIN)
+    check_misspelt(joined)
+    raw = text_of(body.text, joined)
+    alias = first.alias or (first.table[-1] if first.table else None)
+    return Source(None, Text(f"SELECT * FROM {raw.value}", raw.span), alias, column, raw.span, joins=True)
+
+
+_AS_JOIN = "For example: FROM s JOIN t USING (k)."
+
+
+def _at(part: Sequence[Token], index: int, after: Token | None) -> Token | None:
+    return part[index] if index < len(part) else after
 
 
 def _source(body: Body, part: list[Token], after: Token | None) -> Source:
+    if not part:
+        raise body.unexpected(after, body.holds)
     table: tuple[Name, ...] | None = None
     subquery: Text | None = None
     if part[0].upper == "(":

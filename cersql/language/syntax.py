@@ -198,13 +198,17 @@ class Window:
 
 @dataclass(frozen=True)
 class Source:
-    """One entry of FROM: a (multi-part) table name or a subquery (text without the parentheses)."""
+    """One entry of FROM: a (multi-part) table name or a subquery (text without the parentheses).
+
+    `joins`: it was written as a join, and the subquery is what that stands for.
+    """
 
     table: tuple[Name, ...] | None
     subquery: Text | None
     alias: Name | None
     type_column: Name | None
     span: Span
+    joins: bool = False
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,7 @@ S = "FROM orders AS O, payments AS P, ticks AS X PATTERN O a ; P b "
         (S + "PARTITION BY ‸id ORDER BY x RETURN *", "id is not a column of X"),
         (S + "PARTITION BY O.‸id ORDER BY x RETURN *", "also of those of X"),
         (S + "ORDER BY ‸ts RETURN *", "ORDER BY asks of every row, also of those of X"),
+        (S + "ORDER BY ‸ts RETURN *", "If they are no events, look them up: FROM O JOIN X USING (…)."),
         (S + "PARTITION BY abs(‸id) ORDER BY ts RETURN *", "id is not a column of X"),
         (S + "PARTITION BY abs(‸O.id) ORDER BY ts RETURN *", "PARTITION BY asks of every row"),
         ("FROM orders AS O, payments AS P PATTERN O ; P ORDER BY ts, ‸price RETURN *", "price is not a column of P"),
@@ -124,6 +125,12 @@ S = "FROM orders AS O, payments AS P, ticks AS X PATTERN O a ; P b "
 )
 def test_every_source_has_it(marked: str, fragment: str) -> None:
     check_error(marked, "UNKNOWN_COLUMN", fragment)
+
+
+def test_what_has_no_time_is_looked_up() -> None:
+    marked = "FROM orders AS O, tops PATTERN O ORDER BY ‸ts RETURN *"
+    schemas = {**SCHEMAS, "tops": {"top": "int", "id": "int"}}
+    check_error(marked, "UNKNOWN_COLUMN", "look them up: FROM O JOIN tops USING (id).", schemas=schemas)
 
 
 def test_the_order_that_is_configured_is_every_sources() -> None:

@@ -12,6 +12,7 @@ from cersql.language.parse import parse
 from planner.query import Column
 
 END = " ORDER BY ts RETURN *"
+TWICE = {"ts": "timestamp", "type": "string", "k": "int", "K": "int"}
 
 
 def types(text: str, **schemas: dict[str, str]) -> dict[str, str]:
@@ -33,6 +34,40 @@ def test_sources() -> None:
         ("a", "SELECT * FROM `t`", None),
         ("orders", "SELECT * FROM `orders`", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "alias", "type_column"),
+    [
+        ("db.orders AS o JOIN parts USING (id)", "o", "type"),
+        ("orders JOIN parts AS p ON orders.id = p.part", "orders", "type"),
+        ("orders o LEFT OUTER JOIN (SELECT * FROM parts) AS p USING (id) JOIN t ON o.x = t.y TYPE kind", "o", "kind"),
+        ("(SELECT * FROM a, b) AS o INNER JOIN parts p ON o.id = p.id AND o.n IN (1, 2)", "o", "type"),
+        ("orders AS `left` NATURAL JOIN parts", "left", "type"),
+        ("orders CROSS JOIN parts", "orders", "type"),
+    ],
+)
+def test_a_join_is_a_source(written: str, alias: str, type_column: str) -> None:
+    """It stands for a subquery, under the name of its first table."""
+    join = written.removesuffix(" TYPE kind")
+    known = {join.replace("`", ""): {"ts": "timestamp", "type": "string", "kind": "string"}}
+    query = bind(parse(f"FROM {written} PATTERN A{END}"), SchemaCatalog(known))
+    assert [(s.alias, s.relation, s.type_column) for s in query.sources] == [
+        (alias, f"SELECT * FROM {join}", type_column)
+    ]
+    beside = bind(parse(f"FROM {written}, t PATTERN t{END}"), SchemaCatalog(known | {"t": {"ts": "timestamp"}}))
+    assert [source.alias for source in beside.sources] == [alias, "t"]
+
+
+def test_a_join_with_a_column_twice() -> None:
+    with pytest.raises(BindError) as caught:
+        bind(parse(f"FROM a JOIN b ON a.k = b.k PATTERN A{END}"), SchemaCatalog({"a JOIN b ON a.k = b.k": TWICE}))
+    assert caught.value.condition == "DUPLICATE_COLUMN"
+    assert "the join has two columns called K. " in str(caught.value)
+    assert "Join by USING (`K`), which gives it once" in str(caught.value)
+    with pytest.raises(BindError) as caught:
+        bind(parse(f"FROM a JOIN b USING (k) PATTERN A{END}"), SchemaCatalog({}))
+    assert "UNKNOWN_SOURCE" in str(caught.value)
 
 
 def test_type_column_by_default() -> None:

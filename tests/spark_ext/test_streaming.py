@@ -235,17 +235,66 @@ def test_a_stream_and_a_table_do_not_mix(session: SparkSession, tmp_path: Path) 
     with pytest.raises(SparkError) as caught:
         cersql.sql(session, "FROM live_too AS A, events AS B PATTERN A ; B ORDER BY ts WITHIN 1 SECOND RETURN A.id")
     assert caught.value.condition == "STREAM_MIXED"
+    text = "FROM (SELECT A.* FROM live_too AS A JOIN events AS B ON A.id = B.id) AS A, in short FROM live_too AS A JOIN"
+    assert text in str(caught.value)
+
+
+LOOKUPS = {
+    "a subquery": "FROM (SELECT s.*, t.top FROM {0} AS s JOIN tops AS t ON s.k = t.k) AS s",
+    "a join": "FROM {0} AS s JOIN tops USING (k)",
+    "an outer join": "FROM {0} s LEFT JOIN (SELECT k AS key, top FROM tops) AS t ON s.k = t.key TYPE type",
+}
+
+
+@pytest.mark.parametrize("name", LOOKUPS)
+def test_a_table_is_looked_up_for_each_row_of_a_stream(session: SparkSession, tmp_path: Path, name: str) -> None:
+    """The watermark is the stream's, and the rows are those over a table; the hint of STREAM_MIXED shows the way."""
+    stream(session, tmp_path / "rows", files=2).createOrReplaceTempView("live_looked")
+    sparks.view(session, "tops", [("0", 150), ("1", 300), ("2", 0)], "k STRING, top BIGINT")
+    text = f"{LOOKUPS[name]} PATTERN A a ; B b WHERE a.v <= a.top PARTITION BY k ORDER BY ts WITHIN 30 SECONDS "
+    text += "RETURN k, a.id AS a, b.id AS b, a.top AS top"
+    live = cersql.sql(session, text.format("live_looked"))
+    assert live.isStreaming
+    if name != "a join":
+        return
+    last = session.sql("SELECT max(ts) - INTERVAL 5 SECONDS AS t FROM events").first().t
+    until = f"(SELECT * FROM events WHERE ts <= TIMESTAMP '{last}')"
+    want = cersql.sql(session, text.format(until)).collect()
+    assert len(want) > 10
+    assert sorted(map(repr, run(live, "looked_up", tmp_path))) == sorted(map(repr, want))
+
+
+@pytest.mark.parametrize(
+    ("tables", "hint"),
+    [
+        (
+            ("ts TIMESTAMP, k STRING, top BIGINT, b INT, c INT, e INT", "tops_too AS T"),
+            "FROM (SELECT s.*, T.top, T.b, T.c, … FROM live_too AS s JOIN tops_too AS T ON s.k = T.k) AS s, in short "
+            "FROM live_too AS s JOIN tops_too AS T USING (k). A table whose rows are events",
+        ),
+        (
+            ("ts TIMESTAMP, `odd name` BIGINT", "(SELECT * FROM tops_too LIMIT 1) AS `My T`"),
+            "FROM (SELECT s.*, `My T`.`odd name` FROM live_too AS s JOIN (SELECT * FROM tops_too LIMIT 1) AS `My T` "
+            "ON …) AS s. A table",
+        ),
+    ],
+)
+def test_how_to_look_up_a_table(session: SparkSession, tmp_path: Path, tables: tuple[str, str], hint: str) -> None:
+    stream(session, tmp_path / "rows").createOrReplaceTempView("live_too")
+    sparks.view(session, "tops_too", [], tables[0])
+    with pytest.raises(SparkError) as caught:
+        cersql.sql(session, f"FROM live_too AS s, {tables[1]} PATTERN s ORDER BY ts WITHIN 1 SECOND RETURN s.id")
+    assert hint in " ".join(str(caught.value).split())
 
 
 @pytest.mark.exhaustive
 def test_two_streams_in_one_pattern(session: SparkSession, tmp_path: Path) -> None:
     """Each with a watermark of its own; the slower one decides."""
-    for name in "AB":
+    for name, delay in (("A", "5 seconds"), ("B", "40 seconds")):
         df = session.table("events").where(f"type = '{name}'")
-        arrivals.write(df, "ts", tmp_path / name, 1, arrivals.Disorder(5.0, 1), ended=True)
-        arrivals.read(session, df.schema, tmp_path / name).withWatermark("ts", "5 seconds").createOrReplaceTempView(
-            f"live_{name}"
-        )
+        arrivals.write(df, "ts", tmp_path / name, 2 if name == "A" else 3, arrivals.Disorder(5.0, 1), ended=True)
+        live = arrivals.read(session, df.schema, tmp_path / name).withWatermark("ts", delay)
+        live.createOrReplaceTempView(f"live_{name}")
         df.createOrReplaceTempView(f"table_{name}")
     text = (
         "FROM {0}_A AS A, {0}_B AS B PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 9 SECONDS "
