@@ -420,11 +420,35 @@ BETWEEN: dict[str, Callable[[Formula, Formula], Formula]] = {kind.word: kind for
 def searching(formula: Formula) -> Start | Strategy | None:
     """The START, or the strategy that compares matches, that asks where the search for the formula begins. What is
     absent is searched for from an event of the match or of its window on."""
+    return next(searches(formula), None)
+
+
+def searches(formula: Formula) -> Iterator[Start | Strategy]:
+    """All of these; what lies inside one of them is its own affair."""
     match formula:
         case Start():
-            return formula
+            yield formula
         case Strategy(name) if name != "STRICT":
-            return formula
+            yield formula
         case Sequence(left, right) | Contiguous(left, right) | Absent(left, _, right):
-            return searching(left) or (searching(right) if left.may_be_empty() else None)
-    return next((found for part in formula.positive() if (found := searching(part)) is not None), None)
+            yield from searches(left)
+            if left.may_be_empty():
+                yield from searches(right)
+        case _:
+            for part in formula.positive():
+                yield from searches(part)
+
+
+def begins_with_start(formula: Formula) -> bool:
+    """Does every match begin where the search began, by a START?"""
+    match formula:
+        case Start():
+            return True
+        case Or(left, right):
+            return begins_with_start(left) and begins_with_start(right)
+        case And(left, right) | All(left, right):
+            return begins_with_start(left) or begins_with_start(right)
+        case Sequence(left, right) | Contiguous(left, right) | Absent(left, _, right):
+            return begins_with_start(left) and (not left.may_be_empty() or begins_with_start(right))
+    parts = formula.positive()
+    return bool(parts) and all(map(begins_with_start, parts))

@@ -10,9 +10,13 @@ match is decided by the rows of its window before it is known:
 Beside an absence before the match, which looks at rows that were consumed or skipped, these are held as well, and
 marked: no match begins there.
 
-What looks further back is refused: START and a strategy that the pattern begins with ask where the search began, which
-was at the beginning of the stream (behind an event of the match it begins there, in the window), so that a key could
-never be forgotten.
+START asks where the stream of a key began. In a window that is one row of each key for ever, its first: a match of
+START can only begin there, so while one can come, all rows since the beginning are in the window, and afterwards that
+row is out of reach of anything, but nothing else is the first.
+
+What looks further back is refused: a strategy that the pattern begins with, NXT(A ; B) ; C, chooses among all matches
+since the stream began (behind an event of the match it begins there, in the window). Its choice can be a match that
+began before the window, which then has no match; so the window says nothing of what must be known.
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ from runtime.marks import visible_name
 from runtime.program import Program
 
 ALLOW_SETTING = "cersql.stream.allowUnbounded"
+MOST_SETTING = "cersql.stream.maxRowsPerKey"
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Holding:
     match is known only when its window has passed; `by_end`: only when that of its last event has. `whole`: all rows
     are held. `spent`: what was skipped or consumed is looked at, too, and marked. `windows`: for so many of them rows
     are held: two where a match waits for one, and asks what was in the one before, or for those that it competes with.
+    `first`: and the first row of each key, for ever.
     """
 
     reach: Window | None
@@ -56,6 +62,7 @@ class Holding:
     spent: bool = False
     by_end: bool = False
     arrival: bool = False
+    first: bool = False
 
 
 def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
@@ -63,12 +70,15 @@ def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
     query = plan.query
     # Beside a strategy AFTER MATCH SKIP takes matches as they complete.
     late = (query.skip is not None and query.strategy == "ALL") or query.formula.contains((cel.NotAfter,))
-    whole = _looks_back(query) is not None
-    reach = None if whole else _reach(plan)
+    drops = query.consume != "NONE" or query.skip is not None
+    back = _looks_back(query) is not None
+    reach = None if back else _reach(plan)
     if reach is None and not allow_unbounded:
         what, hint = _why_unbounded(plan)
-        raise PlanError("STREAM_UNBOUNDED", what=what, hint=f"{hint} Or allow it by SET {ALLOW_SETTING} = true.")
-    drops = query.consume != "NONE" or query.skip is not None
+        hint = f"{hint} Or let it fail where a key holds too many, SET {MOST_SETTING} = 10000, or allow it by SET "
+        raise PlanError("STREAM_UNBOUNDED", what=what, hint=f"{hint}{ALLOW_SETTING} = true.")
+    first = reach is not None and searching(query.formula) is not None
+    whole = back or (first and drops)  # of one start a key, what it drops is found again
     absent = query.formula.contains((cel.NotBefore,))
     spent = drops and absent and not whole
     before = (late or query.timeouts or drops) and absent
@@ -80,7 +90,7 @@ def holding(plan: PhysicalPlan, allow_unbounded: bool = False) -> Holding:
         hint = "Leave one of the three out."
         raise PlanError("TIMEOUTS", found="a skip by strategy over a '!' at the end, on a stream,", hint=hint)
     windows = 2 if before or by_end else 1
-    return Holding(reach, late, whole, windows, spent, by_end, on_arrival(query, plan.later is not None))
+    return Holding(reach, late, whole, windows, spent, by_end, on_arrival(query, plan.later is not None), first)
 
 
 def program_of(plan: PhysicalPlan, held: Holding) -> Program:
@@ -129,13 +139,22 @@ def _whole_window(formula: Formula) -> Window | None:
     return None
 
 
-def _looks_back(query: Query) -> str | None:
-    """What in the query depends on more than the rows of a match's window."""
-    match searching(query.formula):
-        case cel.Start():
-            return "START asks where the stream began"
-        case cel.Strategy(name):
-            return f"{name}( ) inside the pattern chooses among all matches since the stream began"
+def _looks_back(query: Query) -> tuple[str, str] | None:
+    """What in the query depends on more than the rows of a match's window and the first of all, and a way out."""
+    found = tuple(cel.searches(query.formula))
+    for node in found:
+        if isinstance(node, cel.Strategy):
+            chooses = f"{node.name}( ) at the beginning of the pattern chooses among all matches since the stream began"
+            hint = f"Write SEMANTICS {node.name}, which chooses among the matches inside the window, or put the event "
+            return f"{chooses}, also those that began before the window", f"{hint}before it: A ; {node.name}(…)."
+    if not found:
+        return None
+    if query.window is None and _whole_window(query.formula) is None:
+        return "START asks where the stream began", "Bound the pattern by WITHIN, for example WITHIN 1 HOUR."
+    drops = query.consume != "NONE" or query.skip is not None
+    if query.consume == "ANY" or (drops and not cel.begins_with_start(query.formula)):
+        what = "AFTER MATCH SKIP" if query.skip is not None else f"CONSUME BY {query.consume}"
+        return f"what {what} dropped, beside START, is known only since the stream began", f"Leave {what} out."
     return None
 
 
@@ -143,7 +162,7 @@ def _why_unbounded(plan: PhysicalPlan) -> tuple[str, str]:
     """What keeps rows for ever, and how to bound it."""
     back = _looks_back(plan.query)
     if back is not None:
-        return back, "Write the pattern without it."
+        return back
     if plan.program.tables and not _waits(plan.automaton):
         pairs = f"any two rows can be asked about, since Spark computes {plan.tabulated[0].related} pair by pair"
         return pairs, "Bound the pattern by WITHIN, for example WITHIN 1 HOUR."

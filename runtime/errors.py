@@ -241,6 +241,7 @@ class ExecutionError(CersqlError):
             "55000",
             "The checkpoint was begun in the time zone {old}, on which its conditions depend, and this is {new}.",
         ),
+        "STREAM_ROWS": Condition("54000", "{key} holds {found} rows on the stream, and may hold {limit}."),
         "STREAM_DAMAGED": Condition("58030", "The state in the checkpoint is damaged: {reason}."),
         "STREAM_VERSION": Condition(
             "55000", "The checkpoint holds a state of format {found}, and this release reads format {expected}."

@@ -36,7 +36,7 @@ from planner.emission import why_not
 from planner.physical import PhysicalPlan
 from planner.query import Link, Query, Window
 from planner.sql import quote
-from planner.streaming import ALLOW_SETTING, Holding, holding, meaning, program_of
+from planner.streaming import ALLOW_SETTING, MOST_SETTING, Holding, holding, meaning, program_of
 from planner.tabulated import Asked
 from runtime.errors import CersqlError
 from runtime.program import Later
@@ -62,7 +62,7 @@ ZONE_SETTING = "spark.sql.session.timeZone"
 PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
 BUCKETS_PER_CORE = 4
 SLABS = 1 << 16  # in a bucket, so that new rows of a key meet few rows of others
-MOST = {BUCKETS_SETTING: 1 << 20, SLABS_SETTING: 1 << 16}
+MOST = {BUCKETS_SETTING: 1 << 20, SLABS_SETTING: 1 << 16, MOST_SETTING: 1 << 40}
 STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 METRICS_NAME = "cersql_"  # how the name of our metrics begins
@@ -94,7 +94,19 @@ class Streaming(Batch):
     @cached_property
     def holding(self) -> Holding:
         """How long rows are held."""
-        return holding(self.plan, str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true")
+        allowed = str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true"
+        return holding(self.plan, allowed or self._most_rows is not None)
+
+    @property
+    def _most_rows(self) -> int | None:
+        """How many rows a key may hold."""
+        return _number(self.spark, MOST_SETTING, 0) or None
+
+    @property
+    def _limit_of_rows(self) -> int | None:
+        """The same where no window bounds them."""
+        reach = self.holding.reach
+        return self._most_rows if reach is None or reach.kind == "runs" else None
 
     def _slabs(self) -> int:
         return _number(self.spark, SLABS_SETTING, SLABS) if self.keys else 1
@@ -130,6 +142,9 @@ class Streaming(Batch):
             windows=self.holding.windows,
             until=UNTIL_COLUMN if self.plan.tabulated else None,
             slot_us=self._slot_us,
+            first=self.holding.first,
+            most_rows=self._limit_of_rows,
+            key_names=(*self.query.partition_by, *(key.sql.replace("`", "") for key in self.query.keys)),
             **self._stated(rows),
         )
 
@@ -204,6 +219,10 @@ class Streaming(Batch):
         waits = "are read as they arrive" if held.arrival else "wait for the watermark"
         known = f"  given out when {self._known()}"
         held_for = f"  rows {waits}, then are held {span}"
+        if held.first:
+            held_for += ", and the first row of each key for ever, since START asks for it"
+        if self._limit_of_rows is not None:
+            held_for += f"; a key that holds more than {self._limit_of_rows} is an error"
         return [f"stream: {where}", held_for, known, *self._told_of_pairs(), *self._told_of_limit()]
 
     def _known(self) -> str:
@@ -369,7 +388,10 @@ def buckets(spark: SparkSession) -> int:
 
 
 def _number(spark: SparkSession, setting: str, default: int) -> int:
-    written = spark.conf.get(setting, str(default)) or str(default)
+    """A setting; the default where it is not set."""
+    written = spark.conf.get(setting, "")
+    if not written:
+        return default
     if not written.isdigit() or not 1 <= int(written) <= MOST[setting]:
         raise SparkError("SETTING", name=setting, value=written, expected=f"a whole number from 1 to {MOST[setting]}")
     return int(written)

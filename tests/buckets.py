@@ -74,7 +74,7 @@ def stream_task(
         reach = Reach("events", int(held.reach.size) - 1)
     return StreamTask(
         task, "slab", reach, held.late, held.by_end, held.whole, held.spent, held.windows,
-        arrival=held.arrival, until="until" if made.program.tables else None, slot_us=3,
+        arrival=held.arrival, until="until" if made.program.tables else None, slot_us=3, first=held.first,
     )  # fmt: skip
 
 

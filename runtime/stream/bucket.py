@@ -23,7 +23,9 @@ from runtime.arrays import AnyArray
 from runtime.limits import Listed
 from runtime.partition.order import as_clock, combined
 from runtime.stream.engines import HEAVY, Engines, Rows, Until
+from runtime.stream.firsts import Firsts
 from runtime.stream.head import Store
+from runtime.stream.limits import check_rows
 from runtime.stream.log import Living
 from runtime.stream.rereading import Held, Kept, Times, advance, read_again
 from runtime.stream.task import FOREVER, StreamTask
@@ -40,6 +42,7 @@ class Bucket(Waiting):
         span = task.holds.size // PIECES if task.reach.kind == "time" else None
         super().__init__(task, store, task.slot_us, folder=folder, span=span, numbered=task.resumes)
         self._engines = Engines(task, self.head, self.local, self.log)
+        self._firsts = Firsts(self.head, store, self.local, self)
 
     # ------------------------------------------------------------ the contract
 
@@ -83,6 +86,8 @@ class Bucket(Waiting):
     def _closing_due(self, watermark: int) -> Iterator[int]:
         """When something closes after that watermark, or the rows can go."""
         task, pieces = self._task, self.head.pieces.values()
+        if self.head.firsts:
+            yield FOREVER
         if not pieces:
             return
         if task.reach.kind != "time":
@@ -111,6 +116,11 @@ class Bucket(Waiting):
         horizon = self._horizon(times.watermark)
         self._engines.forget(FOREVER if times.watermark >= FOREVER else horizon)
         self.forget(horizon, times.watermark)
+        self._firsts.forget(times.watermark)
+
+    def _recast(self, schema: pa.Schema) -> None:
+        super()._recast(schema)
+        self._firsts.log.recast(schema)
 
     def _closing(self, times: Times) -> set[int]:
         """The slabs in which something closes by the watermark that is told of then."""
@@ -129,7 +139,8 @@ class Bucket(Waiting):
             engines = self._engines.of(touched, new)
         living = self.log.living(touched, self._horizon(times.before), self._engines.since(engines))
         if new is None or not self._task.resumes:
-            yield from self._advanced(living, new, times, listed)
+            passed = self._firsts.passed(touched, self._horizon(times.before))
+            yield from self._advanced(living, new, times, listed, passed)
             return
         rows = self._numbered(living, new)
         if engines:
@@ -160,12 +171,19 @@ class Bucket(Waiting):
         found: list[int] = (np.flatnonzero(counts >= HEAVY) + least).tolist()
         return found
 
-    def _advanced(self, living: Living, new: pa.Table | None, times: Times, listed: Listed) -> Iterator[pa.RecordBatch]:
-        """Read all rows of some slabs once more, and new ones among them."""
-        rows, n = living.rows if new is None else pa.concat_tables([living.rows, new]), living.rows.num_rows
-        kept: Kept = yield from advance(self._task, Held(rows, n, living.spent), times, listed)
-        self.log.mark(living, self._marked(living.rows, kept.gone[:n], times), kept.spent[:n])
+    def _advanced(
+        self, living: Living, new: pa.Table | None, times: Times, listed: Listed, passed: pa.Table
+    ) -> Iterator[pa.RecordBatch]:
+        """Read all rows of some slabs once more, and new ones among them; `passed`: first rows of keys."""
+        rows = pa.concat_tables([passed, living.rows, *([] if new is None else [new])])
+        m, n = passed.num_rows, passed.num_rows + living.rows.num_rows
+        held = Held(rows, n, np.concatenate([np.zeros(m, np.bool_), living.spent]))
+        kept: Kept = yield from advance(self._task, held, times, listed)
+        check_rows(self._task, rows, ~kept.gone)
+        self.log.mark(living, self._marked(living.rows, kept.gone[m:n], times), kept.spent[m:n])
         if new is not None:
+            if self._task.reach.kind == "time":
+                self._firsts.note(new.filter(pa.array(kept.first[n:])))
             stays = ~kept.gone[n:]
             self.log.append(new.filter(pa.array(stays)), kept.spent[n:][stays])
 

@@ -88,6 +88,7 @@ class Head:
     slabs: dict[int, Slab] = field(default_factory=dict)
     pieces: dict[int, Piece] = field(default_factory=dict)
     engines: dict[int, KeptEngine] = field(default_factory=dict)
+    firsts: dict[int, Piece] = field(default_factory=dict)  # of the first rows of keys (runtime.stream.firsts)
     next_piece: int = 1
     next_row: int = 0
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)

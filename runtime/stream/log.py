@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.arrays import AnyArray, IntArray
-from runtime.stream.head import Head, Piece, Store, as_rows, message, packed, unpacked
+from runtime.stream.head import Piece, Store, as_rows, message, packed, unpacked
 from runtime.stream.local import Local, sum_of
 
 LOG = 1 << 32  # where the pieces are in the store: after all slabs
@@ -36,6 +36,16 @@ class Facts(Protocol):
 
     @property
     def schema(self) -> pa.Schema | None: ...
+
+
+class Index(Protocol):
+    """What lists the pieces: a Head, or a part of it."""
+
+    @property
+    def pieces(self) -> dict[int, Piece]: ...
+
+    next_piece: int
+    next_row: int
 
 
 @dataclass
@@ -78,7 +88,7 @@ class Log:
     """The pieces of one bucket. `head` lists them; `span`: one holds no more than that stretch of time (None: any), so
     that it goes soon after its rows; `numbered`: rows are found by their numbers, and none is marked."""
 
-    def __init__(self, head: Head, store: Store, local: Local, facts: Facts, span: int | None, numbered: bool) -> None:
+    def __init__(self, head: Index, store: Store, local: Local, facts: Facts, span: int | None, numbered: bool) -> None:
         self._head, self._store, self._local, self._facts = head, store, local, facts
         self._span, self._numbered = span, numbered
         self._loaded: dict[int, Loaded] = {}

@@ -46,10 +46,12 @@ class Times(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Of each row that was read, whether later matches can do without it, and whether none can begin at it."""
+    """Of each row that was read, whether later matches can do without it, whether none can begin at it, and whether it
+    is the first of its key (StreamTask.first)."""
 
     gone: AnyArray
     spent: AnyArray
+    first: AnyArray
 
 
 def read_again(task: StreamTask, held: Held, listed: Listed) -> Iterator[pa.RecordBatch]:
@@ -128,7 +130,10 @@ def advance(task: StreamTask, held: Held, times: Times, listed: Listed) -> Gener
         spent |= dropped.rows()
     elif not task.whole:
         gone = gone | dropped.rows()
-    kept = Kept(_by_row(gone, order), _by_row(spent, order))
+    first = _begins(stream) if task.first else np.zeros(len(order), np.bool_)
+    if task.reach.kind != "time":
+        gone = gone & ~first
+    kept = Kept(*(_by_row(told, order) for told in (gone, spent, first)))
     return kept if pairs is None else _with_pairs(task, kept, by_row, all_rows, pairs, times.watermark)
 
 
@@ -162,10 +167,10 @@ def _with_pairs(
     held = Coded(slabs[events[stays]], symbols[stays][:, symbols.shape[1] - len(task.task.terms) :])
     until = as_clock(rows.column(task.until))[found]
     own = Coded(slabs[found], pairs.codes)
-    gone, spent = np.zeros(rows.num_rows, np.bool_), np.zeros(rows.num_rows, np.bool_)
-    gone[events], spent[events] = kept
+    gone, spent, first = (np.zeros(rows.num_rows, np.bool_) for _ in range(3))
+    gone[events], spent[events], first[events] = kept
     gone[found] = ~needed(task.task.program.tables, pairs.numbers, own, until, held, watermark)
-    return Kept(gone, spent)
+    return Kept(gone, spent, first)
 
 
 def with_last_guard(program: Program, symbols: AnyArray, holds: AnyArray) -> AnyArray:
@@ -243,6 +248,16 @@ def _closed_before(reach: Reach, stream: _Stream, before: int) -> AnyArray:
     if reach.kind == "events":
         return stream.old & (_from_end(stream.keys, stream.old) >= reach.size)
     return stream.old & _closed(reach, stream, before)
+
+
+def _begins(stream: _Stream) -> AnyArray:
+    """bool[n]: the first row of each key."""
+    found = np.zeros(len(stream.order), np.bool_)
+    if stream.keys is None:
+        found[:1] = True
+    else:
+        found[np.unique(stream.keys, return_index=True)[1]] = True
+    return found
 
 
 def _from_end(keys: IntArray | None, counted: AnyArray) -> IntArray:

@@ -54,11 +54,13 @@ class State:
             self.head.schema = self._schema.serialize().to_pybytes()
         self.head.format = STATE_FORMAT
         self._store.put(HEAD, pickle.dumps(self.head))
-        self.local.keep({part.name for parts in (self.head.pieces, self.head.engines) for part in parts.values()})
+        head = self.head
+        self.local.keep({part.name for parts in (head.pieces, head.engines, head.firsts) for part in parts.values()})
 
     @property
     def empty(self) -> bool:
-        return not self.head.chunks and not self.head.slabs and not self.head.pieces
+        head = self.head
+        return not (head.chunks or head.slabs or head.pieces or head.firsts)
 
     def in_time(self, tables: Iterable[pa.Table], watermark: int) -> tuple[pa.Table | None, int]:
         """The rows that have come, in the schema of the state, and how many too late: at or before the watermark."""

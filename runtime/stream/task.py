@@ -80,7 +80,8 @@ class StreamTask(StateFacts):
     were consumed or skipped are held as well, and marked (the program's last guard says where a match can begin).
     `arrival`: a match is given out as its last event arrives, since none that comes later can undo it.
     `until`: the column that says of a row that is a pair (Task.pairs) up to which time rows of its values are to come.
-    `slot_us`: waiting rows are stored by stretches of so much time. The others: see StateFacts.
+    `slot_us`: waiting rows are stored by stretches of so much time. `first`: the first row of each key is held for
+    ever. `most_rows`: a key that holds more is an error, which calls it by `key_names`. The others: see StateFacts.
     """
 
     task: Task
@@ -94,6 +95,9 @@ class StreamTask(StateFacts):
     arrival: bool = False
     until: str | None = None
     slot_us: int = 1_000_000
+    first: bool = False
+    most_rows: int | None = None
+    key_names: tuple[str, ...] = ()
 
     @property
     def time(self) -> str:
@@ -106,7 +110,8 @@ class StreamTask(StateFacts):
         program = self.task.program
         drops = program.consume or program.skip is not None or program.timeouts is not None
         plain = self.reach.kind == "time" and self.windows == 1 and self.until is None
-        return plain and not (self.waits or drops or self.whole or self.spent or self.task.later is not None)
+        held = self.whole or self.spent or self.first or self.most_rows is not None
+        return plain and not (self.waits or drops or held or self.task.later is not None)
 
     @property
     def holds(self) -> Reach:

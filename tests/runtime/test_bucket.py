@@ -130,6 +130,123 @@ def test_every_policy(name: str, window: Window) -> None:
         assert any(sum(check(task, long_stream(seed), seed).values()) for seed in (0, 1))
 
 
+ANYTHING = cel.Event(None, frozenset({"x"}))
+STARTS: dict[str, tuple[Formula, Options]] = {
+    "alone": (cel.Start(cel.Sequence(A, B)), PLAIN),
+    "neighbours": (cel.Start(cel.Contiguous(ANYTHING, A)), PLAIN),
+    "of a strategy": (cel.Start(cel.Strategy("NXT", cel.Sequence(cel.Iteration(A), B))), PLAIN),
+    "or not": (cel.Or(cel.Start(cel.Sequence(A, B)), cel.Sequence(B, C)), PLAIN),
+    "beside others": (cel.All(cel.Start(A), cel.Sequence(B, C)), PLAIN),
+    "and an absence": (cel.Sequence(cel.Start(A), cel.Absent(B, (C,), A)), Options("NXT")),
+    "consumed": (cel.Start(cel.Sequence(A, B)), Options(consume="PARTITION")),
+    "skip past": (cel.Sequence(cel.Start(A), B), Options(skip=Skip("PAST LAST ROW"))),
+    "skip past, of a strategy": (cel.Sequence(cel.Start(A), B), Options("LAST", skip=Skip("PAST LAST ROW"))),
+}
+
+
+def beginnings() -> list[Row]:
+    """Keys that begin all the time, and are there long after."""
+    chance = random.Random(5)
+    rows = enumerate(long_stream(1, 400))
+    return [replace(row, key=i // 9 + chance.choice((0, 0, 0, 0, -1, -7))) for i, row in rows]
+
+
+@pytest.mark.breadth(6)
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("name", STARTS)
+def test_start_in_a_window(name: str, window: Window) -> None:
+    """Of each key the first row is held, so that no other is taken for it."""
+    formula, options = STARTS[name]
+    rows, found = beginnings(), 0
+    for keyed in (True, False):
+        task = stream_task(formula, window, options, keyed, allow=False)
+        assert (task.first, task.reach.kind) == (True, window.kind)
+        found += sum(check(task, rows, 3).values())
+    assert found
+
+
+@pytest.mark.parametrize("window", [WINDOWS["time"], WINDOWS["strict"]], ids=["time", "strict"])
+def test_start_with_what_only_time_makes_known(window: Window) -> None:
+    rows = beginnings()
+    absent = stream_task(cel.NotAfter(cel.Start(A), (B,), window), window, allow=False)
+    assert sum(check(absent, rows, 3).values()) > 1
+    timed = stream_task(cel.Start(cel.Sequence(A, B)), window, timeouts=True, allow=False)
+    assert any("timeout" in row for row in check(timed, rows, 3))
+
+
+def test_after_start_one_row_of_each_key_is_held() -> None:
+    """Nothing else, and no time at which there was something to do."""
+    task = stream_task(cel.Start(cel.Sequence(A, B)), WINDOW, allow=False)
+    store = Memory()
+    for key in range(50):
+        rows = [Row("A", 1, 100 * key + i, key) for i in range(4)]
+        took(task, store, [table_of(task, rows)], 100 * key - 50)
+    took(task, store, [], 10_000)
+    bucket = Bucket(task, store)
+    assert (sum(piece.n for piece in bucket.head.firsts.values()), bucket.head.pieces) == (50, {})
+    assert bucket.next_due() == FOREVER
+    took(task, store, [table_of(task, [Row("A", 1, 20_000, 0), Row("B", 1, 20_001, 0)])], 15_000)
+    assert not took(task, store, [], 21_000), "0 began long ago"
+    assert sum(piece.n for piece in Bucket(task, store).head.firsts.values()) == 50
+    took(task, store, [], FOREVER)
+    assert set(store) == {HEAD}
+
+
+def test_a_key_that_holds_too_many_rows_is_an_error() -> None:
+    """Which names the key. Spark's state is as before, so that the stream can go on with another limit."""
+    task = replace(stream_task(SEQUENCE, None), most_rows=3, key_names=("account",))
+    store = Memory()
+    rows = [Row("A", 1, i, key) for i in range(3) for key in (7, None, 5)]
+    took(task, store, [table_of(task, rows)], NEVER)
+    took(task, store, [], 10)
+    more, before = [table_of(task, [Row("B", 1, 20, None), Row("C", 1, 21, None)])], dict(store)
+    with pytest.raises(ExecutionError) as caught:
+        took(task, store, more, 10)
+    assert caught.value.condition == "STREAM_ROWS"
+    assert store[HEAD] == before[HEAD]
+    assert "The key account = NULL holds 5 rows on the stream, and may hold 3." in str(caught.value)
+    assert "SET cersql.stream.maxRowsPerKey to more" in str(caught.value)
+    store.update(before)
+    assert sum(batch.num_rows for batch in took(replace(task, most_rows=5), store, more, 10)) == 3
+    alone = replace(stream_task(SEQUENCE, None, keyed=False), most_rows=3)
+    with pytest.raises(ExecutionError) as caught:
+        streamed(alone, table_of(alone, [Row("A", 1, 10 * i, i) for i in range(20)]), 1)
+    assert "The stream, which has neither PARTITION BY nor" in str(caught.value)
+
+
+def test_first_rows_take_the_columns_of_new_ones() -> None:
+    """Where a query goes on with another RETURN; and those of several micro-batches are put together."""
+    task, store = stream_task(cel.Start(cel.Sequence(A, B)), WINDOW, allow=False), Memory()
+    for key in (1, 2):
+        table = table_of(task, [Row("A", 1, 100 * key, key)])
+        took(task, store, [table.append_column("more", pa.array(["x"]))], 100 * key - 1)
+    assert not took(task, store, [table_of(task, [Row("B", 1, 400, 1), Row("A", 1, 401, 3), Row("B", 1, 402, 3)])], 300)
+    (found,) = took(task, store, [], 500)
+    assert [row["k"] for row in found.to_pylist()] == [3]
+    assert len(Bucket(task, store).head.firsts) == 1
+
+
+@pytest.mark.parametrize(
+    ("formula", "options", "says"),
+    [
+        (cel.Sequence(cel.Strategy("NXT", cel.Sequence(A, B)), C), PLAIN, "Write SEMANTICS NXT"),
+        (cel.Or(cel.Start(A), cel.Strategy("LAST", B)), PLAIN, "LAST( ) at the beginning of the pattern chooses"),
+        (cel.Or(cel.Start(A), B), Options(consume="PARTITION"), "Leave CONSUME BY PARTITION out"),
+        (cel.Start(cel.Sequence(A, B)), Options(consume="ANY"), "what CONSUME BY ANY dropped, beside START"),
+        (cel.Or(cel.Start(A), B), Options(skip=Skip("TO NEXT ROW")), "Leave AFTER MATCH SKIP out"),
+    ],
+)
+def test_what_the_beginning_of_a_stream_is_asked_for(formula: Formula, options: Options, says: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        stream_task(formula, WINDOW, options, allow=False)
+    assert caught.value.condition == "STREAM_UNBOUNDED"
+    assert says in str(caught.value)
+    assert "SET cersql.stream.maxRowsPerKey = 10000" in str(caught.value)
+    with pytest.raises(PlanError) as caught:
+        stream_task(cel.Start(cel.Sequence(A, B)), None, allow=False)
+    assert "START asks where the stream began. Bound the pattern by WITHIN" in " ".join(str(caught.value).split())
+
+
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("strategy", ["NXT", "LAST", "MAX"])
 def test_rivals_that_began_before(window: Window, strategy: str) -> None:

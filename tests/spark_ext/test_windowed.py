@@ -223,7 +223,6 @@ REFUSED = {
         "which has a collation", "UTF8_BINARY",
     ),
     "a map": (f"{SLIDING} RETURN COUNT(*) GROUP BY map('v', a.v)", "STREAM_KEY", "a MAP", "a value in it"),
-    "a limit": (f"{SLIDING} RETURN COUNT(*) LIMIT 3", "STREAM_LIMIT", "LIMIT 3", "Leave LIMIT out"),
 }  # fmt: skip
 
 
