@@ -153,7 +153,9 @@ class Bucket(Waiting):
         many = self._many(rows.slabs)
         if many:
             self._engines.begin(many, rows.chosen(np.isin(rows.slabs, many)), times.watermark)
-        if (self.matters_until(new) > (self._horizon(times.watermark) or times.watermark)).any():
+        horizon = self._horizon(times.watermark)
+        assert horizon is not None
+        if (self.matters_until(new) > horizon).any():
             self.log.append(new)
 
     def _numbered(self, living: Living, new: pa.Table) -> Rows:

@@ -79,10 +79,6 @@ class Living(NamedTuple):
     spent: AnyArray
     numbers: IntArray
 
-    def chosen(self, keep: AnyArray) -> Living:
-        """Some of them."""
-        return Living(self.rows.filter(pa.array(keep)), *(part[keep] for part in self[1:]))
-
 
 class Log:
     """The pieces of one bucket. `head` lists them; `span`: one holds no more than that stretch of time (None: any), so
