@@ -22,7 +22,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from runtime.partition.order import as_clock
 from runtime.stream.meeting import MeetingBucket
-from runtime.stream.task import NEVER, StreamTask
+from runtime.stream.task import NEVER, StateFacts, StreamTask
 from runtime.task import Limits
 from spark_ext.guarding import guarded, settle
 
@@ -146,9 +146,9 @@ class _Operator(StatefulProcessor):
         bucket.save()
 
 
-def _folder() -> str | None:
+def folder_of(task: StateFacts) -> str | None:
     """Where copies of the state may lie: a folder of the executor's, which Spark removes with it."""
-    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None if task.copies else None
 
 
 def _watermark(timers: TimerValues) -> int:
@@ -170,7 +170,7 @@ class MatchBucket(_Operator):
 
         store = SparkStore(self._values)
         task = self._task
-        bucket = Bucket(task, store, _folder()) if isinstance(task, StreamTask) else WindowBucket(task, store)
+        bucket = Bucket(task, store, folder_of(task)) if isinstance(task, StreamTask) else WindowBucket(task, store)
         late = bucket.head.late
         for batch in bucket.run(tables, watermark):
             yield _row(as_bytes(batch), batch.num_rows, 0)
@@ -187,7 +187,7 @@ class PairBucket(_Operator):
         self._task = task
 
     def _run(self, tables: Iterable[pa.Table], watermark: int, fired: bool = False) -> Iterator[pd.DataFrame]:
-        bucket = MeetingBucket(self._task, SparkStore(self._values), _folder())
+        bucket = MeetingBucket(self._task, SparkStore(self._values), folder_of(self._task))
         for batch in bucket.run(tables, watermark):
             yield _frame({ROWS: [as_bytes(batch)]})
         self._saved(bucket, fired)

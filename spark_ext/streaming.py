@@ -57,6 +57,7 @@ from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, PACKED, 
 from spark_ext.tabulating import with_pairs
 
 SLAB_COLUMN = "__cersql_slab"
+COPIES_SETTING = "cersql.stream.copies"
 BUCKETS_SETTING, SLABS_SETTING = "cersql.stream.buckets", "cersql.stream.slabs"
 ZONE_SETTING = "spark.sql.session.timeZone"
 PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
@@ -94,7 +95,7 @@ class Streaming(Batch):
     @cached_property
     def holding(self) -> Holding:
         """How long rows are held."""
-        allowed = str(self.spark.conf.get(ALLOW_SETTING, "false")).lower() == "true"
+        allowed = _flag(self.spark, ALLOW_SETTING, False)
         return holding(self.plan, allowed or self._most_rows is not None)
 
     @property
@@ -161,6 +162,7 @@ class Streaming(Batch):
             "zone": str(self.spark.conf.get(ZONE_SETTING)) if self._sees_zone() else "",
             "columns": tuple(field.name for field in rows.fields),
             "types": tuple(field.dataType.simpleString().upper() for field in rows.fields),
+            "copies": _flag(self.spark, COPIES_SETTING, True),
         }
 
     # ------------------------------------------------------------ pairs of events
@@ -395,6 +397,14 @@ def _number(spark: SparkSession, setting: str, default: int) -> int:
     if not written.isdigit() or not 1 <= int(written) <= MOST[setting]:
         raise SparkError("SETTING", name=setting, value=written, expected=f"a whole number from 1 to {MOST[setting]}")
     return int(written)
+
+
+def _flag(spark: SparkSession, setting: str, default: bool) -> bool:
+    """A setting that is true or false."""
+    written = str(spark.conf.get(setting, "") or default).lower()
+    if written not in ("true", "false"):
+        raise SparkError("SETTING", name=setting, value=written, expected="true or false")
+    return written == "true"
 
 
 def _field(frame: DataFrame, name: str, case_sensitive: bool) -> StructField:

@@ -60,7 +60,7 @@ class StateFacts:
 
     `meaning`: names what the state means; another one cannot go on with it. `described`: the same, for people. `zone`:
     the session's time zone, if the conditions can depend on it. `columns`: of the rows that come, with their `types` as
-    SQL, for messages.
+    SQL, for messages. `copies`: copies of it may lie on the host's disk (runtime.stream.local).
     """
 
     meaning: str = ""
@@ -68,6 +68,7 @@ class StateFacts:
     zone: str = ""
     columns: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    copies: bool = True
 
 
 @dataclass(frozen=True)

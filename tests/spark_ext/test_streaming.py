@@ -17,8 +17,10 @@ from pyspark.sql.types import StructType
 import cersql
 from planner.errors import PlanError
 from runtime.errors import CersqlError
+from runtime.stream.task import StateFacts
 from spark_ext import arrivals
 from spark_ext.errors import SparkError
+from spark_ext.stream_worker import folder_of
 
 PATTERN = "PATTERN A a ; B+ b ; C c PARTITION BY k ORDER BY ts WITHIN 30 SECONDS RETURN *"
 
@@ -330,6 +332,17 @@ def test_two_streams_in_one_pattern(session: SparkSession, tmp_path: Path) -> No
 
 
 def test_settings_are_checked(session: SparkSession, tmp_path: Path) -> None:
-    with sparks.settings(session, cersql__stream__buckets="none"), pytest.raises(SparkError) as caught:
-        cersql.match(stream(session, tmp_path / "rows"), PATTERN)
-    assert caught.value.condition == "SETTING"
+    rows = stream(session, tmp_path / "rows")
+    for setting, wrong in (("buckets", "none"), ("slabs", 1 << 17), ("copies", "no"), ("allowUnbounded", "2")):
+        own = {f"cersql__stream__{setting}": wrong}
+        with sparks.settings(session, **own), pytest.raises(SparkError) as caught:
+            cersql.match(rows, PATTERN)
+        assert caught.value.condition == "SETTING", setting
+
+
+def test_copies_lie_where_spark_removes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/a,/b")
+    assert folder_of(StateFacts()) == "/a"
+    assert folder_of(StateFacts(copies=False)) is None
+    monkeypatch.delenv("SPARK_LOCAL_DIRS")
+    assert folder_of(StateFacts()) is None
