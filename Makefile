@@ -15,7 +15,7 @@ GROWING := tests/test_differential.py tests/test_registers.py tests/test_next_ma
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check format exhaustive mutants bench soak wheel docs clean java
+.PHONY: help demo test lint check format exhaustive mutants bench kills soak wheel docs clean java
 
 help:
 	@echo "make demo        delayed flights that delayed the next one, on Spark"
@@ -28,7 +28,8 @@ help:
 	@echo "make bench       measurements"
 	@echo "make wheel       dist/cersql-….whl, and a query with it, sent to a cluster that has no cersql"
 	@echo "make docs        the pages of docs/ as a site, in site/"
-	@echo "make soak        a stream for ten minutes: bounded state and memory"
+	@echo "make kills       streams killed -9 at random moments: the sink is the batch's. NUMBER=100 SEED=1"
+	@echo "make soak        a stream with many live rows: bounded state, memory, time. MINUTES=30 LIVE=1000000"
 	@echo "make clean       remove what the other targets made"
 
 demo: java $(VENV)/.installed
@@ -52,6 +53,7 @@ format: $(VENV)/.installed-dev
 exhaustive: java $(VENV)/spark.jsa
 	$(PYTEST) -m exhaustive -n $(JOBS)
 	CERSQL_SMALL=1 $(PYTEST) -m "not jvm" -n $(JOBS) $(GROWING)
+	$(BIN)/python tests/bench/kills.py 10
 
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python tests/mutants.py --seed $(or $(SEED),1) --number $(or $(NUMBER),20)
@@ -61,8 +63,11 @@ bench: java $(VENV)/.installed-dev
 	$(BIN)/python tests/bench/streaming.py
 	$(BIN)/python tests/bench/scan.py
 
+kills: java $(VENV)/.installed-dev
+	$(BIN)/python tests/bench/kills.py $(or $(NUMBER),100) --seed $(or $(SEED),1)
+
 soak: java $(VENV)/.installed-dev
-	$(BIN)/python tests/bench/soak.py
+	$(BIN)/python tests/bench/soak.py $(or $(MINUTES),30) --live $(or $(LIVE),1000000)
 
 wheel: java $(VENV)/.installed-dev
 	$(BIN)/python -m pip -q --disable-pip-version-check wheel . --no-deps --no-build-isolation -w dist

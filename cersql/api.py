@@ -20,6 +20,7 @@ from runtime.errors import CersqlError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from spark_ext.thrift import ThriftServer
 
@@ -226,6 +227,19 @@ def explain(spark: SparkSession, text: str, stage: str | None = None, *, order_b
     from cersql.statements import front
 
     return front.explain(spark, text, stage, order_by=order_by)
+
+
+def metrics(spark: SparkSession, stream: str | StreamingQuery | None = None) -> DataFrame:
+    """What the newest micro-batches of a pattern stream have done, a row each; without a name, of all streams.
+
+        cersql.metrics(spark, "pairs").select("at", "matches", "held_rows", "lag_seconds", "engine_seconds").show()
+
+    `stream`: the name after START PATTERN STREAM, or any running StreamingQuery that reads patterns. The columns are in
+    [Streams](streams.md). `SHOW PATTERN STREAM METRICS pairs` gives the same. Raises BindError.
+    """
+    from cersql.statements import commands
+
+    return commands.metrics_of(spark, stream)
 
 
 def patterns(spark: SparkSession) -> Patterns:

@@ -46,6 +46,7 @@ class BindError(CersqlError):
         "UNKNOWN_SOURCE": Condition("42P01", "There is no table or view {name}."),
         "UNKNOWN_STREAM": Condition("42704", "There is no pattern stream {name}."),
         "STREAM_EXISTS": Condition("42710", "The pattern stream {name} is running already."),
+        "STREAM_RUNNING": Condition("55006", "The pattern stream {name} is running."),
         "NO_STREAM": Condition("0A000", "The query of the pattern stream {name} reads no stream."),
         "STREAM_REPORT": Condition("0A000", "The matches of a stream have no end, so no page can hold them."),
         "OTHER_COLUMNS": Condition("42804", "The DataFrame has the columns {found}, and the query gives {expected}."),

@@ -39,7 +39,7 @@ from planner.second_pass import COMPETING
 from planner.sql import quote
 from planner.terms import Window
 from runtime import nodes
-from runtime.marks import visible_name
+from runtime.marks import is_hidden, visible_name
 from runtime.program import Program
 
 ALLOW_SETTING = "cersql.stream.allowUnbounded"
@@ -181,7 +181,8 @@ def _waiting(automaton: Automaton) -> str | None:
     """The variables of an event after which a run can wait."""
     waits = {t.source for t in automaton.transitions if not t.label and t.source == t.target}
     for t in automaton.transitions:
-        shown = sorted(visible_name(v) for v in t.label)
+        shown = sorted(v for v in t.label if not is_hidden(v))
+        shown = shown or sorted(name for name in map(visible_name, t.label) if name.isidentifier())  # of types
         if t.label and t.target in waits and shown:
             return " and ".join(shown)
     return None

@@ -54,6 +54,17 @@ class SparkError(CersqlError):
             "0A000",
             "The checkpoint {path} of the stream {name} was begun {begun} {clause}, which has a state of its own.",
         ),
+        "CHECKPOINT_OTHER": Condition(
+            "42000", "The checkpoint {path} of the stream {name} was begun by another query: {other}."
+        ),
+        "CHECKPOINT_TABLE": Condition(
+            "42000", "The checkpoint {path} goes on from rows that the table {table} does not have: {problem}."
+        ),
+        "CHECKPOINT_BEHIND": Condition(
+            "42000",
+            "The table {table} has the rows of micro-batch {known} and those before, and the checkpoint {path} {to}: "
+            "what comes under these numbers would be left out.",
+        ),
         "WATERMARK_TWICE": Condition("42000", "{column} has a watermark already, of {delay} ms."),
         "SETTING": Condition("22023", "The setting {name} is {value!r}; it must be {expected}."),
         "FUNCTION_EXISTS": Condition("42723", "There is a table function {name} already."),

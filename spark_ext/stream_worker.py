@@ -21,8 +21,10 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from runtime.partition.order import as_clock
+from runtime.stream.head import sizes
 from runtime.stream.meeting import MeetingBucket
 from runtime.stream.task import NEVER, StateFacts, StreamTask
+from runtime.stream.timing import Stopwatch
 from runtime.task import Limits
 from spark_ext.guarding import guarded, settle
 
@@ -34,7 +36,13 @@ if TYPE_CHECKING:
     from runtime.stream.windows import WindowBucket, WindowTask
 
 BUCKET, ROWS = "bucket", "rows"
-MATCHES, N_MATCHES, N_LATE = "matches", "n_matches", "n_late"  # what the operator gives: a pack, and what to count
+# What the operator gives: a pack, and what to count; and of each bucket, when it is done with it, how it stands.
+MATCHES, N_MATCHES, N_LATE = "matches", "n_matches", "n_late"
+ENGINE_US, SIZES = "engine_us", ("n_held", "n_waiting", "n_engines")
+GIVEN = {
+    MATCHES: "BINARY", N_MATCHES: "BIGINT", N_LATE: "BIGINT", ENGINE_US: "BIGINT", BUCKET: "INT",
+    **dict.fromkeys(SIZES, "BIGINT"),
+}  # fmt: skip
 PACK_ROWS = 1 << 17
 PACKED = StructType([StructField(BUCKET, IntegerType()), StructField(ROWS, BinaryType())])
 _PACKED = pa.schema([(BUCKET, pa.int32()), (ROWS, pa.binary())])
@@ -79,22 +87,26 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class SparkStore:
     """A bucket's state in Spark's, by number (runtime.stream.state.Store)."""
 
-    def __init__(self, values: Any) -> None:
-        self._values = values
+    def __init__(self, values: Any, watch: Stopwatch) -> None:
+        self._values, self._watch = values, watch
 
     def get(self, number: int) -> bytes | None:
-        found = self._values.getValue((number,))
+        with self._watch.paused():
+            found = self._values.getValue((number,))
         return None if found is None else bytes(found[0])
 
     def put(self, number: int, blob: bytes) -> None:
-        self._values.updateValue((number,), (blob,))
+        with self._watch.paused():
+            self._values.updateValue((number,), (blob,))
 
     def remove(self, number: int) -> None:
-        self._values.removeKey((number,))
+        with self._watch.paused():
+            self._values.removeKey((number,))
 
 
-def _row(blob: bytes | None, n_matches: int, n_late: int) -> pd.DataFrame:
-    return _frame({MATCHES: [blob], N_MATCHES: [n_matches], N_LATE: [n_late]})
+def _row(values: dict[str, object]) -> pd.DataFrame:
+    """A row of GIVEN."""
+    return _frame({name: [values.get(name, 0 if name in (N_MATCHES, N_LATE) else None)] for name in GIVEN})
 
 
 def _frame(columns: dict[str, list[Any]]) -> pd.DataFrame:
@@ -117,17 +129,19 @@ class _Operator(StatefulProcessor):
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
         tables = (pa.ipc.open_stream(blob).read_all() for frame in rows for blob in frame[ROWS])
-        return guarded(self._limits, self._run(tables, _watermark(timerValues)))
+        return guarded(self._limits, self._run(int(key[0]), tables, _watermark(timerValues)))
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[pd.DataFrame]:
-        return guarded(self._limits, self._run((), _watermark(timerValues), fired=True))
+        return guarded(self._limits, self._run(int(key[0]), (), _watermark(timerValues), fired=True))
 
     def close(self) -> None:
         settle()
 
-    def _run(self, tables: Iterable[pa.Table], watermark: int, fired: bool = False) -> Iterator[pd.DataFrame]:
+    def _run(
+        self, number: int, tables: Iterable[pa.Table], watermark: int, fired: bool = False
+    ) -> Iterator[pd.DataFrame]:
         raise NotImplementedError
 
     def _saved(self, bucket: Bucket | WindowBucket | MeetingBucket, fired: bool) -> None:
@@ -164,19 +178,36 @@ class MatchBucket(_Operator):
         super().__init__(task.task.limits)
         self._task = task
 
-    def _run(self, tables: Iterable[pa.Table], watermark: int, fired: bool = False) -> Iterator[pd.DataFrame]:
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """See _Operator: once for each task of a micro-batch."""
+        super().init(handle)
+        self._told: dict[int, tuple[int, int, int]] = {}  # of each bucket, in this micro-batch
+
+    def _run(
+        self, number: int, tables: Iterable[pa.Table], watermark: int, fired: bool = False
+    ) -> Iterator[pd.DataFrame]:
         from runtime.stream.bucket import Bucket
         from runtime.stream.windows import WindowBucket
 
-        store = SparkStore(self._values)
+        watch = Stopwatch()
+        store = SparkStore(self._values, watch)
         task = self._task
         bucket = Bucket(task, store, folder_of(task)) if isinstance(task, StreamTask) else WindowBucket(task, store)
         late = bucket.head.late
-        for batch in bucket.run(tables, watermark):
-            yield _row(as_bytes(batch), batch.num_rows, 0)
+        row: dict[str, object] = {}
+        for batch in watch.running(bucket.run(watch.waiting(tables), watermark)):
+            if row:
+                yield _row(row)
+            row = {MATCHES: as_bytes(batch), N_MATCHES: batch.num_rows}
         self._saved(bucket, fired)
-        if bucket.head.late > late:
-            yield _row(None, 0, bucket.head.late - late)
+        yield _row({**row, N_LATE: bucket.head.late - late, ENGINE_US: watch.us, **self._stands(number, bucket)})
+
+    def _stands(self, number: int, bucket: Bucket | WindowBucket) -> dict[str, object]:
+        """How a bucket stands. What is told of it a second time in a micro-batch, when a timer has fired, is only what
+        has changed, so that one can add up."""
+        before, now = self._told.get(number, (0, 0, 0)), sizes(bucket.head)
+        self._told[number] = now
+        return {BUCKET: number, **{name: new - old for name, new, old in zip(SIZES, now, before, strict=True)}}
 
 
 class PairBucket(_Operator):
@@ -186,8 +217,10 @@ class PairBucket(_Operator):
         super().__init__(task.limits)
         self._task = task
 
-    def _run(self, tables: Iterable[pa.Table], watermark: int, fired: bool = False) -> Iterator[pd.DataFrame]:
-        bucket = MeetingBucket(self._task, SparkStore(self._values), folder_of(self._task))
+    def _run(
+        self, number: int, tables: Iterable[pa.Table], watermark: int, fired: bool = False
+    ) -> Iterator[pd.DataFrame]:
+        bucket = MeetingBucket(self._task, SparkStore(self._values, Stopwatch()), folder_of(self._task))
         for batch in bucket.run(tables, watermark):
             yield _frame({ROWS: [as_bytes(batch)]})
         self._saved(bucket, fired)
@@ -203,7 +236,9 @@ class LateBucket(_Operator):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
 
-    def _run(self, tables: Iterable[pa.Table], watermark: int, fired: bool = False) -> Iterator[pd.DataFrame]:
+    def _run(
+        self, number: int, tables: Iterable[pa.Table], watermark: int, fired: bool = False
+    ) -> Iterator[pd.DataFrame]:
         for table in tables:
             known = table.filter(table.column(self._time).is_valid())
             late = known.filter(pa.array(as_clock(known.column(self._time)) <= watermark))

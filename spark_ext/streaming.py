@@ -22,14 +22,12 @@ import dataclasses
 import hashlib
 import logging
 import re
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 from pyspark.sql.types import StructField, StructType
 
 from planner.emission import why_not
@@ -53,7 +51,8 @@ from spark_ext.meeting import UNTIL_COLUMN, meeting_pairs, sent
 from spark_ext.schema import SparkCatalog, filters_rows
 from spark_ext.shipping import for_worker
 from spark_ext.sizes import parallelism
-from spark_ext.stream_worker import BUCKET, MATCHES, N_LATE, N_MATCHES, PACKED, MatchBucket, pack, unpack
+from spark_ext.stream_metrics import METRICS_NAME, asked_after, observed
+from spark_ext.stream_worker import BUCKET, GIVEN, MATCHES, PACKED, MatchBucket, pack, unpack
 from spark_ext.tabulating import with_pairs
 
 SLAB_COLUMN = "__cersql_slab"
@@ -66,8 +65,6 @@ SLABS = 1 << 16  # in a bucket, so that new rows of a key meet few rows of other
 MOST = {BUCKETS_SETTING: 1 << 20, SLABS_SETTING: 1 << 16, MOST_SETTING: 1 << 40}
 STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-METRICS_NAME = "cersql_"  # how the name of our metrics begins
-METRICS = ((N_MATCHES, "matches"), (N_LATE, "late"))
 CALL = re.compile(r"[\w`]\s*\(")  # of a function, in SQL
 DELAY = "spark.watermarkDelayMs"  # what withWatermark writes into a column's metadata
 
@@ -121,11 +118,9 @@ class Streaming(Batch):
         standing = Standing(task.meaning, task.described, task.zone)
         packed = mapped(rows, partial(pack, SLAB_COLUMN, self.slabs), PACKED)
         matched = packed.groupBy(BUCKET).transformWithStateInPandas(
-            MatchBucket(task), f"{MATCHES} BINARY, {N_MATCHES} BIGINT, {N_LATE} BIGINT", "Append", "EventTime"
+            MatchBucket(task), ", ".join(f"{name} {type}" for name, type in GIVEN.items()), "Append", "EventTime"
         )
-        # In the progress of whatever query reads this: observedMetrics. Two patterns in one query need two names.
-        counts = [F.expr(f"coalesce(sum({name}), 0L)").alias(shown) for name, shown in METRICS]
-        matched = matched.observe(f"{METRICS_NAME}{_known(standing)}_{uuid.uuid4().hex[:8]}", *counts)
+        matched = observed(matched, _known(standing), asked_after(self.query))
         return matched.select(MATCHES).mapInArrow(for_worker(unpack), self._schema(task.task))
 
     def stream_task(self, rows: StructType) -> StreamTask | WindowTask:

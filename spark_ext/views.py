@@ -117,6 +117,12 @@ def nothing(spark: SparkSession) -> DataFrame:
     return spark.range(0).select()
 
 
+def user(spark: SparkSession) -> str:
+    """Whose session it is."""
+    found = spark.sql("SELECT current_user()").first()
+    return str(found[0]) if found is not None else ""
+
+
 def table(spark: SparkSession, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> DataFrame:
     """A DataFrame of texts that lies in the plan itself: reading it takes no job."""
     arrays = [pa.array([row[i] for row in rows], pa.string()) for i in range(len(columns))]

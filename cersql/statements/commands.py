@@ -22,9 +22,11 @@ from cersql.statements.kinds import (
     CreateView,
     Describe,
     Drop,
+    DropStream,
     Embedded,
     Explain,
     Show,
+    ShowMetrics,
     ShowStreams,
     StartStream,
     Statement,
@@ -46,6 +48,7 @@ from spark_ext.streaming import few_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 logger = logging.getLogger("cersql")
 _OF_SESSION = (
@@ -166,12 +169,15 @@ class _Command:
             case StartStream():
                 return self.start_stream(found)
             case StopStream(name, span):
-                if not streams.stop(name):
-                    hint = suggestion(name, streams.names(), "There are")
-                    raise BindError("UNKNOWN_STREAM", span=span, name=name, hint=hint)
+                if not streams.stop(name, by=views.user(self.spark)):
+                    raise _unknown_stream(name, span)
                 return views.nothing(self.spark)
+            case DropStream():
+                return self.drop_stream(found)
             case ShowStreams():
                 return views.table(self.spark, list(streams.COLUMNS), streams.rows())
+            case ShowMetrics(name, span):
+                return metrics_of(self.spark, name, span)
 
     def plan(self, query: Span, ctes: str | None = None) -> Planned:
         if ctes is None:
@@ -225,7 +231,7 @@ class _Command:
             raise BindError("STREAM_EXISTS", span=found.span, name=found.name, hint=hint)
         text = SourceText(self.sql[found.query.start : found.query.end])
         inner = find(text)
-        with few_partitions(self.spark):
+        with streams.as_begun(self.spark, found.name, found.checkpoint), few_partitions(self.spark):
             planned = self.plan(found.query) if isinstance(inner, Whole) else None
             df = run(self.spark, text) if planned is None else planned.frame()
             if not df.isStreaming:
@@ -250,6 +256,14 @@ class _Command:
             hint = "Put SQL around it into a view that reads the table of matches."
             raise BindError("LATE_OF_WHAT", span=place, hint=hint)
         return planned.late()
+
+    def drop_stream(self, found: DropStream) -> DataFrame:
+        if streams.running(found.name):
+            hint = f"STOP PATTERN STREAM {found.name} ends it; it can be dropped then."
+            raise BindError("STREAM_RUNNING", span=found.span, name=found.name, hint=hint)
+        if not streams.drop(found.name) and not found.if_exists:
+            raise _unknown_stream(found.name, found.span)
+        return views.nothing(self.spark)
 
     # ------------------------------------------------------------ definitions
 
@@ -313,6 +327,19 @@ class _Command:
         there = [d.name for d in patterns.definitions(self.spark) if kind in (None, d.kind)]
         hint = suggestion(name, there, "There are")
         return BindError("UNKNOWN_PATTERN", span=span, what=what, name=name, hint=hint)
+
+
+def metrics_of(spark: SparkSession, of: str | StreamingQuery | None, span: Span | None = None) -> DataFrame:
+    """What the micro-batches of a stream, by its name, of a query or of all streams have told. Raises BindError."""
+    found = streams.metrics(spark, of)
+    if found is None:
+        raise _unknown_stream(str(of), span)
+    return found
+
+
+def _unknown_stream(name: str, span: Span | None) -> BindError:
+    hint = suggestion(name, streams.names(), "There are")
+    return BindError("UNKNOWN_STREAM", span=span, name=name, hint=hint)
 
 
 def _in_place(text: str, written: str) -> str:

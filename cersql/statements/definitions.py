@@ -113,8 +113,8 @@ class Definitions(Words):
 
     def _drop(self) -> Drop:
         kind, at, if_exists = self.upper(2), 3, False
-        if kind not in ("VIEW", "FUNCTION"):
-            raise self.expected(2, "VIEW or FUNCTION")
+        if kind not in ("VIEW", "FUNCTION"):  # a STREAM is stream.py's
+            raise self.expected(2, "VIEW, FUNCTION or STREAM")
         if (self.upper(3), self.upper(4)) == ("IF", "EXISTS"):
             at, if_exists = 5, True
         name, is_global, after = self.qualified_name(at, f"the name of the {kind.lower()}")

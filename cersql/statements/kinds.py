@@ -10,7 +10,9 @@ Drop             DROP PATTERN VIEW | FUNCTION [IF EXISTS] name
 Show, Describe   SHOW PATTERNS [LIKE 'a*'], DESCRIBE PATTERN name
 StartStream      START PATTERN STREAM s AS query INTO TABLE t [CHECKPOINT 'path'] [TRIGGER …]
 StopStream       STOP PATTERN STREAM s
+DropStream       DROP PATTERN STREAM [IF EXISTS] s
 ShowStreams      SHOW PATTERN STREAMS
+ShowMetrics      SHOW PATTERN STREAM METRICS [s]
 """
 
 from __future__ import annotations
@@ -119,14 +121,29 @@ class StopStream:
 
 
 @dataclass(frozen=True)
+class DropStream:
+    name: str
+    span: Span
+    if_exists: bool
+
+
+@dataclass(frozen=True)
 class ShowStreams:
     pass
+
+
+@dataclass(frozen=True)
+class ShowMetrics:
+    """Of one stream, or of all."""
+
+    name: str | None
+    span: Span
 
 
 Query = Whole | Embedded | Counted | Explain
 Statement = (
     Query | CreateView | CreateFunction | Drop | Show | Describe
-    | StartStream | StopStream | ShowStreams
+    | StartStream | StopStream | DropStream | ShowStreams | ShowMetrics
 )  # fmt: skip
 
 

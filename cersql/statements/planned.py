@@ -143,6 +143,7 @@ class Planned:
     def _result(self, catalog: SparkCatalog, lasting: bool, asked: str | None = None) -> DataFrame:
         from spark_ext import grouping, relational, windowed
         from spark_ext.batch import result
+        from spark_ext.stream_metrics import counted
         from spark_ext.streaming import Streaming, is_stream
 
         plan, tree = self.compiled.plan, self.compiled.syntax
@@ -153,7 +154,8 @@ class Planned:
             kind = result if plan.query.groups is None else grouping.result
             return kind(plan, catalog, lasting=lasting)
         try:
-            return result(plan, catalog, Streaming) if plan.query.groups is None else windowed.result(plan, catalog)
+            rows = result(plan, catalog, Streaming) if plan.query.groups is None else windowed.result(plan, catalog)
+            return counted(plan.query, rows)
         except CersqlError as error:
             clause = _STREAM_CLAUSES.get(error.condition, "PATTERN")
             raise error.at(tree.text, tree.clause(clause) or tree.clause("PATTERN")) from None

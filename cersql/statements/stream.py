@@ -1,4 +1,6 @@
-"""START, STOP and SHOW of pattern streams, read from the words of a statement; spark_ext/streams.py carries them out.
+"""START, STOP, DROP and SHOW of pattern streams, read from the words of a statement.
+
+spark_ext/streams.py carries them out.
 
 START PATTERN STREAM s AS FROM t PATTERN … RETURN … INTO TABLE found TRIGGER AVAILABLE NOW
 START PATTERN STREAM s AS FROM t PATTERN … RETURN … INTO TABLE found WITH LATE ROWS INTO TABLE late
@@ -8,25 +10,41 @@ from __future__ import annotations
 
 from cersql.language.lexer import strip_quotes
 from cersql.language.syntax import Name
-from cersql.statements.kinds import ShowStreams, StartStream, StopStream
+from cersql.statements.kinds import DropStream, ShowMetrics, ShowStreams, StartStream, StopStream
 from cersql.statements.words import Words
 
 TRIGGERS = "TRIGGER AVAILABLE NOW or TRIGGER EVERY '10 seconds'"
 
 
-def parsed(words: Words) -> StartStream | StopStream | ShowStreams | None:
+def parsed(words: Words) -> StartStream | StopStream | DropStream | ShowStreams | ShowMetrics | None:
     """The statement, or None for any other. Raises ParseError."""
     first, second, third = (words.upper(i) for i in range(3))
     if (first, second, third) == ("SHOW", "PATTERN", "STREAMS"):
         words.check_end(3)
         return ShowStreams()
-    if (second, third) != ("PATTERN", "STREAM") or first not in ("START", "STOP"):
+    if (first, second, third) == ("SHOW", "PATTERN", "STREAM"):
+        return _show_metrics(words)
+    if (second, third) != ("PATTERN", "STREAM") or first not in ("START", "STOP", "DROP"):
         return None
-    name = words.name(3, "the name of the stream")
+    if_exists = (first, words.upper(3), words.upper(4)) == ("DROP", "IF", "EXISTS")
+    at = 5 if if_exists else 3
+    name = words.name(at, "the name of the stream")
     if first == "START":
         return _start(name, words)
-    words.check_end(4)
-    return StopStream(name.value, name.span)
+    words.check_end(at + 1)
+    if first == "STOP":
+        return StopStream(name.value, name.span)
+    return DropStream(name.value, name.span, if_exists)
+
+
+def _show_metrics(words: Words) -> ShowMetrics:
+    if words.upper(3) != "METRICS":
+        raise words.expected(3, "METRICS; SHOW PATTERN STREAMS lists them all")
+    if len(words.toks) == 4:
+        return ShowMetrics(None, words.span(3, 4))
+    name = words.name(4, "the name of a stream or the end of the statement")
+    words.check_end(5)
+    return ShowMetrics(name.value, name.span)
 
 
 def _start(name: Name, words: Words) -> StartStream:

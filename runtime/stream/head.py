@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -70,6 +70,14 @@ class KeptEngine:
     key: str
 
 
+class Sizes(NamedTuple):
+    """How much is in a state: rows that later matches may need, rows that wait for the watermark, and kept engines."""
+
+    held: int
+    waiting: int
+    engines: int
+
+
 @dataclass
 class Head:
     """The index of a bucket's state. `late`: rows that came too late. `timer`: when to wake up (see next_due). `zone`:
@@ -97,6 +105,12 @@ class Head:
         """A head of a release that knew less."""
         self.__init__(known["format"], known["meaning"], known["described"])  # type: ignore[misc]
         self.__dict__.update(known)
+
+
+def sizes(head: Head) -> Sizes:
+    """How much is in a state, by its index."""
+    held = sum(part.n for parts in (head.slabs, head.pieces) for part in parts.values())
+    return Sizes(held, sum(chunk.n for chunk in head.chunks.values()), len(head.engines))
 
 
 def blob(rows: pa.Table) -> bytes:

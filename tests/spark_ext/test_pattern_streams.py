@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import cersql
 from cersql.statements.find import find
-from cersql.statements.kinds import ShowStreams, StartStream, StopStream
+from cersql.statements.kinds import DropStream, ShowMetrics, ShowStreams, StartStream, StopStream
 from spark_ext import arrivals, streams
 
 PATTERN = "PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 20 SECONDS"
@@ -41,6 +42,13 @@ def test_what_the_statements_say() -> None:
         assert (found.table, found.late[0].replace("`", "")) == ("t", "db.late")
     assert isinstance(find("stop pattern stream s"), StopStream)
     assert isinstance(find("SHOW PATTERN STREAMS;"), ShowStreams)
+    shows = [find(f"SHOW PATTERN STREAM METRICS{words}") for words in ("", " s")]
+    assert [found.name for found in shows if isinstance(found, ShowMetrics)] == [None, "s"]
+    drops = [find(f"DROP PATTERN STREAM {words}") for words in ("s", "IF EXISTS s")]
+    assert [(found.name, found.if_exists) for found in drops if isinstance(found, DropStream)] == [
+        ("s", False),
+        ("s", True),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -54,6 +62,10 @@ def test_what_the_statements_say() -> None:
         ("START PATTERN STREAM s AS FROM t PATTERN A RETURN * INTO TABLE x WITH LATE ROWS INTO TABLE", "of the table"),
         ("START PATTERN STREAM s AS FROM t PATTERN A RETURN * WITH LATE ROWS INTO TABLE x", "INTO TABLE name"),
         ("STOP PATTERN STREAM s t", "the end of the statement"),
+        ("SHOW PATTERN STREAM s", "METRICS"),
+        ("SHOW PATTERN STREAM METRICS s t", "the end of the statement"),
+        ("DROP PATTERN STREAM IF EXISTS s t", "the end of the statement"),
+        ("DROP PATTERN TABLE s", "VIEW, FUNCTION or STREAM"),
     ],
 )
 def test_mistakes_are_placed(text: str, expected: str) -> None:
@@ -109,14 +121,34 @@ def test_a_stream_by_sql_that_is_stopped_and_goes_on(session: SparkSession, tmp_
     want = session.sql(f"FROM events {PATTERN} RETURN k, a.id AS a, b.id AS b").collect()
     assert (row.status, row.events, row.matches, row.late) == ("running", "301", str(len(want)), "0")
     assert int(row.state_rows) > 0
+    batches = session.sql("SHOW PATTERN STREAM METRICS pairs").collect()
+    assert [sum(getattr(b, name) for b in batches) for name in ("events", "matches", "late")] == [301, len(want), 0]
+    assert row.held_rows == str(batches[-1].held_rows)
+    assert max(b.held_rows for b in batches) > 0
+    assert 0 <= sum(b.engine_seconds for b in batches) <= sum(b.batch_seconds for b in batches)
+    assert [b.at for b in batches] == sorted(b.at for b in batches)
+    query = streams._streams["pairs"].query
+    assert cersql.metrics(session, query).collect() == cersql.metrics(session, "pairs").collect() == batches
+    assert (row.why, row.ended) == (None, None)
+    with pytest.raises(ParseException) as running:
+        session.sql("DROP PATTERN STREAM pairs")
+    assert "STREAM_RUNNING" in str(running.value)
     session.sql("STOP PATTERN STREAM pairs")
-    assert "pairs" not in shown(session)
+    row = shown(session)["pairs"]
+    user = session.sql("SELECT current_user()").collect()[0][0]
+    assert (row.status, row.why) == ("stopped", f"STOP PATTERN STREAM by {user}")
+    assert (row.events, row.matches) == ("301", str(len(want)))
+    assert row.started < row.ended
     # From the same checkpoint, with another RETURN and other names: nothing twice, nothing lost.
     changed = start.replace("A a ; B b", "A x ; B y").replace("a.id AS a, b.id AS b", "x.id AS a, y.id AS b")
     session.sql(f"{changed} TRIGGER AVAILABLE NOW")
     streams._streams["pairs"].query.awaitTermination()
-    assert shown(session)["pairs"].status == "finished"
-    session.sql("STOP PATTERN STREAM pairs")
+    session.sql("STOP PATTERN STREAM pairs")  # there is nothing left to stop
+    row = shown(session)["pairs"]
+    assert (row.status, row.why) == ("finished", "TRIGGER AVAILABLE NOW: it has read all that was there")
+    session.sql("DROP PATTERN STREAM pairs")
+    assert "pairs" not in shown(session)
+    session.sql("DROP PATTERN STREAM IF EXISTS pairs")
     got = session.table("found_pairs").collect()
     assert sorted(map(repr, got)) == sorted(map(repr, want))
 
@@ -157,8 +189,9 @@ def test_when_a_limit_is_reached(batches: list[tuple[int, int]], stops_at: int |
     stream = streams.Stream("s", "t", "c", SimpleNamespace(stop=stopped.set), None, limit=7)  # type: ignore[arg-type]
     for number, (asked, given) in enumerate(batches):
         metrics = {"cersqllimit_asked_1": {"n": asked}, "cersqllimit_given_1": {"n": given}}
-        stream.note(SimpleNamespace(batchId=number, numInputRows=1, observedMetrics=metrics))
-        assert (stream.limit is None) == (stops_at is not None and number >= stops_at)
+        told = {"timestamp": None, "eventTime": {}, "durationMs": {}, "stateOperators": []}
+        stream.note(SimpleNamespace(batchId=number, numInputRows=1, observedMetrics=metrics, **told))
+        assert stream.full == (stops_at is not None and number >= stops_at)
     assert stopped.wait(60) if stops_at is not None else not stopped.is_set()
 
 
@@ -174,9 +207,10 @@ def test_functions_and_views_over_a_stream_are_streams(session: SparkSession, tm
 
 
 def test_what_cannot_start_or_stop(session: SparkSession) -> None:
-    with pytest.raises(ParseException) as caught:
-        session.sql("STOP PATTERN STREAM nobody")
-    assert "UNKNOWN_STREAM" in str(caught.value)
+    for statement in ("STOP PATTERN STREAM", "DROP PATTERN STREAM", "SHOW PATTERN STREAM METRICS"):
+        with pytest.raises(ParseException) as caught:
+            session.sql(f"{statement} nobody")
+        assert "UNKNOWN_STREAM" in str(caught.value)
     session.range(3).selectExpr("id", "'A' AS type", "current_timestamp() AS ts").createOrReplaceTempView("plain")
     with pytest.raises(ParseException) as caught:
         session.sql("START PATTERN STREAM p AS FROM plain PATTERN A a ORDER BY ts RETURN a.id INTO TABLE nowhere")
@@ -254,31 +288,31 @@ def test_a_zone_on_which_conditions_depend(session: SparkSession, tmp_path: Path
         assert "Asia/Tokyo" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "problem"),
-    [
-        ("metadata", "", "metadata is empty"),
-        pytest.param("metadata", "{nonsense", "metadata is not what Spark wrote", marks=pytest.mark.exhaustive),
-        pytest.param("offsets", "", "does not begin with a version", marks=pytest.mark.exhaustive),
-        ("offsets", "v1\n{nonsense", "is not what Spark wrote"),
-        pytest.param("commits", "nonsense", "does not begin with a version", marks=pytest.mark.exhaustive),
-    ],
-)
-def test_a_damaged_checkpoint(session: SparkSession, tmp_path: Path, file: str, content: str, problem: str) -> None:
+def test_a_checkpoint_that_cannot_be_gone_on_from(session: SparkSession, tmp_path: Path) -> None:
+    """What can be wrong with one: test_checkpoints.py."""
     source(session, tmp_path / "rows")
     query = f"FROM live {PATTERN} RETURN k, a.id AS a"
     started(session, tmp_path, query, "damaged")
-    path = tmp_path / "c" / file
-    if path.is_dir():
-        path = max((entry for entry in path.iterdir() if entry.name.isdigit()), key=lambda entry: int(entry.name))
-    path.write_text(content)
-    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+    rows = session.table("damaged_rows").count()
+    # In another cluster, which would take other buckets by itself.
+    with sparks.settings(session, cersql__stream__buckets=""):
+        started(session, tmp_path, query, "damaged")
+        assert session.conf.get("cersql.stream.buckets") == ""
+    shutil.copytree(tmp_path / "c", tmp_path / "moved" / "c")
+    for folder, name, wanted in ((tmp_path / "moved", "elsewhere", "TABLE"), (tmp_path / "new", "damaged", "BEHIND")):
+        with pytest.raises(ParseException) as caught:
+            started(session, folder, query, name)
+        assert f"[CHECKPOINT_{wanted}]" in str(caught.value)
+    newest = max((entry for entry in (tmp_path / "c/offsets").glob("[0-9]*")), key=lambda entry: int(entry.name))
+    newest.write_text("v1\n{nonsense")
+    (newest.parent / f".{newest.name}.crc").unlink(missing_ok=True)
     with pytest.raises(ParseException) as caught:
         started(session, tmp_path, query, "damaged")
     assert "[CHECKPOINT]" in str(caught.value)
-    assert problem in str(caught.value)
+    assert "is not what Spark wrote" in str(caught.value)
     assert str(tmp_path / "c") in str(caught.value)
     assert "jackson" not in str(caught.value).lower()
+    assert session.table("damaged_rows").count() == rows
 
 
 def test_an_error_of_ours_is_told_alone() -> None:
@@ -292,6 +326,65 @@ def test_an_error_of_ours_is_told_alone() -> None:
     assert streams._brief("[X] other\n\nplan") == "[X] other"
 
 
+ENDINGS = {
+    "failed": (
+        {"error": "[USER_RAISED_EXCEPTION] [NULL_TIME] A row has no time. SQLSTATE: P0001\n=== Streaming Query ===\nx"},
+        ("failed", "NULL_TIME", "[NULL_TIME] A row has no time."),
+    ),
+    "failed, and stopped": (
+        {"error": "Spark's own words\nand more", "stopped_by": "ann"},
+        ("failed", "Spark's own words", "Spark's own words\nand more"),
+    ),
+    "stopped": ({"stopped_by": "ann", "trigger": "1 minute"}, ("stopped", "STOP PATTERN STREAM by ann", None)),
+    "finished": (
+        {"trigger": "available now"},
+        ("finished", "TRIGGER AVAILABLE NOW: it has read all that was there", None),
+    ),
+    "limit": ({"limit": 3, "full": True}, ("finished", "LIMIT 3: so many rows have been given", None)),
+    "otherwise": ({}, ("stopped", "its query was stopped by other means than STOP PATTERN STREAM", None)),
+}
+
+
+def over(name: str, context: Any, **facts: Any) -> streams.Stream:
+    error = facts.pop("error", None)
+    query = SimpleNamespace(isActive=False, recentProgress=(), exception=lambda: error)
+    session = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=context))
+    return streams.Stream(name, "t", "/c", query, session, **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", ENDINGS)
+def test_a_stream_says_why_it_has_ended(case: str) -> None:
+    facts, want = ENDINGS[case]
+    stream = over("s", object(), **facts)
+    row = dict(zip(streams.COLUMNS, stream.row(), strict=True))
+    assert (row["status"], row["why"], row["error"]) == want
+    assert row["started"] is not None
+    assert row["ended"] is not None
+    assert row["started"] <= row["ended"]
+    assert dict(zip(streams.COLUMNS, stream.row(), strict=True)) == row  # and it stays so
+
+
+@pytest.fixture
+def none_running(monkeypatch: pytest.MonkeyPatch) -> dict[str, streams.Stream]:
+    found: dict[str, streams.Stream] = {}
+    monkeypatch.setattr(streams, "_streams", found)
+    return found
+
+
+def test_of_many_that_have_ended_the_newest_are_kept(none_running: dict[str, streams.Stream]) -> None:
+    for number in range(streams.KEPT + 3):
+        stream = none_running[f"s{number}"] = over(f"s{number}", object())
+        stream.ended = streams.Ended(f"{2000 + number}", "stopped", "by somebody")
+    found = {row[0] for row in streams.rows()}
+    assert found == {f"s{number}" for number in range(3, streams.KEPT + 3)}
+
+
+def test_streams_of_a_spark_that_has_ended_are_forgotten(none_running: dict[str, streams.Stream]) -> None:
+    none_running["of before"] = over("of before", None)
+    none_running["of now"] = over("of now", object())
+    assert [row[0] for row in streams.rows()] == ["of now"]
+
+
 @pytest.mark.exhaustive
 def test_after_a_null_time_a_stream_goes_on_without_it(session: SparkSession, tmp_path: Path) -> None:
     source(session, tmp_path / "rows")
@@ -303,6 +396,9 @@ def test_after_a_null_time_a_stream_goes_on_without_it(session: SparkSession, tm
     assert "[NULL_TIME]" in str(caught.value)
     advice = "FROM (SELECT * FROM live WHERE ts IS NOT NULL) AS live"
     assert advice in str(caught.value)
+    row = shown(session)["with_null"]
+    assert (row.status, row.why) == ("failed", "NULL_TIME")
+    assert advice in row.error
     started(session, tmp_path, query.replace("FROM live", advice), "with_null")
     got = session.table("with_null_rows").collect()
     want = session.sql(query.replace("FROM live", "FROM events")).collect()

@@ -156,8 +156,8 @@ def test_what_is_irrelevant_is_dropped_above_the_watermark(session: SparkSession
     assert not any("Filter" in line for line in lines[at:])
 
 
-def test_late_rows_are_counted_in_the_metrics(session: SparkSession, tmp_path: Path) -> None:
-    """Exactly at the watermark is late; a millisecond after it is not."""
+def test_what_is_counted_in_the_metrics(session: SparkSession, tmp_path: Path) -> None:
+    """Exactly at the watermark is late; a millisecond after it is not. What HAVING leaves out is no match."""
     schema = "ts TIMESTAMP, type STRING, id INT"
 
     def put(number: int, *rows: tuple[str, int]) -> None:
@@ -166,7 +166,7 @@ def test_late_rows_are_counted_in_the_metrics(session: SparkSession, tmp_path: P
         arrivals.write(df, "ts", tmp_path / f"rows{number}", 1, arrivals.Disorder())
 
     source = arrivals.read(session, StructType.fromDDL(schema), tmp_path / "all").withWatermark("ts", "10 seconds")
-    df = cersql.match(source, "PATTERN A a ORDER BY ts WITHIN 1 SECOND RETURN a.id AS id")
+    df = cersql.match(source, "PATTERN A a ORDER BY ts WITHIN 1 SECOND RETURN a.id AS id HAVING a.id > 1")
     running = (
         df.writeStream.format("memory").queryName("late").option("checkpointLocation", str(tmp_path / "c")).start()
     )
@@ -176,9 +176,13 @@ def test_late_rows_are_counted_in_the_metrics(session: SparkSession, tmp_path: P
             for file in (tmp_path / f"rows{number}").glob("part-*.parquet"):
                 file.rename(tmp_path / "all" / f"part-{number}.parquet")
             running.processAllAvailable()
-        assert sorted(row.id for row in session.table("late").collect()) == [1, 3, 4]
-        counted = [p.observedMetrics for p in running.recentProgress]
-        assert sum(next(iter(metrics.values())).late for metrics in counted if metrics) == 1
+        assert sorted(row.id for row in session.table("late").collect()) == [3, 4]
+        told = [own.asDict() for p in running.recentProgress for own in (p.observedMetrics or {}).values()]
+        assert [sum(own.get(name, 0) for own in told) for name in ("late", "found", "matches")] == [1, 3, 2]
+        last = cersql.metrics(session, running).collect()[-1]
+        assert (last.matches, last.late, last.waiting_rows) == (0, 0, 0)
+        assert last.held_rows >= 1  # id 4
+        assert (str(last.watermark), last.lag_seconds) == ("2024-01-01 00:00:49", 10.0)
     finally:
         running.stop()
 
