@@ -31,6 +31,7 @@ from spark_ext.stream_worker import BUCKET, ENGINE_US, N_LATE, N_MATCHES, SIZES
 METRICS_NAME = "cersql_"  # how the names of our records begin
 SIZE_NAMES = ("held", "waiting", "engines")  # of SIZES
 KEPT_BATCHES = 500  # of a stream
+_RUN = "addBatch"  # what of a micro-batch takes time only where there is one
 
 
 # ---------------------------------------------------------------- told
@@ -101,8 +102,9 @@ class Metrics:
         self.total = Measured()
 
     def note(self, progress: Any) -> bool:
-        """Take what a query tells after a micro-batch; False where it is known already."""
-        if progress.batchId <= self._last:
+        """Take what a query tells after a micro-batch; False where it is known already, or was none: a query that has
+        waited for a while tells so under the number of the micro-batch that is to come."""
+        if progress.batchId <= self._last or _RUN not in (progress.durationMs or {}):
             return False
         self._last = progress.batchId
         told = {name: _named(own) for name, own in (progress.observedMetrics or {}).items()

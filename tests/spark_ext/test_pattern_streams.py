@@ -189,7 +189,7 @@ def test_when_a_limit_is_reached(batches: list[tuple[int, int]], stops_at: int |
     stream = streams.Stream("s", "t", "c", SimpleNamespace(stop=stopped.set), None, limit=7)  # type: ignore[arg-type]
     for number, (asked, given) in enumerate(batches):
         metrics = {"cersqllimit_asked_1": {"n": asked}, "cersqllimit_given_1": {"n": given}}
-        told = {"timestamp": None, "eventTime": {}, "durationMs": {}, "stateOperators": []}
+        told = {"timestamp": None, "eventTime": {}, "durationMs": {"addBatch": 1}, "stateOperators": []}
         stream.note(SimpleNamespace(batchId=number, numInputRows=1, observedMetrics=metrics, **told))
         assert stream.full == (stops_at is not None and number >= stops_at)
     assert stopped.wait(60) if stops_at is not None else not stopped.is_set()

@@ -12,7 +12,12 @@ from spark_ext.stream_metrics import KEPT_BATCHES, Metrics
 
 
 def progress(batch: int, told: dict[str, Any], **facts: Any) -> SimpleNamespace:
-    facts = {"timestamp": "2024-01-01T00:00:00.000Z", "numInputRows": 0, "eventTime": {}, "durationMs": {}} | facts
+    facts = {
+        "timestamp": "2024-01-01T00:00:00.000Z",
+        "numInputRows": 0,
+        "eventTime": {},
+        "durationMs": {"addBatch": 7},
+    } | facts
     state = [SimpleNamespace(memoryUsedBytes=n) for n in (10, 5)]
     return SimpleNamespace(batchId=batch, observedMetrics=told, stateOperators=state, **facts)
 
@@ -62,6 +67,13 @@ def test_a_micro_batch_counts_once_and_the_newest_are_kept() -> None:
             metrics.note(progress(batch, {"cersql_a": own({}, matches=3)}, numInputRows=4))
     assert (metrics.total.matches, metrics.total.events) == (3 * (KEPT_BATCHES + 2), 2 * (KEPT_BATCHES + 2))
     assert [metrics.batches[0].batch, len(metrics.batches)] == [2, KEPT_BATCHES]
+
+
+def test_a_query_that_has_only_waited_has_had_no_micro_batch() -> None:
+    metrics = Metrics()
+    assert not metrics.note(progress(0, {}, durationMs={"triggerExecution": 3}))
+    assert metrics.note(progress(0, {"cersql_a": own({0: (5, 0, 0)}, matches=3)}))
+    assert (metrics.total.matches, metrics.total.held_rows, len(metrics.batches)) == (3, 5, 1)
 
 
 def test_the_lag_is_that_behind_the_newest_event_of_all() -> None:
