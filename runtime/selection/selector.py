@@ -17,7 +17,7 @@ from runtime.compact_set import picking
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.store import Store
 from runtime.compact_set.trends import Trends
-from runtime.program import Program
+from runtime.program import Program, Strategy
 from runtime.selection.select import Match
 from runtime.steppers.stepper import Feed, Stepper
 
@@ -101,34 +101,46 @@ class Picking(Selector):
     """Of the matches that end at one event those that are greatest by NXT or LAST, found without listing others."""
 
     looks_below = True
-    _picks: picking.Picks | None = None
+
+    def __init__(self, program: Program, store: Store, stepper: Stepper) -> None:
+        super().__init__(program, store, stepper)
+        self._winners = Winners(program.pick, store)
 
     def take(self) -> Iterator[Matches]:
         """See Selector.take."""
         size = self.store.nodes
-        self._pick()
+        self._winners.pick()
         yield from self.given()
-        self._drop_copies(size)
+        self._winners.drop_copies(size)
 
     def count(self) -> int:
         """See Selector.count."""
         size = self.store.nodes
-        self._pick()
+        self._winners.pick()
         n = self.counted()
-        self._drop_copies(size)
+        self._winners.drop_copies(size)
         return n
 
     def sum_up(self, trends: Trends) -> None:
         """See Selector.sum_up."""
         size = self.store.nodes
-        self._pick()
+        self._winners.pick()
         with trends.passing(size):
             trends.take()
-        self._drop_copies(size)
+        self._winners.drop_copies(size)
 
-    def _pick(self) -> None:
-        """Only the roots that win; what these are stands behind the nodes of the arena, which may have grown."""
-        store, by = self.store, picking.RULES[self.program.pick]
+
+class Winners:
+    """Leaves the roots that win by a strategy, NXT or LAST, among those of one event that follow each other."""
+
+    _picks: picking.Picks | None = None
+
+    def __init__(self, by: Strategy, store: Store) -> None:
+        self._by, self._store = by, store
+
+    def pick(self) -> None:
+        """Leave these roots; what they are stands behind the nodes of the arena, which may have grown."""
+        store, by = self._store, picking.RULES[self._by]
         n, begin, kept, result = store.n_roots, 0, 0, picking.NEEDS_NODES if self._picks is None else -1
         while result != picking.PICKED:
             if result == picking.NEEDS_NODES and self._picks is not None:
@@ -144,9 +156,9 @@ class Picking(Selector):
             result, begin, kept = picking.pick_kernel(store.space, self._picks, begin, n, kept, by)
         store.n_roots = kept
 
-    def _drop_copies(self, size: int) -> None:
-        """The nodes of what was picked, which nothing else knows."""
+    def drop_copies(self, size: int) -> None:
+        """Drop the nodes of what was picked, which nothing else knows: those beyond so many."""
         assert self._picks is not None
-        used = self.store.nodes
+        used = self._store.nodes
         self._picks.original[size:used] = np.arange(size, used)
-        self.store.arena.size[0] = size
+        self._store.arena.size[0] = size

@@ -3,12 +3,15 @@ for arenas to grow and to be compacted."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import harness
 import numpy as np
 import pytest
 
 from planner import cel
 from planner.choice import choice
+from planner.compile import compile_formula
 from planner.formula import Formula
 from planner.lower import lower_composed
 from planner.query import Skip, Window
@@ -112,3 +115,16 @@ def test_skipping_as_the_general_engine(name: str, skip: Skip, monkeypatch: pyte
         for cuts in ([], [50, 51, 130, 333]):
             assert run(program, kinds, values, own_keys, cuts) == expected
     assert total > 20
+
+
+@pytest.mark.parametrize("strategy", ["NXT", "LAST"])
+def test_of_what_an_absence_makes_known_none_is_listed_that_cannot_win(strategy: str) -> None:
+    """SEQ(A, B+, !C) of an A and 40 Bs: 2⁴⁰ - 1 matches, of which each B ends one that wins."""
+    n, window = 41, Window("time", 100)
+    formula = cel.NotAfter(cel.Sequence(A, cel.Iteration(B)), (C,), window)
+    program = compile_formula(formula, window=window, strategy=strategy)
+    symbols = np.array([1 << next(i for i, g in enumerate(program.guards) if g == {k}) for k in "A" + "B" * (n - 1)])
+    engine = engine_for(program)
+    batches = [*engine.feed(symbols, np.arange(n)), *engine.flush()]
+    found = [batch.positions[a:b].tolist() for batch in batches for a, b in pairwise(batch.offsets.tolist())]
+    assert sorted(found) == sorted([*range(end + 1)] for end in range(1, n))
