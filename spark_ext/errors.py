@@ -54,6 +54,7 @@ class SparkError(CersqlError):
             "0A000",
             "The checkpoint {path} of the stream {name} was begun {begun} {clause}, which has a state of its own.",
         ),
+        "STREAM_TABLE": Condition("42809", "The stream {name} cannot write into {table}: {problem}."),
         "CHECKPOINT_OTHER": Condition(
             "42000", "The checkpoint {path} of the stream {name} was begun by another query: {other}."
         ),

@@ -257,9 +257,10 @@ def start(
     path = checkpoint or _default_checkpoint(spark, name)
     with _lock:
         beside = [*(["LIMIT"] if limit is not None else []), *(["WITH LATE ROWS"] if late is not None else [])]
+        two_tables.check_tables(name, [(table, df), *([] if late is None else [(late.table, late.rows)])])
         _adopted(df, table)
         settings = {BUCKETS_SETTING: str(buckets(spark)), SLABS_SETTING: spark.conf.get(SLABS_SETTING, None) or ""}
-        checkpoints.prepare(spark, name, path, standings(df), _full_name(spark, table), settings, beside)
+        checkpoints.prepare(spark, name, path, standings(df), two_tables.full_name(spark, table), settings, beside)
         written = df
         if late is not None:
             _adopted(late.rows, late.table)
@@ -322,13 +323,6 @@ def _forget(stream: Stream) -> None:
     if stream.listener is not None:
         stream.spark.streams.removeListener(stream.listener)
         stream.listener = None
-
-
-def _full_name(spark: SparkSession, table: str) -> str:
-    """With its catalog and its database."""
-    parts = table.replace("`", "").split(".")
-    around = [str(spark.catalog.currentCatalog()), str(spark.catalog.currentDatabase())]
-    return ".".join([*around[: max(0, 3 - len(parts))], *parts])
 
 
 def _default_checkpoint(spark: SparkSession, name: str) -> str:

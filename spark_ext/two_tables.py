@@ -12,6 +12,7 @@ second time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,40 @@ class TwoTables:
             return
         numbered = {"txnAppId": f"{self.writer} {table}", "txnVersion": str(batch)}  # Delta's; others ignore it
         rows.writeTo(table).options(**numbered).append()
+
+
+def check_tables(name: str, tables: Sequence[tuple[str, DataFrame]]) -> None:
+    """See that a stream can write rows into each of these tables. SparkError STREAM_TABLE for one that is given twice,
+    that is a view, or whose files have other columns: Spark would find out with the first micro-batch, or never."""
+    seen: set[str] = set()
+    for table, rows in tables:
+        spark, full = rows.sparkSession, full_name(rows.sparkSession, table).casefold()
+        if full in seen:
+            hint = "Write another table, late rows have columns of their own."
+            raise SparkError("STREAM_TABLE", name=name, table=table, problem="the matches go there", hint=hint)
+        seen.add(full)
+        if is_connect(spark) or not spark.catalog.tableExists(table):
+            continue
+        if spark.catalog.getTable(table).tableType in ("VIEW", "TEMPORARY"):
+            raise SparkError(
+                "STREAM_TABLE", name=name, table=table, problem="it is a view", hint="Write a table's name."
+            )
+        found, given = (
+            {field.name.casefold(): field.dataType.simpleString() for field in schema.fields}
+            for schema in (spark.table(table).schema, rows.schema)
+        )
+        if found != given and _sink_of_files(spark, table) is not None:
+            columns = ", ".join(f"{column} {kind.upper()}" for column, kind in found.items())
+            own = ", ".join(f"{column} {kind.upper()}" for column, kind in given.items())
+            problem = f"it has the columns {columns}, and the rows have {own}"
+            raise SparkError("STREAM_TABLE", name=name, table=table, problem=problem, hint="Write another table.")
+
+
+def full_name(spark: SparkSession, table: str) -> str:
+    """With its catalog and its database."""
+    parts = table.replace("`", "").split(".")
+    around = [str(spark.catalog.currentCatalog()), str(spark.catalog.currentDatabase())]
+    return ".".join([*around[: max(0, 3 - len(parts))], *parts])
 
 
 def _forget_files(spark: SparkSession, table: str) -> None:

@@ -141,7 +141,7 @@ def test_the_operator_gives_what_is_at_or_before_the_watermark() -> None:
     watermark = int(times.cast(pa.int64())[1].as_py())
 
     def late(watermark: int) -> list[Any]:
-        frames = LateBucket("slab", "ts")._run([rows], watermark)
+        frames = LateBucket("slab", "ts")._run(0, [rows], watermark)
         tables = [pa.ipc.open_stream(blob).read_all() for frame in frames for blob in frame[ROWS]]
         return [row for table in tables for row in table.to_pylist()]
 
@@ -161,3 +161,25 @@ def test_late_rows_of_any_stream(session: SparkSession, tmp_path: Path) -> None:
     found = session.table("any_late").collect()
     assert {row.type for row in found} == {"A", "B", "X"}
     assert 0 < len(found) < 60
+
+
+def test_tables_that_cannot_take_the_rows(session: SparkSession, tmp_path: Path) -> None:
+    """Each is told before anything begins."""
+    live(session, tmp_path / "rows", late=0.1).createOrReplaceTempView("live")
+    session.range(1).createOrReplaceTempView("a_view")
+    session.sql("CREATE TABLE IF NOT EXISTS odd_columns (k STRING, a STRING) USING parquet")
+    start = (
+        f"START PATTERN STREAM wrong AS FROM live {PATTERN} RETURN k, a.id AS a INTO TABLE {{}} "
+        f"CHECKPOINT '{tmp_path / 'c'}' WITH LATE ROWS INTO TABLE {{}} TRIGGER AVAILABLE NOW"
+    )
+    for matches, late, says in (
+        ("same_table", "default.SAME_TABLE", "the matches go there"),
+        ("some_table", "a_view", "it is a view"),
+        ("a_view", "some_table", "it is a view"),
+        ("odd_columns", "some_table", "it has the columns k STRING, a STRING, and the rows have k BIGINT, a BIGINT"),
+    ):
+        with pytest.raises(ParseException, match="STREAM_TABLE") as caught:
+            session.sql(start.format(matches, late))
+        assert says in str(caught.value)
+    assert not [row for row in session.sql("SHOW PATTERN STREAMS").collect() if row.name == "wrong"]
+    assert not session.catalog.tableExists("same_table")
