@@ -53,9 +53,10 @@ def prepare(
     table: str,
     settings: dict[str, str],
     beside: Sequence[str] = (),
+    also: Sequence[str] = (),
 ) -> None:
     """See that the checkpoint can be read, is of these patterns, with these clauses that have an operator of their own
-    `beside` them, and goes into this table; note them in one that is new.
+    `beside` them, and goes into this table, and `also` into others; note them in one that is new.
 
     Raises SparkError CHECKPOINT, CHECKPOINT_… and STREAM_BESIDE, and ExecutionError STREAM_CHANGED and STREAM_ZONE.
     """
@@ -68,7 +69,8 @@ def prepare(
         raise SparkError(
             "CHECKPOINT", name=name, path=path, problem=problem, hint=f"Restore it from a copy, or {_ANEW}"
         )
-    _check_sink(spark, folder, path, table)
+    for own in (table, *also):
+        _check_sink(spark, folder, path, own)
     kept = folder.read(FILE)
     if not any(folder.newest(log) for log in _LOGS):
         if patterns:

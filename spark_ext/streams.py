@@ -260,7 +260,8 @@ def start(
         two_tables.check_tables(name, [(table, df), *([] if late is None else [(late.table, late.rows)])])
         _adopted(df, table)
         settings = {BUCKETS_SETTING: str(buckets(spark)), SLABS_SETTING: spark.conf.get(SLABS_SETTING, None) or ""}
-        checkpoints.prepare(spark, name, path, standings(df), two_tables.full_name(spark, table), settings, beside)
+        tables = [two_tables.full_name(spark, own) for own in (table, *([] if late is None else [late.table]))]
+        checkpoints.prepare(spark, name, path, standings(df), tables[0], settings, beside, tables[1:])
         written = df
         if late is not None:
             _adopted(late.rows, late.table)
@@ -273,9 +274,9 @@ def start(
         if late is None:
             query = writer.toTable(table)
         else:
-            tables = two_tables.TwoTables(spark, table, late.table, path)
-            tables.make(df, late.rows)
-            query = writer.foreachBatch(tables.write).start()
+            both = two_tables.TwoTables(spark, table, late.table, path)
+            both.make(df, late.rows)
+            query = writer.foreachBatch(both.write).start()
         old = _streams.get(name.casefold())
         if old is not None:
             _forget(old)

@@ -57,8 +57,7 @@ def _statement(query: syntax.Query, body: str) -> str:
 
 def _source(query: syntax.Query, source: syntax.Source, catalog: Catalog) -> Source:
     if source.table is not None:
-        name = ".".join(quote(part.value) for part in source.table)
-        statement, alias = _statement(query, f"SELECT * FROM {name}"), source.table[-1].value
+        statement, alias = _statement(query, f"SELECT * FROM {_quoted(source.table)}"), source.table[-1].value
         span = source.table[0].span | source.table[-1].span
         shown = ".".join(part.value for part in source.table)
     else:
@@ -67,13 +66,21 @@ def _source(query: syntax.Query, source: syntax.Source, catalog: Catalog) -> Sou
         shown = "the join" if source.joins else "the subquery"
     columns = catalog.relation(statement)
     if columns is None:
+        for table in source.joins:
+            if catalog.relation(_statement(query, f"SELECT * FROM {_quoted(table)}")) is None:
+                shown, span = ".".join(part.value for part in table), table[0].span | table[-1].span
+                break
         raise BindError("UNKNOWN_SOURCE", span=span, name=shown, hint=suggestion(shown, catalog.tables(), "There are"))
     if source.alias is not None:
         alias = source.alias.value
-    _check_columns(columns, span, shown, catalog, source.joins)
+    _check_columns(columns, span, shown, catalog, bool(source.joins))
     return _with_type_column(
         Source(alias, statement, columns), source.type_column, query, catalog, sole=len(query.sources) == 1
     )
+
+
+def _quoted(table: Sequence[syntax.Name]) -> str:
+    return ".".join(quote(part.value) for part in table)
 
 
 def _check_columns(columns: Sequence[Column], span: Span, shown: str, catalog: Catalog, joins: bool = False) -> None:

@@ -6,7 +6,7 @@ Expressions in them stay raw text.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from cersql.errors import ParseError
@@ -252,7 +252,21 @@ def _joined(body: Body, part: list[Token], after: Token | None) -> Source:
     check_misspelt(joined)
     raw = text_of(body.text, joined)
     alias = first.alias or (first.table[-1] if first.table else None)
-    return Source(None, Text(f"SELECT * FROM {raw.value}", raw.span), alias, column, raw.span, joins=True)
+    tables = [first.table, *(_table(joined[begin + 1 :]) for begin in _words(joined, ("JOIN",)))]
+    joins = tuple(table for table in tables if table is not None)
+    return Source(None, Text(f"SELECT * FROM {raw.value}", raw.span), alias, column, raw.span, joins)
+
+
+def _table(tokens: Sequence[Token]) -> tuple[Name, ...] | None:
+    """The name that tokens begin with, `db.t`; None for a query."""
+    parts = list[Name]()
+    for token, dot in zip_longest(tokens[::2], tokens[1::2]):
+        if not token.is_name:
+            return None
+        parts.append(name_of(token))
+        if dot is None or dot.text != ".":
+            return tuple(parts)
+    return None
 
 
 _AS_JOIN = "For example: FROM s JOIN t USING (k)."

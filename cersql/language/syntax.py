@@ -200,7 +200,7 @@ class Window:
 class Source:
     """One entry of FROM: a (multi-part) table name or a subquery (text without the parentheses).
 
-    `joins`: it was written as a join, and the subquery is what that stands for.
+    `joins`: it was written as a join of these tables, and of subqueries; its subquery is what that stands for.
     """
 
     table: tuple[Name, ...] | None
@@ -208,7 +208,7 @@ class Source:
     alias: Name | None
     type_column: Name | None
     span: Span
-    joins: bool = False
+    joins: tuple[tuple[Name, ...], ...] = ()
 
 
 @dataclass(frozen=True)

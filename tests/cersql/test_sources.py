@@ -65,9 +65,24 @@ def test_a_join_with_a_column_twice() -> None:
     assert caught.value.condition == "DUPLICATE_COLUMN"
     assert "the join has two columns called K. " in str(caught.value)
     assert "Join by USING (`K`), which gives it once" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "missing"),
+    [
+        ("a JOIN ‸db.bb USING (k)", "db.bb"),
+        ("‸aa x JOIN b ON x.k = b.k", "aa"),
+        ("a JOIN b USING (k) JOIN ‸`c d` USING (k)", "c d"),
+    ],
+)
+def test_a_table_of_a_join_that_is_not_there(written: str, missing: str) -> None:
+    text = f"FROM {written.replace('‸', '')} PATTERN A{END}"
     with pytest.raises(BindError) as caught:
-        bind(parse(f"FROM a JOIN b USING (k) PATTERN A{END}"), SchemaCatalog({}))
-    assert "UNKNOWN_SOURCE" in str(caught.value)
+        bind(parse(text), SchemaCatalog({"a": TWICE, "b": TWICE}))
+    assert caught.value.condition == "UNKNOWN_SOURCE"
+    assert f"There is no table or view {missing}. " in str(caught.value)
+    assert caught.value.span is not None
+    assert caught.value.span.start == 5 + written.index("‸")
 
 
 def test_type_column_by_default() -> None:

@@ -69,6 +69,9 @@ def test_late_rows_in_a_table_of_their_own(session: SparkSession, tmp_path: Path
         want = cersql.match(kept, f"{PATTERN} RETURN k, a.id AS a, b.id AS b").collect()
         assert len(want) > 50
         assert sorted(map(tuple, session.table("parted_found").collect())) == sorted(map(tuple, want))
+    anew = start.replace("parted_found", "parted_anew").replace(str(tmp_path / "c"), str(tmp_path / "anew"))
+    with pytest.raises(ParseException, match="CHECKPOINT_BEHIND.*parted_late"):
+        session.sql(anew)
 
 
 def test_a_micro_batch_that_is_written_again_is_there_once(session: SparkSession) -> None:
