@@ -70,7 +70,7 @@ def test_late_rows_in_a_table_of_their_own(session: SparkSession, tmp_path: Path
         assert len(want) > 50
         assert sorted(map(tuple, session.table("parted_found").collect())) == sorted(map(tuple, want))
     anew = start.replace("parted_found", "parted_anew").replace(str(tmp_path / "c"), str(tmp_path / "anew"))
-    with pytest.raises(ParseException, match="CHECKPOINT_BEHIND.*parted_late"):
+    with pytest.raises(ParseException, match=r"CHECKPOINT_BEHIND.*parted_late"):
         session.sql(anew)
 
 
