@@ -148,7 +148,8 @@ class _Operator(StatefulProcessor):
         """Save the state, and see that a timer is set for the least watermark at which there is something to do, or
         before: one that comes too early only sets the next, and one that rows push on would be set anew with each."""
         head, due = bucket.head, bucket.next_due()
-        at = None if due is None else -(-due // 1000)
+        # At 0, which is no watermark, Spark would let a timer of 1970 fire, and forget the one that is set then.
+        at = None if due is None else max(1, -(-due // 1000))
         if fired:
             head.timer = None  # Spark removes what has fired
         if head.timer is not None and (at is None or at < head.timer):

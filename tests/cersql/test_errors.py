@@ -211,7 +211,13 @@ def test_all_conditions_are_here() -> None:
     assert {case[1] for case in PARSE} | {"DUPLICATE_PARAMETER"} == set(ParseError.conditions)
     # FROM_BESIDE_DATAFRAME takes a DataFrame: test_sources; BARE_WORD is of cersql.compile: test_compile.
     bound = {case[1] for case in BIND} | {"FROM_BESIDE_DATAFRAME", "BARE_WORD"}
-    streams = {"UNKNOWN_STREAM", "NO_STREAM", "STREAM_EXISTS", "LATE_OF_WHAT"}  # test_pattern_streams, test_late_rows
+    streams = {
+        "STREAM_RUNNING",
+        "UNKNOWN_STREAM",
+        "NO_STREAM",
+        "STREAM_EXISTS",
+        "LATE_OF_WHAT",
+    }  # test_pattern_streams, test_late_rows
     keys = {"ROW_EXPRESSION", "CONSTANT_KEY", "UNSTEADY_KEY"}  # test_row_keys
     rows = {"ROWS_AND_EVENTS", "ROWS_OF_SOURCES"}  # test_source_rows
     sources = {"NO_COMMON_TYPE", "KEY_TYPES"} | keys | rows  # test_columns
