@@ -76,7 +76,7 @@ def rate(progress: list[Any]) -> dict[str, float]:
         "events_per_second": round(sum(p.numInputRows for p in own) / seconds),
         "batch_seconds": round(statistics.median(p.durationMs["triggerExecution"] for p in own) / 1000, 2),
         "state_bytes": state[-1].memoryUsedBytes if state else 0,
-        "matches": sum(next(iter(p.observedMetrics.values())).matches for p in progress if p.observedMetrics),
+        "matches": sum(row.asDict().get("matches") or 0 for p in progress for row in p.observedMetrics.values()),
     }
 
 
