@@ -191,17 +191,17 @@ def _waiting(automaton: Automaton) -> str | None:
 # ---------------------------------------------------------------- what the state means
 
 
-def meaning(query: Query) -> tuple[Any, ...]:
+def meaning(query: Query, arrival: bool) -> tuple[Any, ...]:
     """The query but for RETURN, HAVING and the names of variables: equal for queries that can share a state.
 
-    EMIT ON belongs to it: the state says which matches have been given.
+    `arrival`: matches are given as they arrive (planner.emission). It belongs to it: rows are read that would wait.
     """
     names: dict[str, str] = {}
     formula = _unnamed(query.formula, names)
     skip = None if query.skip is None else (query.skip.to, names.get(query.skip.mark or "", ""))
     return (
         formula, query.window, query.strategy, query.consume, skip, query.timeouts, query.partition_by, query.keys,
-        query.order_by, query.types, *([query.emit] if query.emit is not None else []), *_rows(query),
+        query.order_by, query.types, *(["arrival"] if arrival else []), *_rows(query),
     )  # fmt: skip
 
 

@@ -329,9 +329,10 @@ class Streaming(Batch):
     def _told(self) -> tuple[object, ...]:
         """All that the state depends on."""
         ties = tuple(tie.name for tie in self._ties() if tie.name.startswith("__cersql"))
-        how = ("on arrival",) if self.holding.arrival else ()  # then rows are read that else would wait
-        return (meaning(self.query), self.symbols, self.terms, self.key_sql, ties, self.buckets, self.slabs,
-                self.plan.guards, *how)  # fmt: skip
+        return (
+            meaning(self.query, self.holding.arrival), self.symbols, self.terms, self.key_sql, ties, self.buckets,
+            self.slabs, self.plan.guards,
+        )  # fmt: skip
 
     def _sees_zone(self) -> bool:
         """Can a condition mean something else in another time zone? One that reads a time, or calls a function, can."""

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_ext import checkpoints, limiting, two_tables
+from spark_ext import checkpoints, limiting, stream_tables, two_tables
 from spark_ext.stream_metrics import Metrics, table
 from spark_ext.streaming import BUCKETS_SETTING, SLABS_SETTING, buckets, standings
 
@@ -257,10 +257,10 @@ def start(
     path = checkpoint or _default_checkpoint(spark, name)
     with _lock:
         beside = [*(["LIMIT"] if limit is not None else []), *(["WITH LATE ROWS"] if late is not None else [])]
-        two_tables.check_tables(name, [(table, df), *([] if late is None else [(late.table, late.rows)])])
+        stream_tables.check_tables(name, [(table, df), *([] if late is None else [(late.table, late.rows)])])
         _adopted(df, table)
         settings = {BUCKETS_SETTING: str(buckets(spark)), SLABS_SETTING: spark.conf.get(SLABS_SETTING, None) or ""}
-        tables = [two_tables.full_name(spark, own) for own in (table, *([] if late is None else [late.table]))]
+        tables = [stream_tables.full_name(spark, own) for own in (table, *([] if late is None else [late.table]))]
         checkpoints.prepare(spark, name, path, standings(df), tables[0], settings, beside, tables[1:])
         written = df
         if late is not None:

@@ -400,7 +400,8 @@ class MatchValues:
         if isinstance(node, Ref) and node.index is not None:
             shown = self.text[node.span.start : node.span.end]
             construct = f"{shown}, one event, inside an aggregate"
-            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct)
+            hint = f"An aggregate is over all events of a variable; write {shown} by itself, outside of it."
+            raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct, hint=hint)
         if isinstance(node, Ref):
             self.conditions.named_column(node)
 
@@ -622,4 +623,7 @@ def _subqueries(nodes: Sequence[Node]) -> Iterator[Word]:
 
 
 def _inside_another(call: Call) -> BindError:
-    return BindError("NOT_SUPPORTED_YET", span=call.span, construct="An aggregate inside another")
+    hint = (
+        "Create events of the inner one and aggregate these: AGG(y : s = SUM(a.v) ; A+ a)+ and MAX(y.s), for example."
+    )
+    return BindError("NOT_SUPPORTED_YET", span=call.span, construct="An aggregate inside another", hint=hint)

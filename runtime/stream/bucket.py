@@ -77,7 +77,7 @@ class Bucket(Waiting):
             return _clocks(rows.column(task.time))
         assert task.task.pairs is not None
         is_event = np.asarray(combined(rows.column(task.task.pairs)).is_null())
-        return np.where(is_event, self.clocks(rows), _filled(rows.column(task.until)))
+        return np.where(is_event, self.clocks(rows), as_clock(rows.column(task.until)))
 
     def _horizon(self, watermark: int) -> int | None:
         """What matters until then matters no more; None: time alone does not tell."""
@@ -200,7 +200,3 @@ class Bucket(Waiting):
 def _clocks(column: pa.ChunkedArray) -> AnyArray:
     """Times without a NULL, in microseconds, as they lie in memory."""
     return np.asarray(combined(column).view(pa.int64()))
-
-
-def _filled(column: pa.ChunkedArray) -> AnyArray:
-    return np.asarray(combined(column).view(pa.int64()).fill_null(0))

@@ -20,6 +20,7 @@ from __future__ import annotations
 import io
 import pickle
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -37,9 +38,9 @@ from runtime.partition.rows import RowBuilder
 from runtime.partition.terms import has_own_codes
 from runtime.program import Program
 from runtime.stream.head import Head, KeptEngine
-from runtime.stream.local import Local, sum_of
+from runtime.stream.local import Local
 from runtime.stream.log import Log
-from runtime.stream.rereading import with_new
+from runtime.stream.rereading import named, with_new
 from runtime.stream.task import FOREVER, StreamTask
 
 HEAVY = 1 << 12  # rows of a slab from which on an engine is kept
@@ -110,7 +111,7 @@ class Engines:
         slabs = as_clock(new.column(self._task.slab))
         own = np.flatnonzero(np.isin(slabs, known))
         rows = new.take(pa.array(own))
-        keys = self._keys_of(rows, slabs[own]) if self._has_codes(rows) else {}
+        keys = self._keys_of(rows, slabs[own]) if self._goes_on(rows) else {}
         for slab in known:
             kept = self._head.engines[slab]
             engine = self._loaded(kept) if keys.get(slab) == kept.key else None
@@ -150,7 +151,10 @@ class Engines:
         """Make engines of slabs that have many rows, each if they have one key. `own`: their rows."""
         if not self._usable or watermark >= FOREVER or not self._has_codes(own.rows):
             return
-        fed, keys = self._ordered(own), self._keys_of(own.rows, own.slabs)
+        try:
+            fed, keys = self._ordered(own), self._keys_of(own.rows, own.slabs)
+        except ExecutionError:  # see _goes_on
+            return
         for slab in slabs:
             settled = fed.of(slab).until(watermark)
             if slab not in keys or len(settled.times) < HEAVY:
@@ -174,11 +178,10 @@ class Engines:
     def _batch(self, matches: Matches, new: pa.Table) -> pa.RecordBatch:
         """The rows of matches, whose positions are numbers of rows: these alone are looked up."""
         task, first_new = self._task.task, self._head.next_row
-        numbers, positions = np.unique(matches.positions, return_inverse=True)
+        numbers, own = named(matches)
         at = int(np.searchsorted(numbers, first_new))
         parts = [self._log.rows(numbers[:at])] if at else []
         rows = pa.concat_tables([*parts, new.take(pa.array(numbers[at:] - first_new))])
-        own = matches._replace(positions=positions.reshape(-1).astype(np.int64))
         return self._builder.batch(own, partition.compacted(task, rows))
 
     def _ordered(self, own: Rows) -> _Fed:
@@ -198,11 +201,13 @@ class Engines:
 
     def _has_codes(self, rows: pa.Table) -> bool:
         """Do the codes of what is compared mean the same in other rows?"""
-        if not all(has_own_codes(rows.schema.field(name).type) for name in self._task.task.terms):
-            return False
+        return all(has_own_codes(rows.schema.field(name).type) for name in self._task.task.terms)
+
+    def _goes_on(self, rows: pa.Table) -> bool:
+        """Can an engine read these, too? Not the least values of a BIGINT, which have a code among others only."""
         try:
             partition.symbols_of(self._task.task, rows, in_pieces=True)
-        except ExecutionError:  # the least values of a BIGINT, which have a code among the others only
+        except ExecutionError:
             return False
         return True
 
@@ -224,10 +229,9 @@ class Engines:
     # ------------------------------------------------------------ files
 
     def _write(self, slab: int, engine: Engine, clock: int, key: str) -> None:
-        parts, name = frozen(engine), uuid.uuid4().hex
-        total = sum_of(b"".join(parts))
-        if self._local.put(name, parts):
-            self._head.engines[slab] = KeptEngine(name, total, clock, key)
+        file, name = frozen(engine), uuid.uuid4().hex
+        if self._local.put(name, file):
+            self._head.engines[slab] = KeptEngine(name, zlib.crc32(file), clock, key)
         else:
             self._head.engines.pop(slab, None)
 
@@ -252,8 +256,8 @@ class _Unpickler(pickle.Unpickler):
         return self._program
 
 
-def frozen(engine: Engine) -> list[bytes | memoryview]:
-    """An engine as parts of a file: where each array lies, all that is no array, and the arrays."""
+def frozen(engine: Engine) -> bytes:
+    """An engine as a file: where each array lies, all that is no array, and the arrays."""
     arrays: list[pickle.PickleBuffer] = []
     told = io.BytesIO()
     _Pickler(told, protocol=5, buffer_callback=arrays.append).dump(engine)
@@ -264,7 +268,7 @@ def frozen(engine: Engine) -> list[bytes | memoryview]:
     parts: list[bytes | memoryview] = [header, bytes(_padded(len(header)) - len(header))]
     for raw in raws:
         parts += [raw, bytes(_padded(raw.nbytes) - raw.nbytes)]
-    return parts
+    return b"".join(parts)
 
 
 def thawed(file: pa.Buffer, program: Program) -> Engine:

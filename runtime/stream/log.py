@@ -11,6 +11,7 @@ mentions it) is *marked*, a bit a row; a piece of which half the rows are is wri
 from __future__ import annotations
 
 import uuid
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from runtime.arrays import AnyArray, IntArray
 from runtime.stream.head import Piece, Store, as_rows, message, packed, unpacked
-from runtime.stream.local import Local, sum_of
+from runtime.stream.local import Local
 
 LOG = 1 << 32  # where the pieces are in the store: after all slabs
 FEW_ROWS = 1 << 15  # pieces are not put together beyond this, or a part of all rows
@@ -166,7 +167,7 @@ class Log:
             own = self._local.get(piece.name, piece.checksum)
             if own is None:
                 own = unpacked(self._store.get(LOG + 2 * number), number)
-                self._local.put(piece.name, [own])
+                self._local.put(piece.name, own)
             rows = as_rows(own, self._facts.schema)
             loaded = Loaded(rows, self._facts.slabs_of(rows), self._facts.matters_until(rows))
             if piece.marked:
@@ -250,8 +251,8 @@ class Log:
         """Store rows, and a copy; its name and its checksum."""
         own, name = message(rows), uuid.uuid4().hex
         self._store.put(LOG + 2 * number, packed(own))
-        self._local.put(name, [own])
-        return name, sum_of(own)
+        self._local.put(name, own)
+        return name, zlib.crc32(own)
 
     def _write_marks(self, number: int) -> None:
         loaded, piece = self._loaded[number], self._head.pieces[number]
@@ -307,7 +308,6 @@ class _Lookup:
         for slab in wanted:
             at = slab & ((1 << self.BITS) - 1)
             self._after[at] = since.get(slab, np.iinfo(np.int64).min)
-        self._some = bool(since)
 
     def has(self, slabs: AnyArray, until: AnyArray) -> AnyArray:
         """bool[n]: which rows are wanted."""

@@ -79,12 +79,17 @@ class Payload:
     def batch(self, matches: Matches) -> pa.RecordBatch:
         """The rows of matches."""
         if self._whole is None and self.FEW * len(matches.positions) < self._rows.num_rows:
-            numbers, positions = np.unique(matches.positions, return_inverse=True)
-            own = matches._replace(positions=positions.reshape(-1).astype(np.int64))
+            numbers, own = named(matches)
             return self._builder.batch(own, partition.compacted(self._task, self._rows.take(pa.array(numbers))))
         if self._whole is None:
             self._whole = partition.compacted(self._task, self._rows)
         return self._builder.batch(matches, self._whole)
+
+
+def named(matches: Matches) -> tuple[IntArray, Matches]:
+    """The rows that matches name, ascending, and the matches with the places of these in place of their numbers."""
+    numbers, places = np.unique(matches.positions, return_inverse=True)
+    return numbers, matches._replace(positions=places.reshape(-1).astype(np.int64))
 
 
 def advance(task: StreamTask, held: Held, times: Times, listed: Listed) -> Generator[pa.RecordBatch, None, Kept]:
