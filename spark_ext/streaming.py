@@ -28,7 +28,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from planner.emission import why_not
 from planner.physical import PhysicalPlan
@@ -39,7 +39,7 @@ from planner.tabulated import Asked
 from runtime.errors import CersqlError
 from runtime.program import Later
 from runtime.stream.meeting import MeetingTask
-from runtime.stream.task import Reach, StreamTask
+from runtime.stream.task import HEAVY, Reach, StreamTask
 from runtime.stream.windows import WindowTask
 from spark_ext.batch import Batch
 from spark_ext.checkpoints import Standing
@@ -220,7 +220,19 @@ class Streaming(Batch):
             held_for += ", and the first row of each key for ever, since START asks for it"
         if self._limit_of_rows is not None:
             held_for += f"; a key that holds more than {self._limit_of_rows} is an error"
-        return [f"stream: {where}", held_for, known, *self._told_of_pairs(), *self._told_of_limit()]
+        engines = f"  {self._told_of_engines()}"
+        return [f"stream: {where}", held_for, engines, known, *self._told_of_pairs(), *self._told_of_limit()]
+
+    def _told_of_engines(self) -> str:
+        """What a micro-batch reads of the rows that are held."""
+        rows = self._rows(f"{self._slab_sql()} AS {SLAB_COLUMN}").schema
+        task = self.stream_task(rows)
+        again = "a micro-batch reads the held rows of the keys that have new ones"
+        if not isinstance(task, StreamTask) or not task.resumes:
+            return f"{again}: an engine cannot go on from what it has read"
+        if any(isinstance(rows[name].dataType, StringType) for name in task.task.terms):
+            return f"{again}: codes of text mean something among the rows at hand only"
+        return f"{again}; of a key with more than {HEAVY} it goes on from an engine that has read them"
 
     def _known(self) -> str:
         """When a match is known, and why not before."""

@@ -22,13 +22,13 @@ import pyarrow as pa
 from runtime.arrays import AnyArray
 from runtime.limits import Listed
 from runtime.partition.order import as_clock, combined
-from runtime.stream.engines import HEAVY, Engines, Rows, Until
+from runtime.stream.engines import Engines, MicroBatch, Rows
 from runtime.stream.firsts import Firsts
 from runtime.stream.head import Store
 from runtime.stream.limits import check_rows
 from runtime.stream.log import Living
 from runtime.stream.rereading import Held, Kept, Times, advance, read_again
-from runtime.stream.task import FOREVER, StreamTask
+from runtime.stream.task import FOREVER, HEAVY, StreamTask
 from runtime.stream.waiting import Waiting
 
 PIECES = 8  # that the rows of a window are in, at least, if there are many
@@ -146,7 +146,7 @@ class Bucket(Waiting):
         if engines:
             is_heavy = np.isin(rows.slabs, list(engines))
             heavy, rows = rows.chosen(is_heavy), rows.chosen(~is_heavy)
-            yield from self._engines.read(engines, heavy, new, Until(times.watermark, listed))
+            yield from self._engines.read(engines, heavy, new, MicroBatch(times.watermark, listed))
         held = Held(rows.rows, int(np.searchsorted(rows.numbers, self.head.next_row)), np.zeros(0, np.bool_))
         if held.n_old < held.rows.num_rows:
             yield from read_again(self._task, held, listed)

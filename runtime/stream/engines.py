@@ -41,9 +41,8 @@ from runtime.stream.head import Head, KeptEngine
 from runtime.stream.local import Local
 from runtime.stream.log import Log
 from runtime.stream.rereading import named, with_new
-from runtime.stream.task import FOREVER, StreamTask
+from runtime.stream.task import FOREVER, HEAVY, StreamTask
 
-HEAVY = 1 << 12  # rows of a slab from which on an engine is kept
 FEW = 1 << 9  # rows that are read again, whatever the engine holds
 PART = 16  # that part of an engine's nodes is read again rather than to write it
 ALIGNED = 64
@@ -63,8 +62,8 @@ class Rows(NamedTuple):
         return Rows(self.rows.filter(pa.array(keep)), self.numbers[keep], self.slabs[keep])
 
 
-class Until(NamedTuple):
-    """The watermark, and what counts the matches of a task."""
+class MicroBatch(NamedTuple):
+    """The watermark of a micro-batch, and what counts the matches that it lists."""
 
     watermark: int
     listed: Listed
@@ -101,7 +100,8 @@ class Engines:
         self._builder = RowBuilder(task.task)
 
     def of(self, touched: Iterable[int], new: pa.Table) -> dict[int, Engine]:
-        """The engines of some slabs with new rows, as far as they are there and these are of their keys."""
+        """Load the engines of slabs that have new rows. A slab whose file is lost or damaged has none, nor has one that
+        gets rows of a second key: their rows are read again."""
         found: dict[int, Engine] = {}
         if not self._usable:
             self._head.engines.clear()
@@ -132,20 +132,22 @@ class Engines:
 
     # ------------------------------------------------------------ reading
 
-    def read(self, engines: dict[int, Engine], own: Rows, new: pa.Table, until: Until) -> Iterator[pa.RecordBatch]:
+    def read(self, engines: dict[int, Engine], own: Rows, new: pa.Table, batch: MicroBatch) -> Iterator[pa.RecordBatch]:
         """Go on with engines: yield the matches with a new row. `own`: the rows of their slabs since they were written;
         `new`: all new rows of the bucket."""
         fed = self._ordered(own)
         for slab, engine in engines.items():
-            yield from self._go_on(slab, engine, fed.of(slab), new, until)
+            yield from self._go_on(slab, engine, fed.of(slab), new, batch)
 
-    def _go_on(self, slab: int, engine: Engine, fed: _Fed, new: pa.Table, until: Until) -> Iterator[pa.RecordBatch]:
-        settled = fed.until(until.watermark)
+    def _go_on(
+        self, slab: int, engine: Engine, fed: _Fed, new: pa.Table, batch: MicroBatch
+    ) -> Iterator[pa.RecordBatch]:
+        settled = fed.until(batch.watermark)
         if len(settled.times) > max(FEW, engine.nodes // PART):
-            yield from self._fed(engine, settled, new, until.listed)
-            self._write(slab, engine, until.watermark, self._head.engines[slab].key)
+            yield from self._fed(engine, settled, new, batch.listed)
+            self._write(slab, engine, batch.watermark, self._head.engines[slab].key)
             fed = fed.part(slice(len(settled.times), None))
-        yield from self._fed(engine, fed, new, until.listed)
+        yield from self._fed(engine, fed, new, batch.listed)
 
     def begin(self, slabs: Iterable[int], own: Rows, watermark: int) -> None:
         """Make engines of slabs that have many rows, each if they have one key. `own`: their rows."""

@@ -186,7 +186,7 @@ class Log:
             self._head.next_row += rows.num_rows
 
     def mark(self, living: Living, dead: AnyArray, spent: AnyArray) -> None:
-        """Of some living rows those that are there no more, and those at which no match begins."""
+        """Mark living rows: `dead` ones are there no more, at `spent` ones no match begins."""
         for number in np.unique(living.pieces[dead | (spent & ~living.spent)]).tolist():
             own, loaded = living.pieces == number, self.loaded(number)
             if loaded.dead is None or loaded.spent is None:
@@ -215,7 +215,7 @@ class Log:
         while len(self._head.pieces) > 1:
             before, last = list(self._head.pieces)[-2:]
             first, second = self._head.pieces[before], self._head.pieces[last]
-            if first.n > 2 * second.n or first.n + second.n > most or not self._match(first, second):
+            if first.n > 2 * second.n or first.n + second.n > most or not self._can_join(first, second):
                 return
             self._together(before, last)
 
@@ -271,7 +271,7 @@ class Log:
             bits = np.packbits(np.stack([loaded.dead, loaded.spent]), axis=1)
             self._store.put(LOG + 2 * number + 1, packed(pa.py_buffer(bits.tobytes())))
 
-    def _match(self, first: Piece, second: Piece) -> bool:
+    def _can_join(self, first: Piece, second: Piece) -> bool:
         """Can two neighbours be one: do they lie near each other, and do the numbers of their rows follow?"""
         span = max(first.greatest, second.greatest) - min(first.least, second.least)
         near = self._span is None or span <= self._span

@@ -11,6 +11,8 @@ from runtime.task import Task
 FOREVER = 253_370_764_800_000_000
 """A watermark, in microseconds, of the year 9999: nothing comes after it, so it ends the stream."""
 
+HEAVY = 1 << 12  # rows of a key from which on its engine is kept (runtime.stream.engines)
+
 NEVER = -(1 << 62)  # the watermark before there is one
 
 

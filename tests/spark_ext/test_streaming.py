@@ -67,6 +67,12 @@ def test_explain_says_what_a_stream_holds(session: SparkSession, tmp_path: Path)
     assert keyed.startswith("keys are hashed to 2 buckets of 4 slabs\n")
     assert "then are held for 30000000 microseconds" in keyed
     assert "rows are read as they arrive" in keyed
+    reads = "a micro-batch reads the held rows of the keys that have new ones"
+    assert f"{reads}; of a key with more than 4096 it goes on from an engine that has read them" in keyed
+    chosen = shown("PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 4 SECONDS CONSUME BY PARTITION RETURN *")
+    assert f"{reads}: an engine cannot go on from what it has read" in chosen
+    text = shown("PATTERN A a ; B b WHERE a.type < b.type ORDER BY ts WITHIN 4 SECONDS RETURN *")
+    assert f"{reads}: codes of text mean something among the rows at hand only" in text
     assert keyed.endswith("given out when the last event of a match arrives: none that comes later can undo it")
     waiting = shown(PATTERN + " EMIT ON WATERMARK")
     assert "rows wait for the watermark" in waiting
