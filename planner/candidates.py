@@ -15,7 +15,7 @@ is kept with it, so that EXPLAIN tells every reason, and no second place decides
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from planner import cel
 from planner.across import Across
+from planner.apart import Demands, guards_exclude
 from planner.automata.automaton import distinct_guards, relabel, side_by_side
 from planner.automata.cea import automaton_of
 from planner.automata.compose import Composer
@@ -52,7 +53,7 @@ from runtime.program import PICKING, Family, Program
 @dataclass(frozen=True)
 class Asked:
     """What a program has to do. `variables`: those that labels hold; `timeouts`: it also tells of starts that none of
-    the matches began at."""
+    the matches began at; `demands`: what is known of types."""
 
     rewritten: Rewritten
     window: Window | None
@@ -61,6 +62,7 @@ class Asked:
     consume: str = "NONE"
     skip: Skip | None = None
     timeouts: bool = False
+    demands: Demands = field(default_factory=dict)
 
     @property
     def formula(self) -> Formula:
@@ -153,7 +155,7 @@ class InOrder(NamedTuple):
 
 def in_order(asked: Asked) -> InOrder | Refusal:
     """Runs that hold a few values each, or that an absence before or after the match concerns."""
-    chosen, variables = asked.choice, asked.variables
+    chosen = asked.choice
     if asked.watched is not None:
         return TIMEOUTS
     if not chosen.compares and not (chosen.clause == "ALL" and chosen.formula.contains((*AROUND, cel.Within))):
@@ -183,7 +185,7 @@ def in_order(asked: Asked) -> InOrder | Refusal:
         return Refusal("an operator that is more than a sequence, a loop or an OR")
 
     def made(branching: bool) -> InOrder | Refusal:
-        return _in_order(chosen, parts, window or parts.window, variables, skips, branching)
+        return _in_order(asked, parts, window or parts.window, skips, branching)
 
     found = made(branching=False)
     if not chosen.compares and not chosen.formula.contains(AROUND) and RANGE < _looks(found) <= EACH:
@@ -199,8 +201,9 @@ def _looks(made: InOrder | Refusal) -> int:
 
 
 def _in_order(
-    chosen: Choice, parts: Surrounded, window: Window | None, variables: tuple[str, ...], skips: bool, branching: bool
+    asked: Asked, parts: Surrounded, window: Window | None, skips: bool, branching: bool
 ) -> InOrder | Refusal:
+    chosen, variables = asked.choice, asked.variables
     composer, family = Composer(), "skipping" if skips else "registers"
     program = program_of(
         composer, positions_of(parts, composer, branching), variables, projects=False, window=lower_window(window),
@@ -208,13 +211,20 @@ def _in_order(
         ends_late=chosen.ends_late,
     )  # fmt: skip
     assert isinstance(program.machine, PositionAutomaton)
+    machine = replace(program.machine, apart=_apart(composer, asked.demands))
     labels = {mask: i for i, mask in enumerate(program.masks)}
     runs = Runs(chosen.next_match, skips)
-    made = runs_of(program.machine, program.keep, runs, len(composer.terms))
+    made = runs_of(machine, program.keep, runs, len(composer.terms))
     if isinstance(made, Refusal):
         return made
     plain, twins = registers_of(made, labels, runs), with_twins(made, runs.apart)
     return InOrder(program, composer, made, plain, plain if twins is made else registers_of(twins, labels, runs))
+
+
+def _apart(composer: Composer, demands: Demands) -> frozenset[tuple[int, int]]:
+    """The pairs of guards that no event satisfies both, by their numbers."""
+    guards = list(composer.guards.items())
+    return frozenset((i, k) for a, i in guards for b, k in guards if guards_exclude(demands, a, b))
 
 
 def deferred_runs(asked: Asked) -> Lowered | Refusal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from planner.apart import NOTHING_KNOWN, Demands
 from planner.candidates import Asked, first_that_runs
 from planner.choice import check_nesting
 from planner.formula import Formula
@@ -27,10 +28,11 @@ def compile_formula(
     consume: str = "NONE",
     skip: Skip | None = None,
     timeouts: bool = False,
+    demands: Demands = NOTHING_KNOWN,
 ) -> Program:
     """The program that finds the formula's complex events inside the window, as strategy, consumption and skip say."""
     variables = visible_variables(formula) if visible is None else tuple(visible)
-    return lowered(formula, window, variables, strategy, consume, skip, timeouts).program
+    return lowered(formula, window, variables, strategy, consume, skip, timeouts, demands).program
 
 
 def lowered(
@@ -41,14 +43,16 @@ def lowered(
     consume: str = "NONE",
     skip: Skip | None = None,
     timeouts: bool = False,
+    demands: Demands = NOTHING_KNOWN,
 ) -> Lowered:
     """The program with its guards and automata: the formula is rewritten, then the candidates are asked.
 
-    `timeouts`: with a second program that watches how far each start comes; `variables` are then in their order of
-    appearance. PlanError TIMEOUTS where it is not built.
+    `demands`: what is known of types, by which they exclude each other. `timeouts`: with a second program that watches
+    how far each start comes; `variables` are then in their order of appearance. PlanError TIMEOUTS where that is not
+    built.
     """
     made = rewritten(formula, as_written=strategy == "NEXT_MATCH")
     check_nesting(made.formula)
-    asked = Asked(made, window, variables, strategy, consume, skip, timeouts)
+    asked = Asked(made, window, variables, strategy, consume, skip, timeouts, demands)
     assert (asked.watched is None) != timeouts  # refused before anything is made
     return first_that_runs(asked)

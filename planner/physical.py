@@ -81,8 +81,9 @@ def plan(query: Query) -> PhysicalPlan:
     asked = counting(found.query)
     query = listing(asked)
     made = lowered(
-        query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts
-    )
+        query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts,
+        dict(query.demands),
+    )  # fmt: skip
     program, automaton = replace(made.program, most_at_end=query.most_at_end), made.automaton
     later = _second_pass(asked, query, program)
     if query.groups is not None:

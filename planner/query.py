@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.apart import Demand
 from planner.formula import Formula
 from planner.groups import Groups
 from planner.sql import Sql
@@ -237,7 +238,8 @@ class Output:
 class Query:
     """A bound query. All names are resolved; conditions are Spark SQL over the columns of the (union of the) sources.
 
-    types: what each type name of the formula demands of a row. `reads`: the columns that the pattern reads, in schema
+    types: what each type name of the formula demands of a row; `demands`: what is known of it, by which types exclude
+    each other. `reads`: the columns that the pattern reads, in schema
     order (they break ties). `used`: for each of `variables`, the columns that RETURN, HAVING and `on_match` read, by
     the variable's names for them, and `held`: the columns of the stream that they are. `made`: how those of `columns`
     are made that are more than a source's own.
@@ -294,6 +296,7 @@ class Query:
     held: tuple[tuple[str, ...], ...] = ()
     created: Created | None = None
     counts: tuple[tuple[tuple[Measure, ...], ...] | None, ...] = ()
+    demands: tuple[tuple[str, tuple[Demand, ...]], ...] = ()
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)

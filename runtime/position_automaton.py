@@ -48,7 +48,8 @@ class PositionAutomaton(Node):
     `starts`: the positions that only the first event of the stream can begin with. `windows`: (clause, inner window),
     where all events of one round of the clause fit the window, by its number. `refused`: comparisons that must not be
     TRUE. `branches[p]`: (choice, branch) for each choice between copies of a part, of which at most one can match the
-    same events; `deciding`: (choice, masks), the variables whose events decide it.
+    same events; `deciding`: (choice, masks), the variables whose events decide it. `apart`: pairs of guards that no
+    event satisfies both, each pair both ways round.
     """
 
     guards: tuple[int, ...]
@@ -71,6 +72,7 @@ class PositionAutomaton(Node):
     refused: frozenset[int] = frozenset()
     branches: tuple[frozenset[tuple[int, int]], ...] = ()
     deciding: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    apart: frozenset[tuple[int, int]] = frozenset()
 
     def own_guards(self, number: Numbering) -> Node:
         asks = (

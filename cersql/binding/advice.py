@@ -14,9 +14,10 @@ from cersql.binding.scope import PatternNames, Scope, display, fold_case
 from cersql.binding.sources import DEFAULT_TYPE_COLUMNS
 from cersql.language import syntax
 from planner import cel
+from planner.apart import types_exclude
 from planner.formula import Formula
 from planner.query import SOURCE_COLUMN, Query
-from planner.sql import literal, quote
+from planner.sql import quote
 
 MANY_COPIES = 5  # A{5} has n⁵ matches among n events: a loop that long is not written to list them
 
@@ -176,12 +177,13 @@ def _never(node: Formula) -> Iterator[str]:
 
 def _between_nothing(bound: Query) -> Iterator[str]:
     """`(A : B) UNLESS C`: no row lies between, and none is of two types of a TYPE column."""
-    exact = {type for type, sql in bound.types if sql.endswith(f" = {literal(type)}")}
+    demands = dict(bound.demands)
     for node in bound.formula.walk():
         match node:
             case cel.Unless(inner, veto) if not formulas.of_one_event(inner) and formulas.gapless(inner):
                 own = formulas.types(inner)
-                if None not in own and {*own, *formulas.types(veto)} <= exact and always(veto, own_types) - own:
+                no_row = (all(o and types_exclude(demands, type, o) for o in own) for type in always(veto, own_types))
+                if any(no_row):
                     yield "UNLESS looks between the events of a match. Here nothing lies there, so it excludes nothing."
 
 

@@ -97,6 +97,7 @@ class _Binder:
             columns=self.stream.every,
             made=self.stream.made,
             types=types,
+            demands=tuple((type, self.types.demands(type)) for type, _ in types),
             variables=variables,
             partition_by=self.partition_by,
             order_by=order,

@@ -11,6 +11,7 @@ from cersql.binding.scope import Catalog, Names, PatternNames, find_column
 from cersql.errors import BindError, suggestion
 from cersql.language import syntax
 from cersql.language.clauses import letters_apart
+from planner.apart import Demand
 from planner.query import SOURCE_COLUMN, Column, Source
 from planner.sql import Sql, literal, quote
 from runtime.errors import Span
@@ -185,6 +186,18 @@ class Types:
             return every
         typed = tuple(i for i in every if self.sources.items[i].type_column is not None)
         return typed or every
+
+    def demands(self, type: str) -> tuple[Demand, ...]:
+        """What is known of each way in which a row can be of a type."""
+        alias, of_stream = self.sources.of_alias(type, self.catalog.case_sensitive), self._of_stream(type)
+        if alias is not None:
+            return (Demand(alias),)
+        if type in self._defined:
+            return (Demand(),)
+        if of_stream is not None:
+            return (Demand(*of_stream),)
+        typed = [i for i, source in enumerate(self.sources.items) if source.type_column is not None]
+        return tuple(Demand(i, type) for i in typed) or (Demand(),)
 
     def sql(self, type: str, span: Span) -> str:
         """The condition of a type on a row."""

@@ -172,6 +172,7 @@ def _check_unambiguous(automaton: PositionAutomaton, keep: int, greedy: bool) ->
 
     `(A ; B) OR (A ; C)`   an A begins two runs, of which one match needs one: fine
     `(A ; B) OR (A ; B)`   two ways through the pattern have the same marks: not fine
+    `(A x OR D x) ; B`     no event is an A and a D (planner.apart): fine
 
     Two ways are walked side by side as far as their marks are the same, as the test of ambiguity does for finite
     automata. `greedy` runs leave a place, and must not have two of the same marks before them at all. O(edges²).
@@ -196,7 +197,8 @@ def _side_by_side(
     """Where two ways go on together: (position, position, have they parted?)."""
     for a, b in product(left, right):
         alike = automaton.masks[a.position] & keep == automaton.masks[b.position] & keep
-        if alike and not _exclude_each_other(automaton, keep, a.position, b.position):
+        apart = (automaton.guards[a.position], automaton.guards[b.position]) in automaton.apart
+        if alike and not apart and not _exclude_each_other(automaton, keep, a.position, b.position):
             yield a.position, b.position, parted or a != b
 
 
