@@ -34,6 +34,7 @@ from planner.automata.register_runs import RunBuilder
 from planner.automata.register_twins import with_twins
 from planner.automata.registers import Runs, registers_of, runs_of
 from planner.automata.simple import Surrounded, gathered, is_simple, strictly, surrounded
+from planner.automata.two_stacks import two_stacks_of
 from planner.choice import AROUND, Choice, choice, searches_each_window
 from planner.errors import PlanError
 from planner.formula import Formula
@@ -158,8 +159,6 @@ def in_order(asked: Asked) -> InOrder | Refusal:
     chosen = asked.choice
     if asked.watched is not None:
         return TIMEOUTS
-    if not chosen.compares and not (chosen.clause == "ALL" and chosen.formula.contains((*AROUND, cel.Within))):
-        return Refusal("nothing to hold: no events are compared")
     formula, window = chosen.formula, chosen.window
     skips = chosen.skip is not None and chosen.by == "ALL"  # other skips are done to what the engine gives
     if chosen.clause in PICKING or skips:
@@ -227,8 +226,19 @@ def _apart(composer: Composer, demands: Demands) -> frozenset[tuple[int, int]]:
     return frozenset((i, k) for a, i in guards for b, k in guards if guards_exclude(demands, a, b))
 
 
+NOTHING = Refusal("nothing to hold: no events are compared")
+
+
+def _holds(asked: Asked) -> bool:
+    """Do runs hold anything, in a pattern that registers can run?"""
+    chosen = asked.choice
+    return chosen.compares or (chosen.clause == "ALL" and chosen.formula.contains((*AROUND, cel.Within)))
+
+
 def deferred_runs(asked: Asked) -> Lowered | Refusal:
     """Runs whose values are asked for later on, and that catch up then."""
+    if not _holds(asked):
+        return NOTHING
     found = asked.in_order
     if isinstance(found, Refusal):
         return found
@@ -243,8 +253,27 @@ def deferred_runs(asked: Asked) -> Lowered | Refusal:
 
 def registers(asked: Asked) -> Lowered | Refusal:
     """Runs that hold a few values each, or that an absence before or after the match concerns."""
+    if not _holds(asked):
+        return NOTHING
     found = asked.in_order
     return found if isinstance(found, Refusal) else found.lowered(found.machine, found.program.family)
+
+
+def two_stacks(asked: Asked) -> Lowered | Refusal:
+    """The greatest match of each end, in a window that slides over runs which hold nothing."""
+    if asked.choice.compares or asked.choice.clause not in PICKING or asked.window is None:
+        return Refusal("no match of each end is chosen by NXT or LAST in a window, of events that are not compared")
+    found = asked.in_order
+    if isinstance(found, Refusal):
+        return found
+    program = found.program
+    if program.consume or program.skip is not None or program.inner_windows:
+        return Refusal("matches are consumed or skipped, or have windows inside")
+    labels = {mask: i for i, mask in enumerate(program.masks)}
+    machine = two_stacks_of(found.made, labels, later=program.pick == "LAST")
+    if isinstance(machine, Refusal):
+        return machine
+    return found._replace(program=replace(program, pick="ALL")).lowered(machine, "two stacks")
 
 
 def composed_table(asked: Asked) -> Lowered | Refusal:
@@ -266,6 +295,7 @@ CANDIDATES: tuple[tuple[str, Candidate], ...] = (
     ("parallel runs", parallel_runs),
     ("deferred runs", deferred_runs),
     ("registers", registers),
+    ("two stacks", two_stacks),
     ("composed table", composed_table),
     ("general engine", general_engine),
 )

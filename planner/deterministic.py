@@ -17,6 +17,7 @@ from runtime.deferred import Deferred
 from runtime.errors import ExecutionError
 from runtime.pcea import Parallel
 from runtime.program import WORD_BITS, Program
+from runtime.two_stacks import TwoStacks
 
 MOST_STEPS = 50_000  # half a second, where most patterns take some hundred
 MOST_LINES = 2_000
@@ -49,7 +50,7 @@ def determinize(program: Program, limit: int = 64) -> str:
 
 def has_table(program: Program) -> bool:
     """Is there a deterministic automaton of it?"""
-    return not program.terms and not isinstance(program.machine, Registers | Deferred | Parallel)
+    return not program.terms and not isinstance(program.machine, Registers | Deferred | TwoStacks | Parallel)
 
 
 def _moves(program: Program, subsets: StateTable, state: int, k: int, symbol: tuple[int, ...]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from runtime.marks import FIRST_EVENT, LAST_EVENT
 from runtime.own import Own
 from runtime.pcea import Parallel
 from runtime.program import Later, Program
+from runtime.two_stacks import TwoStacks
 
 MATCHES = "COUNT(*)"
 
@@ -107,6 +108,8 @@ def why_listed(groups: Groups, program: Program, asks: bool, later: Later | None
     for aggregated in groups.sums:
         if aggregated.function is None:
             return aggregated.reason
+    if isinstance(program.machine, TwoStacks):
+        return "one match of each end is chosen"
     if isinstance(program.machine, Parallel):
         return _of_several_atoms(groups, program, program.machine)
     return ""

@@ -15,6 +15,7 @@ from planner.tabulated import Asked
 from runtime.chain_cea import EACH, EQUAL_ONES, LATE, NOBODY, ONE, RANGE, SEARCHED, Registers
 from runtime.marks import is_round
 from runtime.program import Later, Program
+from runtime.two_stacks import TwoStacks
 
 
 def why_all_listed(query: Query, later: Later | None) -> tuple[str, ...]:
@@ -94,6 +95,8 @@ def why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
     if not made.terms:
         if made.program.family == "timed" and made.program.inner_windows and made.program.skip is None:
             return ("each start in a window has runs of its own: a cost by the starts that wait in the window",)
+        if isinstance(made.program.machine, TwoStacks):
+            return ("the greatest match of each end is found by two stacks: a constant cost per event",)
         if made.program.family != "registers":
             return ()
         what = " and ".join(_kept(made.program))

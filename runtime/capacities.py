@@ -43,6 +43,7 @@ PLACES = 1 << 12  # power of two
 VALUES = 1 << 10  # power of two
 BLOCKS = 1 << 10
 SLOTS = 1 << 3
+WINDOW_EVENTS = 1 << 10  # of a window of which the greatest match is wanted
 MANY_MOVES = 1 << 8  # that wait to be done
 FEW_CLOCKS = 1 << 12  # that are kept without asking whether they are used
 KNOWN_ROWS = 1 << 13  # that may be kept, beside one for each live state

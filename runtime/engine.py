@@ -38,6 +38,8 @@ from runtime.steppers.pcea_stepper import PceaStepper
 from runtime.steppers.register_stepper import RegisterStepper
 from runtime.steppers.stepper import ALL_REPORT, NO_KEYS, Feed, Stepper
 from runtime.steppers.table import TableStepper
+from runtime.steppers.two_stacks_stepper import TwoStacksStepper
+from runtime.two_stacks import TwoStacks
 
 
 class Found(Enum):
@@ -271,6 +273,8 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
             return RegisterStepper(program, store)
         case "deferred":
             return DeferredStepper(program, store)
+        case "two stacks":
+            return TwoStacksStepper(program, store)
         case "pcea":
             return PceaStepper(program, store)
         case "any":
@@ -285,6 +289,8 @@ def walks_of(program: Program) -> Walks:
     machine = program.machine
     if isinstance(machine, Parallel | Deferred):
         return ProductWalks(len(machine.guard), machine.label_of)
+    if isinstance(machine, TwoStacks):
+        return ProductWalks(len(machine.guard), np.arange(len(program.labels), dtype=np.int64))
     return PlainWalks()
 
 

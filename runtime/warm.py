@@ -21,12 +21,14 @@ from runtime.deferred import Deferred
 from runtime.engine import engine_for
 from runtime.pcea import ROOT, Parallel
 from runtime.program import ALWAYS, SKIP, Family, Program, Window
+from runtime.two_stacks import TwoStacks
 
 FAMILIES: dict[Family, str] = {
     "plain": "sequences, loops, OR",
     "timed": "windows inside the pattern, strategies, consumption",
     "registers": "comparisons of events, what must not happen before or after",
     "deferred": "equality of events that are not neighbours",
+    "two stacks": "NXT and LAST in a window",
     "pcea": "ALL with equalities",
 }
 
@@ -91,6 +93,8 @@ def _run_each(family: Family) -> None:
             _run(replace(program, family="registers", machine=_two_in_order(), terms=("x",)))
         case "deferred":
             _run(replace(program, family=family, machine=_apart(), terms=("x",)))
+        case "two stacks":
+            _run(replace(program, family=family, machine=_next_of_two()))
         case "pcea":
             _run(replace(program, family=family, machine=_side_by_side(), terms=("x",)))
         case "timed" | "any":
@@ -186,6 +190,29 @@ def _apart() -> Deferred:
         veto_to=ints(),
         label_of=ints(0, 1, 0, 1),
         depth=1,
+    )
+
+
+def _next_of_two() -> TwoStacks:
+    """SEQ(A, !C, B) SEMANTICS NXT, without a C."""
+
+    def ints(*values: int) -> IntArray:
+        return np.array(values, np.int64)
+
+    return TwoStacks(
+        guard=ints(0, 1),
+        label=ints(0, 1),
+        last=ints(0, 1),
+        goes_on=ints(1, 0),
+        lacks_of=ints(0, 0, 0),
+        lacks=ints(),
+        edge_of=ints(0, 1, 2),
+        source=ints(0, 1),
+        veto_guard=ints(),
+        veto_from=ints(),
+        veto_to=ints(),
+        n_places=3,
+        later=False,
     )
 
 

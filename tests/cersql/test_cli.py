@@ -164,7 +164,7 @@ def test_warm_compiles_every_family(capsys: pytest.CaptureFixture[str], monkeypa
     monkeypatch.setattr(warm, "compile_kernels", compiled.append)
     monkeypatch.setattr(warm, "compile_sums", lambda: compiled.append("sums"))
     assert cli.main(["warm"]) == 0
-    assert compiled == ["plain", "timed", "registers", "deferred", "pcea", "sums"]
+    assert compiled == ["plain", "timed", "registers", "deferred", "two stacks", "pcea", "sums"]
     assert len(capsys.readouterr().out.splitlines()) == len(compiled)
 
 

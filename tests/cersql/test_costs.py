@@ -19,7 +19,7 @@ CONSTANT, LOG = curves.MOST_SLOPE
 COSTS = {
     CONSTANT: """
         chain chain-swapped two-equalities chain-of-four same-twice equal-loop equal-veto example-4 loop-or or-of-pairs
-        or-of-all project unless start
+        or-of-all project unless start nxt last nxt-of-three last-of-three
     """,
     LOG: """
         two-apart apart-few apart-loop apart-before four-apart apart-twice apart-veto apart-own-veto proposition-9 less
@@ -27,7 +27,7 @@ COSTS = {
     """,
     "by what waits": """
         overlapping unequal equal-unequal equal-or loop-unequal equal-and-less arithmetic inner-window trailing and
-        nested-nxt max nxt last max-clause
+        nested-nxt max max-clause
     """,
 }
 FLAT = "plain skip repeat at-least cooldown longest-loop longest-above"

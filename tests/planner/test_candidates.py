@@ -63,6 +63,7 @@ RUN_BY = {
     "parallel runs": (cel.Compare(cel.All(A, B), EQUAL), {}),
     "deferred runs": (cel.Compare(cel.Sequence(A, cel.Sequence(B, C)), APART), {}),
     "registers": (cel.Compare(cel.Sequence(A, B), RISING), {}),
+    "two stacks": (cel.Sequence(A, B), {"window": HOUR, "strategy": "NXT"}),
     "composed table": (cel.Unless(cel.Sequence(A, B), C), {}),
     "general engine": (cel.Compare(cel.Unless(cel.Sequence(A, B), cel.Sequence(C, C)), RISING), {}),
 }
@@ -75,7 +76,7 @@ def test_each_candidate_runs_something() -> None:
 @pytest.mark.parametrize("name", RUN_BY)
 def test_the_first_that_can_runs_it_and_all_before_it_say_why_not(name: str) -> None:
     formula, options = RUN_BY[name]
-    made = lowered(formula, None, ("a", "b", "c"), **options)
+    made = lowered(formula, **{"window": None, "variables": ("a", "b", "c"), **options})
     names = [candidate for candidate, _ in CANDIDATES]
     assert made.stepper == name
     assert [refused for refused, _ in made.refusals] == names[: names.index(name)]
@@ -85,7 +86,7 @@ def test_the_first_that_can_runs_it_and_all_before_it_say_why_not(name: str) -> 
 @pytest.mark.parametrize(
     ("formula", "options", "stepper", "why"),
     [
-        (cel.Sequence(A, B), {"strategy": "NXT"}, "composed table", "matches compete"),
+        (cel.Sequence(A, B), {"strategy": "MAX"}, "composed table", "matches compete"),
         (cel.Compare(cel.All(A, B), RISING), {}, "registers", "no equality of two events"),
         (RUN_BY["registers"][0], {"timeouts": True}, "general engine", "WITH TIMEOUTS looks on"),
         (RUN_BY["registers"][0], {"strategy": "MAX"}, "general engine", "matches compete by MAX"),

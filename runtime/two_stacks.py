@@ -1,0 +1,44 @@
+"""A position automaton of whose matches at each end the greatest is wanted, in a window, as flat arrays.
+
+planner.automata.two_stacks makes it, runtime.steppers.two_stacks runs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime.arrays import IntArray
+from runtime.nodes import Node
+
+
+@dataclass(frozen=True, eq=False)
+class TwoStacks(Node):
+    """Runs that wait at places, and what an event does to them, whatever else they are.
+
+    `SEQ(A, !C, B) WITHIN 10 SEMANTICS NXT` has the positions A0 and B1, the places 0 (nothing has begun), 1 (after A0)
+    and 2 (after B1), and
+
+        an A   leads from place 0 to place 1
+        a B    leads from place 1 to place 2, where a match ends
+        a C    ends what waits at place 1
+
+    *Positions.* An event satisfies guard[q], and none of the guards lacks_of[q] … of `lacks`; it is marked label[q].
+    `last`: can a match end there? `goes_on`: does anything follow? It comes from the places edge_of[q] … of `source`,
+    and leads to place q + 1. *Vetoes*: an event that satisfies veto_guard[v] moves what waits at the place
+    veto_from[v] to veto_to[v], or ends it: NOBODY; one after the other. `n_places`: with the place 0. `later`: does the
+    last event in which two matches differ decide between them (LAST), or the first (NXT)?
+    """
+
+    guard: IntArray
+    label: IntArray
+    last: IntArray
+    goes_on: IntArray
+    lacks_of: IntArray
+    lacks: IntArray
+    edge_of: IntArray
+    source: IntArray
+    veto_guard: IntArray
+    veto_from: IntArray
+    veto_to: IntArray
+    n_places: int
+    later: bool
