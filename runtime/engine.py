@@ -117,7 +117,7 @@ class Engine:
 
     def trends(self, lift: Lift, of_row: IntArray, width: int, uncut: bool) -> Trends:
         """What sums up the matches from now on (see `sum_up`); the program's selector lists none to choose."""
-        if self._watching is not None or self._selector.lists_to_count:
+        if self._watching is not None or self._selector.lists_to_count or not self._stepper.sums_up:
             raise InternalError("INTERNAL", detail="matches that are chosen one by one cannot be summed up")
         closes = not (self._stepper.looks_below or self._selector.looks_below)
         found = Trends(self._store, lift, of_row, width, uncut, closes)
@@ -290,7 +290,7 @@ def walks_of(program: Program) -> Walks:
     if isinstance(machine, Parallel | Deferred):
         return ProductWalks(len(machine.guard), machine.label_of)
     if isinstance(machine, TwoStacks):
-        return ProductWalks(len(machine.guard), np.arange(len(program.labels), dtype=np.int64))
+        return ProductWalks(len(machine.guard), np.arange(len(program.labels), dtype=np.int64), whole=True)
     return PlainWalks()
 
 

@@ -219,15 +219,15 @@ class Walks(Protocol):
 class _Counting:
     """Counts by walking small sets, and node by node where a set is large."""
 
-    def __init__(self) -> None:
-        self._walk = tecs.new_walk(capacities.WALK)
-        self._counts = tecs.new_counts(1)
+    def __init__(self, whole: bool = False) -> None:
+        self._walk, self._whole = tecs.new_walk(capacities.WALK), whole
+        self._counts = tecs.new_counts(1, whole)
 
     def count(self, store: Store) -> int:
         """The number of matches of all roots, or OVERFLOW."""
         total, at = np.zeros(1, np.int64), 0
         if len(self._counts.number) < len(store.arena.row):
-            self._counts = tecs.new_counts(len(store.arena.row))
+            self._counts = tecs.new_counts(len(store.arena.row), self._whole)
         while at != store.n_roots:
             at = tecs.count_kernel(store.space, at, store.n_roots, self._walk.stack_node, self._counts, total)
             if at == tecs.OVERFLOW:
@@ -253,10 +253,11 @@ class PlainWalks(_Counting):
 
 class ProductWalks(_Counting):
     """Walks of sets with products. `label_of`: of the label of a node, or of several of one event taken together as
-    bits, the label in the program; `longest`: the events of most matches."""
+    bits, the label in the program; `longest`: the events of most matches; `whole`: the window cuts off no part of a
+    root."""
 
-    def __init__(self, longest: int, label_of: IntArray) -> None:
-        super().__init__()
+    def __init__(self, longest: int, label_of: IntArray, whole: bool = False) -> None:
+        super().__init__(whole)
         self._products = products.new_product_walk(capacities.WALK, max(1, longest))
         self._label_of = label_of
 

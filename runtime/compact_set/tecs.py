@@ -343,15 +343,17 @@ MOST = np.int64(9223372036854775807)
 
 
 class Counts(NamedTuple):
-    """Numbers of matches by node, valid where `stamp` is the number of the root being counted."""
+    """Numbers of matches by node, valid where `stamp` is the number of the root being counted; for all roots that
+    are counted at a time, where the window cuts nothing off (`whole`)."""
 
     number: AnyArray  # int64[nodes]
     stamp: AnyArray  # int64[nodes]
     serial: AnyArray  # int64[1]
+    whole: bool
 
 
-def new_counts(capacity: int) -> Counts:
-    return Counts(np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), np.zeros(1, np.int64))
+def new_counts(capacity: int, whole: bool = False) -> Counts:
+    return Counts(np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), np.zeros(1, np.int64), whole)
 
 
 @kernel
@@ -362,12 +364,14 @@ def count_kernel(space, begin, n_roots, stack, counts, total):
     semiring over the nodes). Returns the root at which `stack` was too short, n_roots, or OVERFLOW.
     """
     arena, roots = space.arena, space.roots
+    counts.serial[0] += 1
     for k in range(begin, n_roots):
         count = np.int64(-1)
         if len(stack) > WALK_STEPS:
             count = walk_count(arena, roots.node[k], roots.clock[k], space.bounds, stack)
         if count < 0:
-            counts.serial[0] += 1
+            if not counts.whole:
+                counts.serial[0] += 1
             count = node_count(arena, roots.node[k], roots.clock[k], space.bounds, stack, counts)
             if count < 0:
                 return k if count == -2 else OVERFLOW

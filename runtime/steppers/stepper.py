@@ -1,7 +1,8 @@
 """Steppers: what reads events and leaves roots, nodes of the compact set that stand for the matches ending there.
 
-There are five: a table of deterministic states (table.py), runs that hold values (register_stepper.py), those of them
-that catch up (deferred_stepper.py), runs side by side (pcea_stepper.py), and any machine in Python (general.py). All
+There are six: a table of deterministic states (table.py), runs that hold values (register_stepper.py), those of them
+that catch up (deferred_stepper.py), runs side by side (pcea_stepper.py), the greatest match of each end
+(two_stacks_stepper.py), and any machine in Python (general.py). All
 write the same arena and the same roots, so that listing, counting, choosing and room are the engine's business.
 """
 
@@ -53,6 +54,9 @@ class Stepper(ABC):
 
     looks_below = False
     """Does it look at what is below the nodes that it holds?"""
+
+    sums_up = True
+    """Can the matches of its roots be summed up node by node?"""
 
     def __init__(self, store: Store) -> None:
         self.store = store
