@@ -301,7 +301,15 @@ def _alias_as_type(query: syntax.Query, bound: Query) -> Iterator[str]:
         if source.type_column is None or not (written or of_column):
             continue
         for type, sql in bound.types:
-            if sql != every[i] or fold_case(type) != fold_case(source.alias):
+            if fold_case(type) != fold_case(source.alias):
+                continue
+            if query.ceql:
+                yield (
+                    f"{type} is the name of a source and of a type. Here it is the type: the rows whose "
+                    f"{source.type_column} is {type}."
+                )
+                continue
+            if sql != every[i]:
                 continue
             instead = f"give the source another alias, for example {source.alias}_rows"
             if source.relation is None:

@@ -176,7 +176,7 @@ class Types:
         every = tuple(range(len(self.sources.items)))
         if type is None:
             return every
-        alias = self.sources.of_alias(type, self.catalog.case_sensitive)
+        alias = self._of_alias(type)
         if alias is not None:
             return (alias,)
         of_stream = self._of_stream(type)
@@ -189,7 +189,7 @@ class Types:
 
     def demands(self, type: str) -> tuple[Demand, ...]:
         """What is known of each way in which a row can be of a type."""
-        alias, of_stream = self.sources.of_alias(type, self.catalog.case_sensitive), self._of_stream(type)
+        alias, of_stream = self._of_alias(type), self._of_stream(type)
         if alias is not None:
             return (Demand(alias),)
         if type in self._defined:
@@ -201,7 +201,7 @@ class Types:
 
     def sql(self, type: str, span: Span) -> str:
         """The condition of a type on a row."""
-        alias = self.sources.of_alias(type, self.catalog.case_sensitive)
+        alias = self._of_alias(type)
         parts = [] if alias is None or len(self.sources.items) == 1 else [f"{SOURCE_COLUMN} = {alias}"]
         own = self._defined.get(type)
         if own is not None:
@@ -218,6 +218,12 @@ class Types:
         if typed:
             return " OR ".join(self._equals(i, type) for i in typed)
         return self._undefined(type, span)
+
+    def _of_alias(self, type: str) -> int | None:
+        """The source that the type is. In CEQL, whose WHERE names types alone, only one that has no types."""
+        source = self.sources.of_alias(type, self.catalog.case_sensitive)
+        typed = source is not None and self.sources.items[source].type_column is not None
+        return None if self.query.ceql and typed else source
 
     def _of_stream(self, type: str) -> tuple[int, str] | None:
         """The source and the type that CEQL's `S>A` names, where S has types."""

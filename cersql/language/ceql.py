@@ -138,6 +138,8 @@ def _is_selected(item: Sequence[Token]) -> bool:
 
 
 _NO_PART = EXPRESSION_WORDS - {"AS", "OR", "ALL", "NOT", "ANY"} | {"SELECT", "WHERE", "SET"}
+_BETWEEN_VALUES = frozenset(("LIKE", "ILIKE", "RLIKE", "REGEXP", "IN", "IS", "BETWEEN", "DIV"))
+"""Words that SQL has between two values: with nothing before them they are names, as in `Post OR Like`."""
 _MARKS = frozenset(("(", ")", ";", ":", "+", ">", "!"))
 
 
@@ -163,7 +165,8 @@ def _is_of_pattern(toks: Sequence[Token], k: int, streams: set[str]) -> bool:
     operand_before = before is not None and before.is_name and before.upper not in BETWEEN | {"NOT"}
     if token.kind != "op":
         own = token.upper in BETWEEN
-        return token.is_name and token.upper not in _NO_PART and (own or not operand_before)
+        named = token.upper not in _NO_PART or token.upper in _BETWEEN_VALUES
+        return token.is_name and named and (own or not operand_before)
     if token.text == "(":
         return not operand_before  # no function
     if token.text == ">":  # of a stream, and no comparison

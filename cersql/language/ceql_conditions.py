@@ -2,7 +2,8 @@
 
     price IN RANGE (1, n + 2)        price BETWEEN 1 AND n + 2
     id IN {1, 2}, id NOT IN {..9}    id IN (1, 2), id > 9
-    name LIKE 'GO.*'                 name RLIKE '\\\\A(?:GO.*)\\\\z'     the whole name, as a regular expression
+    name LIKE 'GO|NO'                name RLIKE 'GO|NO'          a regular expression, found anywhere in the name
+    name LIKE <<GO.*>>               name RLIKE '\\\\A(?:GO.*)\\\\z'     CORE's older spelling: of the whole name
     name = 'it''s', name = 'a\\b'     'it\\'s', 'a\\\\b'                  in CEQL a backslash is a character
     volume / 2 > 10                  an error: whole numbers are divided without remainder there
 
@@ -63,11 +64,11 @@ class _Condition:
         if word == "LIKE":
             yield said("RLIKE ", token)
             self.at += 1
-            yield self._whole_match(token)
+            yield self._regexp(token)
         elif word in _EQUALS and self._opens_regexp(1):
             yield said(f"{_EQUALS[word]} ", token)
             self.at += 1
-            yield self._whole_match(token)
+            yield self._regexp(token)
         elif token.kind == "string":
             yield self._string()
         elif word == "/":
@@ -105,17 +106,17 @@ class _Condition:
     def _opens_regexp(self, ahead: int) -> bool:
         return self.upper(ahead) == "<" and self.upper(ahead + 1) == "<"
 
-    def _whole_match(self, operator: Token) -> Piece:
-        """The regular expression here, `'GO.*'` or `<<GO.*>>`, which must match the whole value."""
+    def _regexp(self, operator: Token) -> Piece:
+        """The regular expression here: `'GO.*'`, found anywhere in the value, or `<<GO.*>>`, which is all of it."""
         token = self.toks[self.at] if self.at < len(self.toks) else None
         if token is not None and token.kind == "string" and token.text[0] == "'":
             raw, span = self._raw_string()
-        elif self._opens_regexp(0) and token is not None:
+            return said(literal(raw), span)
+        if self._opens_regexp(0) and token is not None:
             raw, span = self._between_angles(token)
-        else:
-            hint = "For example: name LIKE 'GO.*'. In CEQL it is a regular expression, which matches the whole value."
-            raise _unexpected(token, "a regular expression in quotes", operator.end, hint)
-        return said(literal(f"\\A(?:{raw})\\z"), span)
+            return said(literal(f"\\A(?:{raw})\\z"), span)
+        hint = "For example: name LIKE 'GO.*'. In CEQL it is a regular expression, found anywhere in the value."
+        raise _unexpected(token, "a regular expression in quotes", operator.end, hint)
 
     def _between_angles(self, opening: Token) -> tuple[str, Span]:
         for k in range(self.at + 2, len(self.toks) - 1):

@@ -18,6 +18,7 @@ from position 1 to 6, and NOT (SELL) begins one that lists only the events behin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from cersql.errors import ParseError
 from cersql.language import ceql_pattern
@@ -64,6 +65,8 @@ class _Query:
                 expected = "what it chooses" if clause.kind == "SELECT" else "something after it"
                 raise ParseError("EMPTY_CLAUSE", span=clause.key.span, clause=clause.kind, expected=expected)
             self.clauses[clause.kind] = clause
+        if "FROM" in self.clauses:
+            self.clauses["FROM"] = replace(self.clauses["FROM"], body=_each_once(self.clauses["FROM"].body))
 
     def pieces(self) -> Iterator[Piece]:
         if self.leading:
@@ -243,6 +246,21 @@ class _Query:
         """LIMIT 0 is ours."""
         if self.most_at_end() == 0:
             yield said(" LIMIT 0", self.clauses["LIMIT"].key)
+
+
+def _each_once(streams: list[Token]) -> list[Token]:
+    """FROM S, T, T names two streams."""
+    kept_ones: list[Token] = []
+    seen: set[tuple[str, ...]] = set()
+    at = 0
+    for item in split(streams):
+        with_comma = streams[max(at - 1, 0) : at + len(item)]
+        at += len(item) + 1
+        written = tuple(token.text.casefold() for token in item)
+        if written not in seen:
+            kept_ones += with_comma
+            seen.add(written)
+    return kept_ones
 
 
 def _whole(token: Token) -> int:

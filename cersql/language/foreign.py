@@ -160,11 +160,19 @@ _DECLARED = (
 )
 
 
+_CHECK = (
+    "CORE's CHECK { SELECT … } asks where a match ends. SELECT NONE … LIMIT 1, without CHECK and its braces, gives one row "
+    "for each end."
+)
+
+
 def check_first_word(toks: Sequence[Token]) -> None:
-    """Raises for a query that begins with SELECT, with SASE's EVENT, or CORE's DECLARE EVENT."""
+    """Raises for a query that begins with SELECT, with SASE's EVENT, or CORE's DECLARE EVENT or CHECK."""
     declares = [token.upper for token in toks[:2]]
     if declares[:1] in (["DECLARE"], ["CREATE"]) and declares[1:] in (["EVENT"], ["STREAM"]):
         raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause=" ".join(declares), hint=_DECLARED)
+    if declares == ["CHECK", "{"]:
+        raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause="CHECK", hint=_CHECK)
     if toks and toks[0].upper == "EVENT":
         raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause=toks[0].text, hint="Write PATTERN.")
     if toks and toks[0].upper == "SELECT":

@@ -91,7 +91,7 @@ def meaning(text: str) -> Query:
         ("SELECT * FROM S WHERE A FILTER A[n IN {3..} AND n IN {..9} OR n NOT IN {3..} AND n NOT IN {..9}]",
          "FROM S PATTERN A FILTER A[n >= 3 AND n <= 9 OR n < 3 AND n > 9] RETURN *"),
         ("SELECT * FROM S WHERE A FILTER A[name LIKE 'x\\d.*' AND name IN {'it''s', 'a\\b'}]",
-         r"FROM S PATTERN A FILTER A[name RLIKE '\\A(?:x\\d.*)\\z' AND name IN ('it\'s', 'a\\b')] RETURN *"),
+         r"FROM S PATTERN A FILTER A[name RLIKE 'x\\d.*' AND name IN ('it\'s', 'a\\b')] RETURN *"),
         ("SELECT * FROM S WHERE A FILTER A[name LIKE <<a|b+>> OR name = <<c>> OR name != <<d>>]",
          r"FROM S PATTERN A FILTER A[name RLIKE '\\A(?:a|b+)\\z' OR name RLIKE '\\A(?:c)\\z' "
          r"OR name NOT RLIKE '\\A(?:d)\\z'] RETURN *"),
@@ -119,10 +119,13 @@ def meaning(text: str) -> Query:
         ("SELECT * FROM db.S AS U WHERE U>A; B", "FROM db.S AS U PATTERN A; B RETURN *"),
         ("SELECT * FROM untyped TYPE price WHERE A; B", "FROM untyped TYPE price PATTERN A; B RETURN *"),
         ("SELECT * FROM S, T WHERE A; B", "FROM S TYPE type, T TYPE type PATTERN A; B RETURN *"),
+        ("SELECT * FROM S, T, s WHERE A; B", "FROM S TYPE type, T TYPE type PATTERN A; B RETURN *"),
+        ("SELECT * FROM untyped, S WHERE untyped; B", "FROM untyped, S TYPE type PATTERN untyped; B RETURN *"),
         # no SQL can stand here, so that these are CEQL, too
         ("SELECT * FROM S WHERE A", "FROM S PATTERN A RETURN *"),
         ("SELECT A, B FROM S WHERE (A OR B)", "FROM S PATTERN PROJECT(A, B : A OR B) RETURN *"),
         ("SELECT * FROM S WHERE S>A -- WHERE B", "FROM S PATTERN A RETURN *"),
+        ("SELECT * FROM S WHERE Between OR Like", "FROM S PATTERN `Between` OR `Like` RETURN *"),
     ],
 )  # fmt: skip
 def test_what_it_means_in_ours(theirs: str, ours: str) -> None:
@@ -169,6 +172,16 @@ def test_types_of_one_of_several_streams() -> None:
     assert {name for name, _ in both.types} == {"S>A", "T>A", "B"}
 
 
+def test_a_type_called_like_a_source() -> None:
+    query = bind(parse("SELECT * FROM S, T WHERE T; B"), SchemaCatalog(TABLES), order_by="ts")
+    (advice,) = query.warnings
+    assert advice == "T is the name of a source and of a type. Here it is the type: the rows whose type is T."
+    condition = "(__cersql_source = 0 AND `type` = 'T') OR (__cersql_source = 1 AND `type` = 'T')"
+    assert dict(query.types)["T"] == condition
+    sole = bind(parse("SELECT * FROM S WHERE A; s"), SchemaCatalog(TABLES), order_by="ts")
+    assert dict(sole.types)["s"] == "`type` = 's'"
+
+
 def test_not_is_no_advice_on_unless() -> None:
     query = bind(parse("SELECT * FROM S WHERE NOT (A); B"), SchemaCatalog(TABLES), order_by="ts")
     assert not query.warnings
@@ -202,6 +215,8 @@ Q = "SELECT * FROM S WHERE "
         (Q + "(A AS a‸, B AS b) WITHIN 3 EVENTS", "UNEXPECTED_TOKEN", ["PATTERN ALL(A a, B b)"]),
         (Q + "A; B FILTER A[n > 1] AND ‸NOT B[n > 1]", "UNEXPECTED_TOKEN", ["a[NOT price > 10]"]),
         (Q + "A AS a; B AS b FILTER a[n] ‸= b[n] WITHIN 3 EVENTS", "UNEXPECTED_TOKEN", ["WHERE a.x = b.x"]),
+        ("‸" + Q + "A LIKE B", "UNKNOWN_CLAUSE", []),
+        ("‸CHECK { SELECT * FROM S WHERE A; B }", "UNKNOWN_CLAUSE", ["SELECT NONE … LIMIT 1"]),
         ("‸DECLARE EVENT A(n int)", "UNKNOWN_CLAUSE", ["nothing is declared"]),
         ("‸CREATE STREAM S(A, B)", "UNKNOWN_CLAUSE", ["nothing is declared"]),
         (Q + "A AS ‸; B WITHIN 3 EVENTS", "UNEXPECTED_TOKEN", ["a variable after AS"]),

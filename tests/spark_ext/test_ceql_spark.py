@@ -39,10 +39,13 @@ def _literal(value: str | None) -> str:
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        ("A AS x FILTER x[name LIKE 'MSFT']", [{"x": [0]}]),
-        ("(A OR B) AS x FILTER x[name LIKE 'MSFT.?']", [{"x": [0]}, {"x": [1]}]),
+        ("(A OR B) AS x FILTER x[name LIKE 'SF|b']", [{"x": [0]}, {"x": [1]}, {"x": [3]}]),
+        ("(A OR B) AS x FILTER x[name LIKE '^M.*T$']", [{"x": [0]}]),
+        ("A AS x FILTER x[name LIKE <<MSFT>>]", [{"x": [0]}]),
+        ("(A OR B) AS x FILTER x[name LIKE <<MSFT.?>>]", [{"x": [0]}, {"x": [1]}]),
         ("(A OR B) AS x FILTER x[name LIKE <<M.*2|a.b>>]", [{"x": [1]}, {"x": [3]}]),
-        ("(A OR B) AS x FILTER x[NOT name LIKE '[A-Z]+']", [{"x": [1]}, {"x": [2]}, {"x": [3]}, {"x": [4]}]),
+        ("(A OR B) AS x FILTER x[NOT name LIKE '[A-Z]+']", [{"x": [2]}, {"x": [3]}]),
+        ("(A OR B) AS x FILTER x[NOT name LIKE <<[A-Z]+>>]", [{"x": [1]}, {"x": [2]}, {"x": [3]}, {"x": [4]}]),
         ("(A OR B) AS x FILTER x[name = 'it''s' OR name = 'a\\b']", [{"x": [2]}, {"x": [3]}]),
         ("(A OR B) AS x FILTER x[name LIKE 'a\\\\\\w']", [{"x": [3]}]),
         ("(A OR B) AS x FILTER x[n IN {..1} OR n IN {5..} OR n IN RANGE (3, 6 div 2)]",
@@ -59,7 +62,7 @@ def test_matches(session: SparkSession, pattern: str, expected: list[dict[str, l
 
 
 def test_streams_with_types_of_their_own(session: SparkSession) -> None:
-    text = "SELECT {} FROM S, T WHERE S>A; T>A FILTER S>A[name LIKE 'M.*'] WITHIN 100 EVENTS"
+    text = "SELECT {} FROM S, T WHERE S>A; T>A FILTER S>A[name LIKE 'MS.*'] WITHIN 100 EVENTS"
     rows = session.sql(text.format("*")).collect()
     assert [(row["S>A"].id, row["T>A"].id) for row in rows] == [(0, 6)]
     (row,) = session.sql(text.format("T>A[n]")).collect()
