@@ -5,7 +5,7 @@
     name LIKE 'GO|NO'                name RLIKE 'GO|NO'          a regular expression, found anywhere in the name
     name LIKE <<GO.*>>               name RLIKE '\\\\A(?:GO.*)\\\\z'     CORE's older spelling: of the whole name
     name = 'it''s', name = 'a\\b'     'it\\'s', 'a\\\\b'                  in CEQL a backslash is a character
-    volume / 2 > 10                  an error: whole numbers are divided without remainder there
+    volume / 2 > 10                  whole numbers are divided without remainder: cersql/language/ceql_division.py
 
 All else is the same in both, and stays as it is.
 """
@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from cersql.errors import ParseError
+from cersql.language.ceql_division import Product, all_whole, product_at, refused, when_whole
 from cersql.language.lexer import Token, closing, shown
 from cersql.language.translated import Piece, kept, said
 from planner.sql import literal
@@ -31,11 +32,15 @@ def in_spark(text: str, toks: Sequence[Token]) -> list[Piece]:
 
 
 class _Condition:
-    """`whole`: the tokens of the condition that these are a part of, if they are."""
+    """`whole`: the tokens of the condition that these are a part of, if they are. `drops`: whether `/` drops the
+    remainder, where that is decided."""
 
-    def __init__(self, text: str, toks: Sequence[Token], whole: Sequence[Token] | None = None) -> None:
+    def __init__(
+        self, text: str, toks: Sequence[Token], whole: Sequence[Token] | None = None, drops: bool | None = None
+    ) -> None:
         self.text, self.toks, self.at = text, toks, 0
         self.whole = toks if whole is None else whole
+        self.drops = drops
 
     def upper(self, ahead: int = 0) -> str:
         at = self.at + ahead
@@ -71,11 +76,14 @@ class _Condition:
             yield self._regexp(token)
         elif token.kind == "string":
             yield self._string()
-        elif word == "/":
-            self._check_division(token)
-            yield from self._as_it_is(token)
         else:
-            yield from self._as_it_is(token)
+            product = product_at(self.toks, self.at)
+            if product is not None and product.divides:
+                yield from self._divided(product)
+            else:
+                if word == "/" and when_whole(self.whole, token) is not None:
+                    raise refused(token)
+                yield from self._as_it_is(token)
 
     def _as_it_is(self, token: Token) -> Iterator[Piece]:
         self.at += 1
@@ -144,7 +152,7 @@ class _Condition:
         if not inside:
             raise _unexpected(close, "values in braces", close.start, "For example: id IN {1, 2} or id IN {3..9}.")
         yield said("NOT IN (" if negated else "IN (", token)
-        yield from _Condition(self.text, inside, self.whole).pieces()
+        yield from self._part(inside)
         self.at = end + 1
         yield said(")", close)
 
@@ -161,28 +169,46 @@ class _Condition:
             raise _unexpected(wrong, "two bounds", wrong.start, _EXAMPLE)
         yield said("BETWEEN ", token)
         low, high = self.toks[place + 1 : commas[0]], self.toks[commas[0] + 1 : end]
-        yield from _Condition(self.text, low, self.whole).pieces()
+        yield from self._part(low)
         yield said(" AND ", self.toks[commas[0]])
-        yield from _Condition(self.text, high, self.whole).pieces()
+        yield from self._part(high)
         self.at = end + 1
 
-    def _check_division(self, token: Token) -> None:
-        """Raises at a division of what may be whole numbers, which CORE divides without remainder."""
-        toks = self.whole
-        first = last = toks.index(token)
-        while first > 0 and toks[first - 1].upper not in ("AND", "OR"):
-            first -= 1
-        while last + 1 < len(toks) and toks[last + 1].upper not in ("AND", "OR"):
-            last += 1
-        comparison = toks[first : last + 1]
-        if any(t.kind == "number" and not t.text.isdigit() for t in comparison):
-            return  # one number with a point makes all of a comparison such
-        hint = (
-            "With a number that has a point, x * 1.0 / y, it divides with remainder in both; `x div y` is Spark's "
-            "division of whole numbers."
-        )
-        meaning = "between whole numbers it drops the remainder, which Spark's keeps"
-        raise ParseError("OTHER_MEANING", span=token.span, construct="'/'", meaning=meaning, hint=hint)
+    def _divided(self, product: Product) -> list[Piece]:
+        """`a * b / c`, without remainder where its comparison is of whole numbers."""
+        self.at = product.factors[-1][1]
+        if self.drops is not None:
+            return self._product(product, self.drops)
+        division = product.division
+        whole = when_whole(self.whole, division)
+        with_remainder = self._product(product, False)
+        if whole is None:
+            return with_remainder
+        without = self._product(product, True)
+        if not whole:
+            return [said("(", division), *without, said(")", division)]
+        asked = all_whole(whole, division)
+        comma = said(", ", division)
+        return [said("if(", division), *asked, comma, *without, comma, *with_remainder, said(")", division)]
+
+    def _product(self, product: Product, drops: bool) -> list[Piece]:
+        """Its factors, of whole numbers if `drops`, and its operators."""
+        found: list[Piece] = []
+        for k, (start, end) in enumerate(product.factors):
+            if k:
+                operator = product.operators[k - 1]
+                word = "div" if drops and operator.text == "/" else operator.text
+                found.append(said(f" {word} ", operator))
+            factor = self.toks[start:end]
+            if not drops or factor[0].kind == "number":
+                found += self._part(factor, drops)
+                continue
+            inside = factor[1:-1] if factor[0].text == "(" else factor
+            found += [said("CAST(", factor[0]), *self._part(inside, drops), said(" AS BIGINT)", factor[-1])]
+        return found
+
+    def _part(self, toks: Sequence[Token], drops: bool | None = None) -> list[Piece]:
+        return list(_Condition(self.text, toks, self.whole, self.drops if drops is None else drops).pieces())
 
 
 _EXAMPLE = "For example: price IN RANGE (10, 20)."

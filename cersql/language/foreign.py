@@ -161,8 +161,8 @@ _DECLARED = (
 
 
 _CHECK = (
-    "CORE's CHECK { SELECT … } asks where a match ends. SELECT NONE … LIMIT 1, without CHECK and its braces, gives one row "
-    "for each end."
+    "CORE's CHECK { SELECT … } asks where a match ends. SELECT NONE … LIMIT 1, without CHECK and its braces, gives one "
+    "row for each end."
 )
 
 

@@ -27,6 +27,7 @@ COLUMNS = {
     "ts": "timestamp", "t": "bigint", "type": "string", "name": "string", "symbol": "string", "price": "double",
     "n": "int",
 }  # fmt: skip
+W = "IN ('tinyint', 'smallint', 'int', 'bigint')"
 TABLES = {"S": COLUMNS, "T": COLUMNS, "untyped": {"ts": "timestamp", "t": "bigint", "price": "double"}}
 
 
@@ -99,6 +100,13 @@ def meaning(text: str) -> Query:
          "FROM S PATTERN A FILTER A[n / 2.0 > 1 AND n div 2 > 1] RETURN *"),
         ("SELECT * FROM S WHERE A FILTER A[n IN RANGE (n / 2, price * 1.0)]",
          "FROM S PATTERN A FILTER A[n BETWEEN n / 2 AND price * 1.0] RETURN *"),
+        ("SELECT * FROM S WHERE A FILTER A[-n * 2 / t - 7 / 2 > 1 AND n % 2 = 1]",
+         f"FROM S PATTERN A FILTER A[if(typeof(n) {W} AND typeof(t) {W}, CAST(-n AS BIGINT) * 2 div CAST(t AS BIGINT), "
+         f"-n * 2 / t) - if(typeof(n) {W} AND typeof(t) {W}, 7 div 2, 7 / 2) > 1 AND n % 2 = 1] RETURN *"),
+        ("SELECT * FROM S WHERE A FILTER A[5 IN RANGE (2, (n / 2 + 7) / 3)]",
+         f"FROM S PATTERN A FILTER A[5 BETWEEN 2 AND if(typeof(n) {W}, "
+         "CAST(CAST(n AS BIGINT) div 2 + 7 AS BIGINT) div 3, (n / 2 + 7) / 3)] RETURN *"),
+        ("SELECT * FROM S WHERE A FILTER A[7 / 2 = 3]", "FROM S PATTERN A FILTER A[(7 div 2) = 3] RETURN *"),
         # the other clauses
         ("SELECT * FROM S WHERE A; B WITHIN 4 EVENTS", "FROM S PATTERN A; B WITHIN 5 EVENTS RETURN *"),
         ("SELECT * FROM S WHERE A; B WITHIN 10 [t]", "FROM S PATTERN A; B ORDER BY t WITHIN < 10 RETURN *"),
@@ -198,8 +206,9 @@ Q = "SELECT * FROM S WHERE "
         (Q + "A; B FILTER A[n] ‸= B[n]", "UNEXPECTED_TOKEN", ["WHERE a.x = b.x"]),
         (Q + "A; B LIMIT ‸3000000000", "BAD_NUMBER", ["at most"]),
         (Q + "A; B PARTITION BY [name] WITHIN ‸3 EVENTS", "OTHER_MEANING", ["events of all keys", "WITHIN 4 [n]"]),
-        (Q + "A FILTER A[n ‸/ 2 > 1]", "OTHER_MEANING", ["drops the remainder", "x div y"]),
-        (Q + "A FILTER A[n IN RANGE (n ‸/ 2, 7)]", "OTHER_MEANING", ["x * 1.0 / y"]),
+        (Q + "A FILTER A[abs(n) ‸/ 2 > 1]", "OTHER_MEANING", ["drops the remainder", "x div y"]),
+        (Q + "A FILTER A[n BETWEEN t ‸/ 2 AND 7]", "OTHER_MEANING", ["x * 1.0 / y"]),
+        (Q + "A FILTER A[S.n ‸/ 2 > 1]", "OTHER_MEANING", ["x * 1.0 / y"]),
         (Q + "A; B‸{2}", "UNEXPECTED_TOKEN", ["PATTERN SEQ(A a, B{2,3} b)"]),
         (Q + "A ‸-> B", "UNEXPECTED_TOKEN", ["queries of ours"]),
         (Q + "A‸*; B", "UNEXPECTED_TOKEN", ["queries of ours"]),
@@ -276,7 +285,13 @@ def test_a_with_before_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["A; B FILTER A[‸nn > 1]", "A AS x; B UNLESS C[‸nn > 1]", "NOT (A FILTER A[‸nn > 1])"]
+    "where",
+    [
+        "A; B FILTER A[‸nn > 1]",
+        "A; B FILTER A[t / ‸nn > 1]",
+        "A AS x; B UNLESS C[‸nn > 1]",
+        "NOT (A FILTER A[‸nn > 1])",
+    ],
 )
 def test_columns_that_there_are_not(where: str) -> None:
     text = f"{Q}{where} CONSUME BY NONE"

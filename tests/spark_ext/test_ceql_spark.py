@@ -22,12 +22,12 @@ def session(spark: SparkSession) -> SparkSession:
         (i, "AB"[i % 2], f"2024-01-01 00:00:{i:02}", i, name, None if name else "S", i) for i, name in enumerate(NAMES)
     ]
     made = ", ".join(
-        f"({i}L, '{type}', TIMESTAMP '{ts}', {t}L, {_literal(name)}, {_literal(symbol)}, {n})"
+        f"({i}L, '{type}', TIMESTAMP '{ts}', {t}L, {_literal(name)}, {_literal(symbol)}, {n}, {n}D)"
         for i, type, ts, t, name, symbol, n in rows
     )
-    columns = "id, type, ts, t, name, symbol, n"
+    columns = "id, type, ts, t, name, symbol, n, d"
     own.sql(f"SELECT * FROM VALUES {made} AS v({columns})").createOrReplaceTempView("S")
-    other = "(6L, 'A', TIMESTAMP '2024-01-01 00:00:06', 6L, 'MSFT', NULL, 6)"
+    other = "(6L, 'A', TIMESTAMP '2024-01-01 00:00:06', 6L, 'MSFT', NULL, 6, 6D)"
     own.sql(f"SELECT * FROM VALUES {other} AS v({columns})").createOrReplaceTempView("T")
     return own
 
@@ -50,6 +50,9 @@ def _literal(value: str | None) -> str:
         ("(A OR B) AS x FILTER x[name LIKE 'a\\\\\\w']", [{"x": [3]}]),
         ("(A OR B) AS x FILTER x[n IN {..1} OR n IN {5..} OR n IN RANGE (3, 6 div 2)]",
          [{"x": [0]}, {"x": [1]}, {"x": [3]}, {"x": [5]}]),
+        ("(A OR B) AS x FILTER x[n / 2 = 1 OR (n - 9) / 4 = -1 AND n > 4]", [{"x": [2]}, {"x": [3]}, {"x": [5]}]),
+        ("(A OR B) AS x FILTER x[d / 2 = 1 OR (d + n) / 4 = 1 OR n * n / 6 = 1.5]", [{"x": [2]}, {"x": [3]}]),
+        ("(A OR B) AS x FILTER x[n * 7 / (n + 1) IN RANGE (5, id / 1 + 1)]", [{"x": [4]}, {"x": [5]}]),
         ("A AS x; B AS y PARTITION BY [symbol, name]", []),
         ("NOT (A FILTER A[n > 1]) : NOT (A) : A AS x", [{"x": [2]}]),
     ],
