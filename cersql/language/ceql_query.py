@@ -173,6 +173,8 @@ class _Query:
         number, unit = body[0], body[1] if len(body) > 1 else None
         if number.kind != "number" or unit is None:
             hint = "For example: WITHIN 100 EVENTS, WITHIN 10 [t] or WITHIN 1 HOURS 30 MINUTES."
+            if number.upper == "TIMESTAMP":
+                hint = f"In the files of CORE's experiments it stands for a number. {hint}"
             expected = "a number, and then EVENTS, a unit of time or [the attribute that is the time]"
             wrong = number if number.kind != "number" else body[-1]
             raise ParseError(

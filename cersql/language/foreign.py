@@ -160,19 +160,33 @@ _DECLARED = (
 )
 
 
+_LATE = "How late an event may come is said by the query: WATERMARK 2 SECONDS."
 _CHECK = (
     "CORE's CHECK { SELECT … } asks where a match ends. SELECT NONE … LIMIT 1, without CHECK and its braces, gives one "
     "row for each end."
 )
+_OF_CORE = {
+    "CHECK": _CHECK,
+    **{f"{word} {what}": _DECLARED for word in ("CREATE", "DECLARE") for what in ("STREAM", "EVENT")},
+    **{f"{word} QUARANTINE": _LATE for word in ("CREATE", "DECLARE")},
+}
+
+
+def statement_of_core(toks: Sequence[Token]) -> str | None:
+    """How a statement of CORE begins that has no equal here, `CHECK {`, `CREATE STREAM S {`; None if it is none."""
+    words = [token.upper for token in toks[:4]]
+    if words[:2] == ["CHECK", "{"]:
+        return "CHECK"
+    begin = " ".join(words[:2])
+    opens = words[2:3] == ["{"] or (words[3:] in (["{"], ["("]) and toks[4:] and toks[4].is_name)
+    return begin if begin in _OF_CORE and opens else None
 
 
 def check_first_word(toks: Sequence[Token]) -> None:
-    """Raises for a query that begins with SELECT, with SASE's EVENT, or CORE's DECLARE EVENT or CHECK."""
-    declares = [token.upper for token in toks[:2]]
-    if declares[:1] in (["DECLARE"], ["CREATE"]) and declares[1:] in (["EVENT"], ["STREAM"]):
-        raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause=" ".join(declares), hint=_DECLARED)
-    if declares == ["CHECK", "{"]:
-        raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause="CHECK", hint=_CHECK)
+    """Raises for a query that begins with SELECT, with SASE's EVENT, or as a statement of CORE's that has no equal."""
+    of_core = statement_of_core(toks)
+    if of_core is not None:
+        raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause=of_core, hint=_OF_CORE[of_core])
     if toks and toks[0].upper == "EVENT":
         raise ParseError("UNKNOWN_CLAUSE", span=toks[0].span, clause=toks[0].text, hint="Write PATTERN.")
     if toks and toks[0].upper == "SELECT":

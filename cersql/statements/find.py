@@ -80,4 +80,6 @@ def _may_be_ours(sql: str) -> bool:
     upper = sql.upper()
     if upper.lstrip().startswith(("SHOW", "CREATE", "DROP")) and any(word in upper for word in ("PAT", "TERN")):
         return True
+    if upper.lstrip().startswith(("CREATE", "DECLARE")) and any(word in upper for word in ("EVENT", "QUARANTINE")):
+        return True
     return "PATTERN" in upper or "MATCH_RECOGNIZE" in upper or any(w in upper for w in ("FROM", "SELECT", "RETURN"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from cersql.language import ceql
 from cersql.language.clause_table import BY_FIRST_WORD
 from cersql.language.clauses import letters_apart, misspelt
-from cersql.language.foreign import check_foreign_query
+from cersql.language.foreign import check_foreign_query, statement_of_core
 from cersql.language.lexer import check_brackets, strip_quotes
 from cersql.statements.kinds import Counted, Embedded, Explain, Query, Whole
 from cersql.statements.words import Words, not_yet
@@ -79,7 +79,7 @@ class Queries(Words):
         """The tokens are one query of ours, not SQL around one."""
         if lo >= hi:
             return None
-        if (lo == 0 and self.upper(0) == "PATTERN") or self.is_query(lo, hi):
+        if (lo == 0 and self.upper(0) == "PATTERN") or self.is_query(lo, hi) or statement_of_core(self.toks[lo:hi]):
             return Whole(self.span(lo, hi))
         # PATTERN where only we would write it, and no subquery that explains it: ours, if only for the error.
         main = self._main(lo, hi)

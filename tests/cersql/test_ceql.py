@@ -228,6 +228,7 @@ Q = "SELECT * FROM S WHERE "
         ("‸CHECK { SELECT * FROM S WHERE A; B }", "UNKNOWN_CLAUSE", ["SELECT NONE … LIMIT 1"]),
         ("‸DECLARE EVENT A(n int)", "UNKNOWN_CLAUSE", ["nothing is declared"]),
         ("‸CREATE STREAM S(A, B)", "UNKNOWN_CLAUSE", ["nothing is declared"]),
+        ("‸CREATE QUARANTINE { FIXED_TIME 2 seconds { S } }", "UNKNOWN_CLAUSE", ["WATERMARK 2 SECONDS"]),
         (Q + "A AS ‸; B WITHIN 3 EVENTS", "UNEXPECTED_TOKEN", ["a variable after AS"]),
         (Q + "NOT ‸A; B CONSUME BY NONE", "UNEXPECTED_TOKEN", ["NOT (R) is one event"]),
         (Q + "NOT (A ‸; B) CONSUME BY NONE", "UNEXPECTED_TOKEN", ["it takes one type"]),
@@ -243,7 +244,7 @@ Q = "SELECT * FROM S WHERE "
         (Q + "A FILTER A[n IN RANGE ‸1]", "UNEXPECTED_TOKEN", ["IN RANGE (10, 20)"]),
         (Q + "A FILTER A[n IN RANGE (1‸)]", "UNEXPECTED_TOKEN", ["two bounds"]),
         (Q + "A FILTER A[n IN RANGE (1, 2‸, 3)]", "UNEXPECTED_TOKEN", ["two bounds"]),
-        (Q + "A; B WITHIN ‸TIMESTAMP [t] CONSUME BY NONE", "BAD_WINDOW", ["WITHIN 10 [t]"]),
+        (Q + "A; B WITHIN ‸TIMESTAMP [t] CONSUME BY NONE", "BAD_WINDOW", ["stands for a number", "WITHIN 10 [t]"]),
         (Q + "A; B WITHIN ‸0 [t]", "BAD_WINDOW", ["at least 1"]),
         (Q + "A; B WITHIN 3 [t, ‸n]", "UNEXPECTED_TOKEN", []),
         (Q + "A; B WITHIN 3 [‸tt]", "UNKNOWN_COLUMN", ["Did you mean t?"]),
@@ -332,6 +333,8 @@ def test_an_error_is_shown_in_the_text_that_was_written() -> None:
         "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v) FROM t WHERE a x",
         "SELECT a, rank() OVER (PARTITION BY b) FROM t WHERE a x",
         "SELECT * FROM t JOIN u WHERE a; b",
+        "DECLARE event DECIMAL(3, 1) DEFALT 3",
+        "CREATE STREAM x",
         "UPDATE t SET a = 1 WHERE b; c",
     ],
 )
@@ -359,6 +362,22 @@ def test_what_cannot_be_sql_is_found(text: str) -> None:
     inner = f"SELECT count(*) AS n, m.a FROM ({whole}) AS m"
     assert find(inner) == Embedded((Span(32, 32 + len(whole)),), False)
     assert isinstance(find(f"INSERT INTO u {whole}"), Embedded) or whole.startswith("WITH")
+
+
+@pytest.mark.parametrize(
+    ("text", "clause"),
+    [
+        ("CHECK { SELECT * FROM S WHERE A; B }", "CHECK"),
+        ("create stream S { EVENT A { n:int }, EVENT B { n:int } }", "CREATE STREAM"),
+        ("DECLARE EVENT A(n int)", "DECLARE EVENT"),
+        ("CREATE QUARANTINE { DIRECT { S } }", "CREATE QUARANTINE"),
+    ],
+)
+def test_statements_of_core_that_have_no_equal(text: str, clause: str) -> None:
+    assert find(text) == Whole(Span(0, len(text)))
+    with pytest.raises(CersqlError) as raised:
+        parse(text)
+    assert str(raised.value).startswith(f"[UNKNOWN_CLAUSE] {clause} is no clause")
 
 
 def test_semicolons_of_scripts() -> None:
