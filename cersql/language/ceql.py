@@ -43,7 +43,7 @@ def cut(toks: Sequence[Token]) -> tuple[list[Token], list[Clause]] | None:
     at = select + 1
     while at < len(toks):
         key = key_at(toks, at) if levels[at] == 0 else None
-        if key is None:
+        if key is None or (key[0] in _OURS and _takes_a_name(found[-1])):
             found[-1].body.append(toks[at])
             at += 1
             continue
@@ -53,6 +53,16 @@ def cut(toks: Sequence[Token]) -> tuple[list[Token], list[Clause]] | None:
     while last and last[-1].upper == ";":
         last.pop()
     return list(toks[:select]), found
+
+
+_OURS = frozenset(("RETURN", "SEMANTICS", "DEFINE", "HAVING", "WATERMARK"))
+"""Clauses whose words are names to CORE."""
+_BEFORE_NAMES = BETWEEN | ASKING | {";", ":", ",", ">", "AND"}
+
+
+def _takes_a_name(clause: Clause) -> bool:
+    """Whether a name must follow what has been read of a clause: `WHERE Order; ` and then Return."""
+    return clause.kind in ("SELECT", "WHERE") and (not clause.body or clause.body[-1].upper in _BEFORE_NAMES)
 
 
 def is_query(toks: Sequence[Token], *, surely: bool) -> bool:
@@ -137,9 +147,14 @@ def _is_selected(item: Sequence[Token]) -> bool:
     return listed and item[0].is_name
 
 
-_NO_PART = EXPRESSION_WORDS - {"AS", "OR", "ALL", "NOT", "ANY"} | {"SELECT", "WHERE", "SET"}
-_BETWEEN_VALUES = frozenset(("LIKE", "ILIKE", "RLIKE", "REGEXP", "IN", "IS", "BETWEEN", "DIV"))
-"""Words that SQL has between two values: with nothing before them they are names, as in `Post OR Like`."""
+# fmt: off
+_NAMES_TOO = frozenset([
+    "ASC", "AT", "BETWEEN", "CASE", "COLLATE", "DESC", "DIV", "ELSE", "END", "ESCAPE", "EXISTS", "ILIKE", "IN",
+    "INTERVAL", "IS", "LIKE", "NULLS", "OVER", "REGEXP", "RLIKE", "SOME", "THEN", "TIME", "UNKNOWN", "WHEN", "ZONE",
+])
+"""Words of SQL's expressions that are names where no part of a pattern stands before them: `Post OR Like`."""
+# fmt: on
+_NO_PART = (EXPRESSION_WORDS - {"AS", "OR", "ALL", "NOT", "ANY"} - _NAMES_TOO) | {"SELECT", "WHERE", "SET"}
 _MARKS = frozenset(("(", ")", ";", ":", "+", ">", "!"))
 
 
@@ -165,8 +180,7 @@ def _is_of_pattern(toks: Sequence[Token], k: int, streams: set[str]) -> bool:
     operand_before = before is not None and before.is_name and before.upper not in BETWEEN | {"NOT"}
     if token.kind != "op":
         own = token.upper in BETWEEN
-        named = token.upper not in _NO_PART or token.upper in _BETWEEN_VALUES
-        return token.is_name and named and (own or not operand_before)
+        return token.is_name and token.upper not in _NO_PART and (own or not operand_before)
     if token.text == "(":
         return not operand_before  # no function
     if token.text == ">":  # of a stream, and no comparison

@@ -23,7 +23,7 @@ from dataclasses import replace
 from cersql.errors import ParseError
 from cersql.language import ceql_pattern
 from cersql.language.ceql import STRATEGIES, Clause, cut, streams_of, without_strategy
-from cersql.language.ceql_words import Words
+from cersql.language.ceql_words import Words, written
 from cersql.language.clause_bodies import MOST_ROWS
 from cersql.language.lexer import Token, closing, shown, split
 from cersql.language.source import SourceText
@@ -162,7 +162,7 @@ class _Query:
             for name in names:
                 if len(name) != 1 or not name[0].is_name:
                     raise _unexpected(name[-1] if name else item[-1], "the name of an attribute", self.end, hint)
-            inside = [piece for name in names for piece in (kept(name[0]), said(", ", name[0]))][:-1]
+            inside = [piece for name in names for piece in (written(name[0]), said(", ", name[0]))][:-1]
             yield [said("coalesce(", item[0]), *inside, said(")", item[-1])] if len(names) > 1 else inside
 
     def _window(self) -> Iterator[Piece]:
@@ -226,7 +226,7 @@ class _Query:
             raise ParseError(
                 "BAD_WINDOW", span=number.span, found="0", clause="WITHIN", expected="at least 1", hint=hint
             )
-        yield from [said("ORDER BY ", body[1]), kept(name[0]), said(" WITHIN < ", number), kept(number)]
+        yield from [said("ORDER BY ", body[1]), written(name[0]), said(" WITHIN < ", number), kept(number)]
         yield said(" ", number)
 
     def most_at_end(self) -> int | None:

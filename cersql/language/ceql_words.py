@@ -81,9 +81,9 @@ class Words:
     def names(self, stream: Token | None, name: Token) -> list[Piece]:
         """The variables or types that a name stands for."""
         if _name(name) in self.aliases and stream is None:
-            return [_written(name)]
+            return [written(name)]
         if _name(name) not in self.apart:
-            return [_written(name)]
+            return [written(name)]
         streams = [self.streams[_name(stream)]] if stream is not None else self._streams_of(name)
         return [_of_stream(one, name) for one in streams]
 
@@ -115,7 +115,7 @@ class Words:
             case Marked(inner):
                 yield from self.operand(inner)
                 yield said(" AS ", part.at)
-                yield _written(part.at)
+                yield written(part.at)
             case Loop(inner, contiguous):
                 yield from self.operand(inner)
                 yield said(":+" if contiguous else "+", part.at)
@@ -271,7 +271,7 @@ def _name(token: Token) -> str:
     return strip_quotes(token.text).casefold()
 
 
-def _written(token: Token) -> Piece:
+def written(token: Token) -> Piece:
     """A name, in back-ticks where it would be an operator with us."""
     return said(quote(token.text), token) if token.upper in _TAKEN else kept(token)
 

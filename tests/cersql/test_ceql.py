@@ -133,11 +133,16 @@ def meaning(text: str) -> Query:
         ("SELECT * FROM S WHERE A", "FROM S PATTERN A RETURN *"),
         ("SELECT A, B FROM S WHERE (A OR B)", "FROM S PATTERN PROJECT(A, B : A OR B) RETURN *"),
         ("SELECT * FROM S WHERE S>A -- WHERE B", "FROM S PATTERN A RETURN *"),
+        ("SELECT Return, End FROM S WHERE Return; (End OR Case)+ FILTER Return[n > 1]",
+         "FROM S PATTERN PROJECT(`Return`, `End` : (`Return`; (`End` OR `Case`)+) FILTER `Return`[n > 1]) RETURN *"),
+        ("SELECT * FROM S WHERE A; B PARTITION BY [return] WITHIN 3 [having]",
+         "FROM S WHERE `return` IS NOT NULL PATTERN A; B PARTITION BY `return` ORDER BY `having` WITHIN < 3 RETURN *"),
         ("SELECT * FROM S WHERE Between OR Like", "FROM S PATTERN `Between` OR `Like` RETURN *"),
     ],
 )  # fmt: skip
 def test_what_it_means_in_ours(theirs: str, ours: str) -> None:
-    tables = {**TABLES, "db.S": COLUMNS}
+    columns = {**COLUMNS, "return": "string", "having": "bigint"}
+    tables = {**TABLES, "S": columns, "db.S": COLUMNS}
     found, expected = (
         replace(bind(parse(text), SchemaCatalog(tables), order_by="ts"), text="", origins=(), warnings=())
         for text in (theirs, ours)
