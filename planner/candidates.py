@@ -27,6 +27,7 @@ from planner.apart import Demands, guards_exclude
 from planner.automata.automaton import distinct_guards, relabel, side_by_side
 from planner.automata.cea import automaton_of
 from planner.automata.compose import Composer
+from planner.automata.counted import counted
 from planner.automata.deferred import deferred_of
 from planner.automata.pcea import masks_of, parallel, pcea_of, picture
 from planner.automata.positions import branches, positions_of
@@ -54,7 +55,8 @@ from runtime.program import PICKING, Family, Program
 @dataclass(frozen=True)
 class Asked:
     """What a program has to do. `variables`: those that labels hold; `timeouts`: it also tells of starts that none of
-    the matches began at; `demands`: what is known of types."""
+    the matches began at; `demands`: what is known of types; `sums`: matches are
+    summed up, not listed."""
 
     rewritten: Rewritten
     window: Window | None
@@ -64,6 +66,7 @@ class Asked:
     skip: Skip | None = None
     timeouts: bool = False
     demands: Demands = field(default_factory=dict)
+    sums: bool = False
 
     @property
     def formula(self) -> Formula:
@@ -98,10 +101,14 @@ def flat_table(asked: Asked) -> Lowered | Refusal:
     """One automaton as large as the formula, built here and determinized where it runs."""
     if asked.strategy != "ALL" or asked.consume != "NONE" or asked.skip is not None:
         return Refusal("matches compete, are consumed or skipped")
-    if not asked.formula.is_flat():
+    found = None if asked.watched is not None or asked.sums else counted(asked.formula, asked.variables)
+    formula = asked.formula if found is None else found.formula
+    if not formula.is_flat():
         return Refusal("an operator that is more than a sequence, a loop, an OR or a filter")
-    automaton = automaton_of(asked.formula, asked.variables)
+    automaton = automaton_of(formula, asked.variables)
     program = lower(automaton, asked.window, asked.variables)
+    if found is not None:
+        program = replace(program, counted=(found.variable, found.low, found.high))
     made = Lowered(program, distinct_guards(automaton.transitions), automaton)
     return made if asked.watched is None else with_timeouts(made, asked.watched)
 

@@ -44,15 +44,16 @@ def lowered(
     skip: Skip | None = None,
     timeouts: bool = False,
     demands: Demands = NOTHING_KNOWN,
+    sums: bool = False,
 ) -> Lowered:
     """The program with its guards and automata: the formula is rewritten, then the candidates are asked.
 
     `demands`: what is known of types, by which they exclude each other. `timeouts`: with a second program that watches
     how far each start comes; `variables` are then in their order of appearance. PlanError TIMEOUTS where that is not
-    built.
+    built. `sums`: matches are summed up, not listed.
     """
     made = rewritten(formula, as_written=strategy == "NEXT_MATCH")
     check_nesting(made.formula)
-    asked = Asked(made, window, variables, strategy, consume, skip, timeouts, demands)
+    asked = Asked(made, window, variables, strategy, consume, skip, timeouts, demands, sums)
     assert (asked.watched is None) != timeouts  # refused before anything is made
     return first_that_runs(asked)

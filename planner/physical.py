@@ -82,7 +82,7 @@ def plan(query: Query) -> PhysicalPlan:
     query = listing(asked)
     made = lowered(
         query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts,
-        dict(query.demands),
+        dict(query.demands), query.groups is not None,
     )  # fmt: skip
     program, automaton = replace(made.program, most_at_end=query.most_at_end), made.automaton
     later = _second_pass(asked, query, program)
@@ -115,7 +115,7 @@ def plan(query: Query) -> PhysicalPlan:
             *why_compared(made, pairs),
             *why_tabulated(pairs, query),
             *why_all_listed(asked, later),
-            *why_created(query.formula),
+            *why_created(query.formula, program),
             *why_grouped(query),
         ),
         terms=made.terms, later=later, tabulated=pairs,

@@ -38,9 +38,13 @@ def why_all_listed(query: Query, later: Later | None) -> tuple[str, ...]:
     return (f"all matches are listed and then filtered, since {' and '.join(asks)} {verb} about them as a whole",)
 
 
-def why_created(formula: Formula) -> tuple[str, ...]:
-    """What aggregates inside the pattern cost."""
+def why_created(formula: Formula, program: Program) -> tuple[str, ...]:
+    """What aggregates inside the pattern cost, and numbers of events."""
     found = []
+    if program.counted is not None:
+        variable, low, high = program.counted
+        number = f"{low} and more" if high is None else f"{low} to {high}"
+        found.append(f"{number} events of {variable}: told where matches are listed, so that no other is listed")
     for part in formula.walk():
         match part:
             case Aggregate(_, _, marks):
@@ -49,7 +53,7 @@ def why_created(formula: Formula) -> tuple[str, ...]:
             case Judged(_, _, condition):
                 why = f"since {condition} asks about a part as a whole"
                 found.append(f"all matches are listed and then filtered, {why}")
-            case Measured(_, sides, condition):
+            case Measured(_, sides, condition) if program.counted is None:
                 few = all(side.holds_few for side in sides)
                 cost = "few values, so that matches that fail are never listed" if few else "as many values as occur"
                 found.append(f"{condition}: runs hold registers, of {cost}")

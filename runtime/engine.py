@@ -18,7 +18,7 @@ from runtime import nodes
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.semirings import Lift
-from runtime.compact_set.store import PlainWalks, ProductWalks, Store, Walks
+from runtime.compact_set.store import BoundedWalks, PlainWalks, ProductWalks, Store, Walks
 from runtime.compact_set.trends import Trends
 from runtime.deferred import Deferred
 from runtime.errors import InternalError
@@ -117,7 +117,8 @@ class Engine:
 
     def trends(self, lift: Lift, of_row: IntArray, width: int, uncut: bool) -> Trends:
         """What sums up the matches from now on (see `sum_up`); the program's selector lists none to choose."""
-        if self._watching is not None or self._selector.lists_to_count or not self._stepper.sums_up:
+        chosen = self._selector.lists_to_count or self._program.counted is not None
+        if self._watching is not None or chosen or not self._stepper.sums_up:
             raise InternalError("INTERNAL", detail="matches that are chosen one by one cannot be summed up")
         closes = not (self._stepper.looks_below or self._selector.looks_below)
         found = Trends(self._store, lift, of_row, width, uncut, closes)
@@ -291,6 +292,10 @@ def walks_of(program: Program) -> Walks:
         return ProductWalks(len(machine.guard), machine.label_of)
     if isinstance(machine, TwoStacks):
         return ProductWalks(len(machine.guard), np.arange(len(program.labels), dtype=np.int64), whole=True)
+    if program.counted is not None:
+        variable, low, high = program.counted
+        weight = np.array([variable in label for label in program.labels], np.int64)
+        return BoundedWalks(weight, low, high)
     return PlainWalks()
 
 

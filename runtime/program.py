@@ -126,7 +126,8 @@ class Program:
     the program that watches, over the same symbols, how far each start comes (runtime.selection.timeouts); all its
     labels are among `labels`. `all_starts`: it tells of every start, whether a match begins there or not.
     `max_subsets`: the states that a worker may make; `max_matches`: the matches that a task may list, or hold to choose
-    from; `most_at_end`: of the matches of each end any so many are given, None for all.
+    from; `most_at_end`: of the matches of each end any so many are given, None for all. `counted`: the
+    matches are those with so many events of a variable, from the one number to the other (None: any so many more).
     """
 
     n_states: int
@@ -156,6 +157,7 @@ class Program:
     max_subsets: int = 65_536
     max_matches: int = MOST_MATCHES
     most_at_end: int | None = None
+    counted: tuple[str, int, int | None] | None = None
     format: int = FORMAT
     package: str = field(default_factory=package_version)
 

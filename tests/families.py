@@ -123,6 +123,11 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "SEQ(A a1, B+ b1, !C c1, B b2) WHERE a1.x = b2.x AND c1.x = a1.x WITHIN 9",
         "A a1 ; B b1 ; A a2 ; B b2 ; A a3 WHERE a1.x = a2.x AND a2.y = a3.y WITHIN 12",
     ),
+    "counted": (
+        "A ; B{2,9} ; C WITHIN 9",
+        "A+ ; B{1,12} ; C",
+        "A ; B{0,9} ; C WITHIN 12 EVENTS",
+    ),
     "two stacks": (
         "A ; B WITHIN 6 SEMANTICS NXT",
         "A ; B ; C WITHIN 7 EVENTS SEMANTICS LAST",
@@ -165,6 +170,7 @@ FRACTIONS = {
 RULES = {
     "table": ("plain", "composed"),
     "timed": ("timed", "composed", "registers"),
+    "counted": ("plain",),
     "general": ("bound",),
 }  # of a family, if not its name
 

@@ -96,10 +96,11 @@ def _chain(formula: Formula) -> Chain | None:
             own = _chain(inner)
             agreed = None if own is None else _agreed(own.items, terms, type)
             return None if own is None or agreed is None else own._replace(clauses=(*own.clauses, *agreed))
-    return Chain((formula,)) if _is_event(formula) else None
+    return Chain((formula,)) if is_event(formula) else None
 
 
-def _is_event(formula: Formula) -> bool:
+def is_event(formula: Formula) -> bool:
+    """Is it one event, perhaps with names and filters?"""
     while isinstance(formula, cel.As | cel.Filter):
         formula = formula.inner
     return isinstance(formula, cel.Event)

@@ -14,7 +14,7 @@ import numpy as np
 
 from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
-from runtime.compact_set import products, tecs
+from runtime.compact_set import bounded, products, tecs
 from runtime.compact_set.ends import Ends
 from runtime.compact_set.matches import Matches
 from runtime.errors import ExecutionError
@@ -272,3 +272,52 @@ class ProductWalks(_Counting):
             if result != tecs.WALK_FULL:
                 return result
             self._products = products.grown_product_walk(self._products)
+
+
+class BoundedWalks:
+    """Walks of sets without products, of whose matches those with `low` to `high` events of some labels are given."""
+
+    def __init__(self, weight: IntArray, low: int, high: int | None) -> None:
+        most = np.int64(NOTHING // 2 if high is None else high)
+        self._bound = bounded.Bound(weight, np.int64(low), most, high is None)
+        self._degree = low if high is None else high
+        self._clear()
+
+    def _clear(self) -> None:
+        self._walk = bounded.new_walk(capacities.WALK)
+        self._found = bounded.new_polynomials(1, self._degree, 1)
+        self._todo = np.zeros(capacities.WALK, np.int32)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made again."""
+        return {"_bound": self._bound, "_degree": self._degree}
+
+    def __setstate__(self, known: dict[str, Any]) -> None:
+        self.__dict__.update(known)
+        self._clear()
+
+    def begin(self) -> None:
+        self._walk.top[0] = 0
+        self._walk.serial[0] += 1
+
+    def go_on(self, store: Store, listing: tecs.Listing) -> int:
+        self._walk = bounded.for_nodes(self._walk, len(store.arena.row))
+        while True:
+            result: int = bounded.enumerate_bounded(store.space, self._walk, store.n_roots, self._bound, listing)
+            if result != tecs.WALK_FULL:
+                return result
+            self._walk = bounded.grown_walk(self._walk)
+
+    def count(self, store: Store) -> int:
+        total, at = np.zeros(1, np.int64), 0
+        if len(self._found.place) < len(store.arena.row):
+            self._found = bounded.new_polynomials(capacities.WALK, self._degree, len(store.arena.row))
+        while at != store.n_roots:
+            at = bounded.count_bounded(store.space, at, store.n_roots, self._found, self._todo, self._bound, total)
+            if at == tecs.OVERFLOW:
+                return at
+            if at != store.n_roots:
+                rows = 2 * len(self._found.number)
+                self._todo = grown(self._todo, max(rows, 2 * len(self._todo)))
+                self._found = self._found._replace(number=np.zeros((rows, self._degree + 1), np.int64))
+        return int(total[0])

@@ -139,7 +139,7 @@ def groups_of(program: Program, formula_singles: list[str]) -> list[list[tuple[s
 
 
 @pytest.mark.breadth(8)
-@pytest.mark.parametrize(("family", "text"), [case for case in families.cases() if case[0] != "two stacks"])
+@pytest.mark.parametrize(("family", "text"), [case for case in families.cases() if case[0] not in ("two stacks", "counted")])
 def test_semirings_and_listed_matches_agree(family, text):
     made, options = families.compiled(text)
     query = made.query
