@@ -145,9 +145,14 @@ class Listed:
     def add(self, n: int) -> None:
         self._n += n
         if self._n > self._limit:
-            raise ExecutionError(
-                "MATCH_LIMIT", found=self._n, limit=self._limit,
-                hint="Say which of them you want: by a strategy (SEMANTICS NXT, LAST or MAX, SKIP TILL NEXT MATCH), by "
-                "CONSUME BY PARTITION, or by AFTER MATCH SKIP PAST LAST ROW. SELECT count(*) counts them without "
-                f"listing any, LIMIT lists some, and SET {MATCHES_SETTING} allows more.",
-            )  # fmt: skip
+            raise too_many(self._n, self._limit)
+
+
+def too_many(found: int, limit: int) -> ExecutionError:
+    """What is said where a task lists more matches than it may."""
+    return ExecutionError(
+        "MATCH_LIMIT", found=found, limit=limit,
+        hint="Say which of them you want: by a strategy (SEMANTICS NXT, LAST or MAX, SKIP TILL NEXT MATCH), by "
+        "CONSUME BY PARTITION, or by AFTER MATCH SKIP PAST LAST ROW. SELECT count(*) counts them without "
+        f"listing any, LIMIT lists some, and SET {MATCHES_SETTING} allows more.",
+    )  # fmt: skip

@@ -35,6 +35,7 @@ from planner.sql import quote
 from planner.terms import Window
 from runtime.task import OrderColumn
 from spark_ext.forms import clock_sql, comparable, term_sql
+from spark_ext.listing import is_steady
 from spark_ext.match_columns import MatchColumns
 from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, with_positions
 from spark_ext.schema import SparkCatalog
@@ -69,7 +70,7 @@ class Joining(TaskMaker):
                 return Refusal(f"{name} is {self.types[name].simpleString()}, and rows that tie cannot be put in order")
         if not self._deterministic:
             return Refusal("a condition can have another value the next time it is asked")
-        if hasattr(self.source, "_jdf") and not self.source._jdf.queryExecution().analyzed().deterministic():
+        if hasattr(self.source, "_jdf") and not is_steady(self.source._jdf.queryExecution().analyzed()):
             return Refusal("the source gives other values each time it is read")
         return None
 

@@ -12,6 +12,7 @@ from planner.sql import quote
 from planner.tabulated import Asked
 from spark_ext.errors import SparkError
 from spark_ext.forms import clock_sql
+from spark_ext.listing import is_steady
 from spark_ext.objections import analyzed, explained
 from spark_ext.source_rows import SourceRows
 from spark_ext.tabulating import Meeting, Side, pair_rows, with_pairs
@@ -77,4 +78,4 @@ class Pairing(SourceRows):
 
     def _is_steady(self) -> bool:
         """Is the source the same each time it is read, with what is cached by now?"""
-        return bool(self.source.selectExpr("*")._jdf.queryExecution().withCachedData().deterministic())
+        return is_steady(self.source.selectExpr("*")._jdf.queryExecution().withCachedData())

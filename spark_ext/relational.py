@@ -23,6 +23,8 @@ from spark_ext.batch import found
 from spark_ext.errors import SparkError
 from spark_ext.grouping import result_of
 from spark_ext.joining import Joining
+from spark_ext.limits import most_matches
+from spark_ext.listing import listed
 from spark_ext.match_columns import END, START, SUP, MatchColumns
 from spark_ext.objections import analyzed
 from spark_ext.returned import Choose, chosen, rows_of
@@ -53,24 +55,40 @@ def joining(query: Query, plan: PhysicalPlan, catalog: SparkCatalog) -> Joining 
     return joins.refusal or joins
 
 
-def result(joins: Joining) -> DataFrame:
-    """The rows of the query."""
-    plan, catalog, choose = joins.plan, joins.catalog, choosing(joins.made, joins.columns)
+def result(joins: Joining, most: int | None = None) -> DataFrame:
+    """The rows of the query. `most`: matches that a task may list, where they are listed (`most_listed`)."""
+    plan, catalog, choose = joins.plan, joins.catalog, choosing(joins.made, joins.columns, most)
     if plan.query.groups is not None:
         return result_of(plan, catalog, joins.frame, whole=False, choose=choose)
     matches = found(plan, catalog, joins.frame)
     return rows_of(plan, catalog, chosen(plan, catalog, matches, choose))
 
 
-def choosing(made: RelationalPlan, columns: MatchColumns) -> Choose:
-    """What is left of the matches that compete. Hidden columns stay behind."""
+def most_listed(query: Query, plan: PhysicalPlan, spark: SparkSession) -> int | None:
+    """How many matches a task of a relational plan may list; None where the automaton would list none, or the first
+    few that a LIMIT takes. `plan`: the automaton's."""
+    most = most_matches(spark)
+    if plan.query.groups is not None and not plan.query.groups.listed:
+        return None
+    takes_any = query.limit is not None and query.limit <= most and not query.having and not query.on_match
+    return None if takes_any else most
+
+
+def count(joins: Joining) -> DataFrame:
+    """The number of rows, one BIGINT: no match is listed for it."""
+    return result(joins).selectExpr("count(1)")
+
+
+def choosing(made: RelationalPlan, columns: MatchColumns, most: int | None = None) -> Choose:
+    """What is left of the matches that compete, `most` in a task. Hidden columns stay behind."""
 
     def choose(matches: DataFrame) -> DataFrame:
         if made.one_of_start:
             matches = _one_of_start(matches, columns)
         elif made.strategy != "ALL":
             matches = _of_one_end(made.strategy, matches, columns)
-        return matches.drop(*columns.hidden)
+        left = matches.drop(*columns.hidden)
+        return left if most is None else listed(left, most)
 
     return choose
 

@@ -45,6 +45,7 @@ from spark_ext.batch import Batch
 from spark_ext.checkpoints import Standing
 from spark_ext.errors import SparkError
 from spark_ext.limits import limits_of, shown_text
+from spark_ext.listing import is_steady
 from spark_ext.lookups import lookup_text
 from spark_ext.mapping import mapped
 from spark_ext.meeting import UNTIL_COLUMN, meeting_pairs, sent
@@ -194,7 +195,7 @@ class Streaming(Batch):
 
     def _is_steady(self) -> bool:
         """The source is read once, but what is computed of its rows is computed twice."""
-        return bool(self.source.selectExpr("*")._jdf.queryExecution().analyzed().deterministic())
+        return is_steady(self.source.selectExpr("*")._jdf.queryExecution().analyzed())
 
     # ------------------------------------------------------------ what EXPLAIN says
 

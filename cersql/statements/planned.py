@@ -150,7 +150,8 @@ class Planned:
         if not is_stream(plan.query, catalog):
             joins = self._way(catalog, asked).joins
             if joins is not None:
-                return relational.result(joins)
+                most = relational.most_listed(self.compiled.query, plan, catalog.spark)
+                return relational.result(joins, most)
             kind = result if plan.query.groups is None else grouping.result
             return kind(plan, catalog, lasting=lasting)
         try:
@@ -189,13 +190,15 @@ class Planned:
 
     def count(self) -> DataFrame | None:
         """The number of matches, one BIGINT; None if that takes the rows themselves."""
+        from spark_ext import relational
         from spark_ext.batch import count
         from spark_ext.streaming import is_stream
 
         if is_stream(self.compiled.query, self.catalog):
             return None
-        if self._way(self.catalog).joins is not None:
-            return None  # Catalyst leaves out the columns that a count does not need
+        joins = self._way(self.catalog).joins
+        if joins is not None:
+            return relational.count(joins)
         return count(self.compiled.plan, self.catalog)
 
     def counted_by(self, columns: Sequence[str], query: Span) -> Planned | None:

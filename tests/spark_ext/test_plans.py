@@ -201,6 +201,45 @@ def test_limit_counts_and_views(session: SparkSession) -> None:
     assert found == sorted(session.sql(f"SELECT k, count(*) FROM ({text}) GROUP BY k").collect(), key=repr)
 
 
+def test_a_task_lists_no_more_matches_than_it_may(session: SparkSession) -> None:
+    """As tests/spark_ext/test_limits_spark.py has it of the automaton."""
+    text = f"{HEAD} ANY a ; ANY b ORDER BY ts, id RETURN a.id AS x, b.id AS y"  # 55 matches, in one task
+    with sparks.settings(session, cersql__plan="relational", cersql__maxMatches=54):
+        with pytest.raises(PySparkException) as raised:
+            session.sql(text).collect()
+        assert "[MATCH_LIMIT] A task has listed 55 matches, the limit is 54." in str(raised.value)
+        assert "SET cersql.maxMatches allows more" in str(raised.value)
+        assert session.sql(f"SELECT count(*) FROM ({text})").collect() == [(55,)]
+        assert len(session.sql(f"{text} LIMIT 20").collect()) == 20
+        assert len(session.sql(f"{text} SEMANTICS NXT").collect()) == 10  # of each end one
+        grouped = f"{HEAD} ANY a ; ANY b ORDER BY ts, id RETURN a.type AS t, COUNT(*) AS n GROUP BY a.type"
+        assert sum(row.n for row in session.sql(grouped).collect()) == 55  # none is listed
+        listed = grouped.replace("COUNT(*)", "COLLECT_LIST(b.id)")
+        with pytest.raises(PySparkException, match="MATCH_LIMIT"):
+            session.sql(listed).collect()
+    with sparks.settings(session, cersql__plan="relational", cersql__maxMatches=55):
+        assert len(session.sql(text).collect()) == 55
+    wrong = sparks.settings(session, cersql__plan="relational", cersql__maxMatches="many")
+    with wrong, pytest.raises(PySparkException, match="a whole number"):
+        session.sql(text)
+
+
+def test_rows_of_a_relational_view_can_be_joined_again(session: SparkSession) -> None:
+    """The numbers by which places and matches are counted do not make it a source with other rows each time."""
+    inner = "FROM events PATTERN A a ; B b ORDER BY ts, id RETURN match_end AS ts, b.type AS type, b.id AS id"
+    outer = "FROM found PATTERN B x ; B y WHERE levenshtein(x.type, y.type) < x.id ORDER BY ts, id RETURN x.id, y.id"
+    found = {}
+    for way in ("automaton", "relational"):
+        with sparks.settings(session, cersql__plan=way):
+            session.sql(f"CREATE OR REPLACE TEMPORARY PATTERN VIEW found AS {inner}")
+            found[way] = plain(session.sql(outer))
+    assert found["relational"] == found["automaton"] != []
+    with sparks.settings(session, cersql__plan="relational"):
+        session.sql("CREATE OR REPLACE TEMPORARY VIEW found AS SELECT * FROM events WHERE rand() < 2")
+        with pytest.raises(PySparkException, match="gives other values each time"):
+            session.sql("FROM found PATTERN A a ; B b ORDER BY ts, id RETURN a.id")
+
+
 # ---------------------------------------------------------------- cersql.verify
 
 
