@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 
@@ -30,7 +29,7 @@ from planner.refusal import Refusal
 from planner.relational.branch import Absence, Branch, Slot
 from planner.relational.conditions import Condition
 from planner.relational.planning import RelationalPlan
-from planner.relational.sql import AT, CLOCK, Columns, column, event, slots_in, value_column
+from planner.relational.sql import AT, CLOCK, Columns, column, event, value_column
 from planner.sql import quote
 from planner.terms import Window
 from runtime.task import OrderColumn
@@ -41,12 +40,8 @@ from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, wi
 from spark_ext.schema import SparkCatalog
 from spark_ext.sizes import PARTITION_BYTES, UNKNOWN_BYTES, estimate, parallelism
 from spark_ext.tasks import TaskMaker
-from spark_ext.types_seen import is_cheap, peek_rows
 
 BUCKET, SAME = "__cersql_bucket", "__cersql_same"
-FEW_BRANCHES, FEW_EVENTS = 2, 4  # that a plan has which auto takes
-MANY_BYTES = 8 << 20  # of a source, by Catalyst's estimate, at which auto takes joins instead of the general engine
-MANY_EVENTS = 0.02  # the share of rows that can be the rarest event of a pattern, at which auto does so
 BUCKET_WINDOWS = 2  # a row meets those of so many windows and one; it is copied once for each so many
 
 
@@ -74,37 +69,11 @@ class Joining(TaskMaker):
             return Refusal("the source gives other values each time it is read")
         return None
 
-    @property
-    def why_dear(self) -> str | None:
-        """Why joins may cost more than an automaton of any kind; None if they surely do not."""
-        events = max((len(branch.slots) for branch in self.made.branches), default=0)
-        if len(self.made.branches) > FEW_BRANCHES or events > FEW_EVENTS:
-            return f"a match has up to {events} events, in {len(self.made.branches)} ways, each a join of its own"
-        if not self.groups:
-            return "without a key or a window every row would meet every other"
-        if self._size < MANY_BYTES:
-            return "the source is small, and a join has several stages"
-        if self._rarest() < MANY_EVENTS:
-            return "the first rows do not show that there are many events of each kind"
-        return None
-
-    def _rarest(self) -> float:
-        """The share of the first rows that can be the rarest event of the pattern; 0 where that takes long to find."""
-        n = peek_rows(self.catalog)
-        if not n or not hasattr(self.source, "_jdf"):
-            return 0.0
-        guards = {slot.guard for slot in slots_in(self.made.branches)}
-        shares = [f"avg(IF({guard_sql(guard, self.query)}, 1D, 0D))" for guard in guards]
-        first = self._with_keys().limit(n)
-        try:
-            if not is_cheap(first._jdf.queryExecution().optimizedPlan()):
-                return 0.0
-            found = first.selectExpr(*shares).first()
-        except PySparkException:  # the query will say so itself, at its place
-            return 0.0
-        return min((share or 0.0 for share in found), default=0.0) if found else 0.0
-
     # ------------------------------------------------------------ rows
+
+    def first_rows(self, n: int, which: str) -> DataFrame:
+        """So many rows of the source, of those that fulfil a condition, with their keys."""
+        return self._with_keys().where(which).limit(n)
 
     @cached_property
     def window(self) -> Window | None:
@@ -138,7 +107,7 @@ class Joining(TaskMaker):
             more.append(f"{self._where(term_sql(self.spark, sql, type), sql, tests)} AS {value_column(i)}")
         clocked = self.asked.uses_clock or (self.window is not None and self.window.kind == "time")
         if clocked:
-            more.append(f"{self._clock()} AS {CLOCK}")
+            more.append(f"{self.clock()} AS {CLOCK}")
         time = quote(query.order_by[0].column)
         rows = self._rows(*more).where(f"{time} IS NOT NULL")
         nullable = {field.name for field in rows.schema.fields if field.nullable}
@@ -146,7 +115,7 @@ class Joining(TaskMaker):
         same = [f"struct({name})" if name in nullable else name for name in self.keys]
         return rows.selectExpr("*", *(f"{sql} AS {SAME}{i}" for i, sql in enumerate(same)))
 
-    def _clock(self) -> str:
+    def clock(self) -> str:
         """What windows measure, as a number."""
         name = self.query.order_by[0].column
         if self.types[name].simpleString() in ("float", "double"):
@@ -194,12 +163,12 @@ class Joining(TaskMaker):
             return numbered if self.plan.drops else numbered.where(self._relevant())
         # What is cut is all of the source; where rows were dropped before, few are left.
         cut = not self.plan.drops and can_be_cut(self.types[self.query.order_by[0].column])
-        n = parallelism(self.spark) if cut and self._size >= MANY_ROWS_BYTES else 1
+        n = parallelism(self.spark) if cut and self.size >= MANY_ROWS_BYTES else 1
         found = with_positions(rows, self.source, order, self._relevant(), n)
         return found.selectExpr("*", f"{POSITION_COLUMN} + 1L AS {AT}").drop(POSITION_COLUMN)
 
     @cached_property
-    def _size(self) -> int:
+    def size(self) -> int:
         """Catalyst's estimate of the source in bytes; 0 where it cannot be asked."""
         if not hasattr(self.source, "_jdf"):
             return 0

@@ -20,6 +20,7 @@ from planner.refusal import Refusal
 from planner.relational.planning import RelationalPlan, relational
 from planner.relational.sql import last_order, nxt_order
 from spark_ext.batch import found
+from spark_ext.costing import compared_costs
 from spark_ext.errors import SparkError
 from spark_ext.grouping import result_of
 from spark_ext.joining import Joining
@@ -153,13 +154,10 @@ def way(query: Query, plan: PhysicalPlan, catalog: SparkCatalog, asked: str | No
         if asked == "auto":
             return Way(None, ("plan: automaton", f"  not relational: {joins}"))
         raise refused(joins.reason)
-    why = f"{SETTING} = relational" if asked == "relational" else None
-    if why is None:
-        dear = joins.why_dear
-        if dear is not None:
-            return Way(None, (f"plan: automaton, since {dear}",))
-        why = f"the automaton would need the {plan.stepper}, event by event, and joins by equal keys do not"
-    return Way(joins, (f"plan: relational, since {why}",))
+    if asked == "relational":
+        return Way(joins, (f"plan: relational, since {SETTING} = relational",))
+    dear, why = compared_costs(joins)
+    return Way(None if dear else joins, (f"plan: {'automaton' if dear else 'relational'}, since {why}",))
 
 
 # ---------------------------------------------------------------- both

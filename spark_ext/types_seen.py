@@ -216,6 +216,11 @@ def _counted(found: list[str | None], rows: int) -> First:
     return First(dict(counted.most_common()), len(found), len(found) < rows)
 
 
+def has_all_rows(plan: Any) -> bool:
+    """Does a plan read all rows of its leaves, and give them as they are there?"""
+    return _nodes(plan) <= _CHEAP
+
+
 def is_cheap(plan: Any) -> bool:
     """Do the first rows come at once? Behind a filter they do where there are few rows at all, by Spark's estimate."""
     nodes = _nodes(plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ import spark_ext.joining
 import spark_ext.relational
 from cersql.errors import CersqlError
 from cersql.statements import verify
+from planner.relational import cost
+from spark_ext import costing
 
 SCHEMA = "ts timestamp, type string, k string, v double, n bigint, tags map<string,int>, id int"
 NAN, T0 = float("nan"), datetime(2026, 3, 29)
@@ -154,27 +157,41 @@ def test_explain_says_which_plan_and_why(session: SparkSession) -> None:
 
 def test_auto_takes_joins_where_the_general_engine_would_run(session: SparkSession) -> None:
     with (
-        sparks.patched(spark_ext.joining, "MANY_BYTES", 1),
-        sparks.settings(session, cersql__peekRows=100),  # they are looked at
+        sparks.patched(cost, "STAGE", 0.0),  # of a few rows joins cost less then
+        sparks.patched(cost, "STEP", 1.0),
+        sparks.patched(costing, "FEW_ROWS", 0),
     ):
-        assert explained(session, SLOW)[0].startswith(
-            "plan: relational, since the automaton would need the general engine"
-        )
-        found = session.sql(f"{HEAD} {SLOW}")
-        assert "MapInArrow" not in plan_of(found)
-        far = SLOW.replace("PARTITION BY k", "").replace("WITHIN 5 SECONDS", "")
-        assert "without a key or a window" in explained(session, far)[0]
-        many = SLOW.replace("(A a ; B b)", "(A a ; B{1,4} b)")
-        assert "in 4 ways" in explained(session, many)[0]
-        few = SLOW.replace("PARTITION BY k", "WHERE b.n < 0 PARTITION BY k")
-        assert "do not show that there are many events" in explained(session, few)[0]
-        refused = SLOW.replace("(A a ; B b)", "(A a ; B+ b)")
-        assert "a loop without an end" in explained(session, refused)[1]
-    with sparks.patched(spark_ext.joining, "MANY_BYTES", 1):
-        assert "do not show that there are many events" in explained(session, SLOW)[0]  # no row is looked at
+        assert "the first rows of the source do not say" in explained(session, SLOW)[0]  # no row is looked at
+        with sparks.settings(session, cersql__peekRows=100):
+            why = explained(session, SLOW)[0]
+            found = session.sql(f"{HEAD} {SLOW}")
+            far = SLOW.replace("PARTITION BY k", "").replace("WITHIN 5 SECONDS", "")
+            assert "without a key or a window" in explained(session, far)[0]
+            many = SLOW.replace("(A a ; B b)", "(A a ; B{1,4} b)")
+            assert "in 4 ways" in explained(session, many)[0]
+            refused = SLOW.replace("(A a ; B b)", "(A a ; B+ b)")
+            assert "a loop without an end" in explained(session, refused)[1]
+            with sparks.patched(cost, "PAIR", 1e9):
+                assert explained(session, SLOW)[0].startswith("plan: automaton, since by the first 11 rows")
+    assert why.startswith("plan: relational, since by the first 11 rows the general engine takes")
+    assert "MapInArrow" not in plan_of(found)
     with sparks.settings(session, cersql__plan="automaton"):
         wanted = plain(session.sql(f"{HEAD} {SLOW}"))
     assert plain(found) == wanted
+
+
+def test_rows_of_parquet_files_are_counted_by_their_footers(session: SparkSession, tmp_path: Path) -> None:
+    """Of other sources the size says how many there can be."""
+    session.range(3000).selectExpr(
+        "timestamp_seconds(id DIV 4) AS ts", "element_at(array('A', 'B', 'C', 'B'), int(id % 4) + 1) AS type",
+        "string(id % 10) AS k", "double(id) AS v", "id AS n", "int(id) AS id",
+    ).repartition(3).write.parquet(str(tmp_path / "many"))  # fmt: skip
+    session.read.parquet(str(tmp_path / "many")).createOrReplaceTempView("many")
+    with sparks.settings(session, cersql__peekRows=1000):
+        told = cersql.explain(session, f"FROM many PATTERN {SLOW}")
+        assert "since by the first 1,000 rows the general engine takes" in told
+        kept = cersql.explain(session, f"FROM (SELECT * FROM many WHERE id % 2 = 0) AS m PATTERN {SLOW}")
+        assert "since by the first" in kept, "few files: a filter is no obstacle"
 
 
 def test_the_setting_is_checked(session: SparkSession) -> None:
