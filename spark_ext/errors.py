@@ -43,6 +43,9 @@ class SparkError(CersqlError):
         "UNSTEADY_SOURCE": Condition(
             "0A000", "{shown} needs a second look at the source, which gives other values each time it is read."
         ),
+        "UNSTEADY_RESULT": Condition(
+            "0A000", "Rows of two runs cannot be compared: {shown} gives other values each time it is computed."
+        ),
         "STREAM_GROUPS": Condition(
             "0A000", "On a stream the groups of GROUP BY {by} never end, so that their rows would never come."
         ),

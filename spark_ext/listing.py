@@ -6,6 +6,7 @@ that lists as many. No row is held for that, and a LIMIT above ends the task bef
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -28,12 +29,21 @@ def listed(matches: DataFrame, most: int) -> DataFrame:
 
 
 def is_steady(plan: Any) -> bool:
-    """Does a plan of Catalyst's give the same rows each time? Numbers that rows get in their task count as such: what
-    becomes of them here is the same whatever task a row is in, or an error."""
+    """Does a plan of Catalyst's give the same rows each time?"""
+    return next(unsteady(plan), None) is None
+
+
+def unsteady(plan: Any) -> Iterator[str]:
+    """What in a plan has other values each time, as Spark writes it. Numbers that rows get in their task count as
+    steady: what becomes of them here is the same whatever task a row is in, or an error."""
     if bool(plan.deterministic()):
-        return True
+        return
     expressions, children = plan.expressions(), plan.children()
-    own = (expressions.apply(i) for i in range(expressions.length()))
-    if not all(bool(e.deterministic()) or any(name in str(e.toString()) for name in _OWN) for e in own):
-        return False
-    return all(is_steady(children.apply(i)) for i in range(children.length()))
+    for i in range(expressions.length()):
+        expression = expressions.apply(i)
+        if not bool(expression.deterministic()):
+            shown = str(expression.toString())
+            if not any(name in shown for name in _OWN):
+                yield shown
+    for i in range(children.length()):
+        yield from unsteady(children.apply(i))

@@ -8,6 +8,7 @@ TO NEXT ROW); it acts on those that the conditions on whole matches leave.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from spark_ext.errors import SparkError
 from spark_ext.grouping import result_of
 from spark_ext.joining import Joining
 from spark_ext.limits import most_matches
-from spark_ext.listing import listed
+from spark_ext.listing import listed, unsteady
 from spark_ext.match_columns import END, START, SUP, MatchColumns
 from spark_ext.objections import analyzed
 from spark_ext.returned import Choose, chosen, rows_of
@@ -33,6 +34,7 @@ from spark_ext.schema import SparkCatalog
 
 SETTING = "cersql.plan"  # auto, automaton or relational
 WAYS = ("auto", "automaton", "relational")
+STREAM = "its source is a stream, which has an automaton only"
 _BEST = "__cersql_m_best"
 
 
@@ -160,6 +162,11 @@ def way(query: Query, plan: PhysicalPlan, catalog: SparkCatalog, asked: str | No
     return Way(None if dear else joins, (f"plan: {'automaton' if dear else 'relational'}, since {why}",))
 
 
+def told_of_stream(spark: SparkSession) -> list[str]:
+    """What EXPLAIN says of the plan of a stream, where the session asks for another one."""
+    return [f"plan: automaton, since {STREAM}"] if setting(spark) == "relational" else []
+
+
 # ---------------------------------------------------------------- both
 
 
@@ -173,6 +180,7 @@ class Counts(NamedTuple):
 
 def compared(found: DataFrame, other: DataFrame, shown: int) -> tuple[Counts, list[str], list[str]]:
     """Compare the rows of two results as bags, in Spark; with the first rows, as JSON, that only one of them has."""
+    check_comparable(found)
     sides = [_as_json(df).groupBy("row").agg(F.count("*").alias(name)) for df, name in ((found, "a"), (other, "b"))]
     both = sides[0].join(sides[1], "row", "full_outer")
     both = both.selectExpr("row", "coalesce(a, 0L) AS a", "coalesce(b, 0L) AS b")
@@ -183,6 +191,20 @@ def compared(found: DataFrame, other: DataFrame, shown: int) -> tuple[Counts, li
         return [row.row for row in both.where(test).sort("row").take(shown)] if number else []
 
     return counts, first("a > b", counts.missing), first("b > a", counts.extra)
+
+
+_FOLDED = re.compile(r" AS __cersql_(?!out)\w+#")  # by an aggregate of the user's own, which Spark may run once only
+_NAMED = re.compile(r" AS [^#]+#\d+L?$")
+
+
+def check_comparable(df: DataFrame) -> None:
+    """SparkError UNSTEADY_RESULT where RETURN has other values each time. (Connect does not show it.)"""
+    if not hasattr(df, "_jdf"):
+        return
+    for shown in unsteady(df._jdf.queryExecution().analyzed()):
+        if not _FOLDED.search(shown):
+            hint = "Leave it out of the query that is verified: it is no part of what is matched."
+            raise SparkError("UNSTEADY_RESULT", shown=_NAMED.sub("", shown), hint=hint)
 
 
 def _as_json(df: DataFrame) -> DataFrame:

@@ -111,7 +111,7 @@ class Planned:
 
     def explain(self, stage: str | None = None) -> str:
         """As Compiled.explain; also how the source is read, and of a stream what is held, for how long, and where."""
-        from spark_ext import batch, streaming, windowed
+        from spark_ext import batch, relational, streaming, windowed
 
         text, plan = self.compiled.explain(stage), self.compiled.plan
         if stage not in (None, "physical"):
@@ -120,7 +120,8 @@ class Planned:
             joined = self._way(self.catalog)
             scanned = batch.told(plan, self.catalog) if joined.joins is None else ()
             return "\n".join([text, *joined.told, *scanned])
-        return "\n".join([text, *streaming.told(plan, self.catalog, windowed.kind_of(plan))])
+        chosen = relational.told_of_stream(self.catalog.spark)
+        return "\n".join([text, *chosen, *streaming.told(plan, self.catalog, windowed.kind_of(plan))])
 
     def frame(self, lasting: bool = False) -> DataFrame:
         """The rows. `lasting`: also those of a later time, when the source may have others."""

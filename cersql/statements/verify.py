@@ -52,7 +52,7 @@ def verify(spark: SparkSession, query: str, *, order_by: str | None = None) -> V
     workers, the other joins in Catalyst. Rows are compared in Spark, so there may be millions; a LIMIT, which leaves
     any so many, is left out. Aggregates of DOUBLEs over groups of matches can differ in their last digits, since they
     are added up in another order. Raises SparkError PLAN_REFUSED for a stream, and for a query without a relational
-    plan; it says why there is none.
+    plan; it says why there is none. UNSTEADY_RESULT where RETURN has other values each time, such as those of rand().
     """
     from spark_ext import relational
     from spark_ext.streaming import is_stream
@@ -60,7 +60,7 @@ def verify(spark: SparkSession, query: str, *, order_by: str | None = None) -> V
     text = SourceText.of(query)
     planned = _without_limit(plan_query(spark, text, Span(0, len(text)), order_by=order_by))
     if is_stream(planned.compiled.query, planned.catalog):
-        raise relational.refused("its source is a stream, which has an automaton only")
+        raise relational.refused(relational.STREAM)
     joined, found = (planned.frame_by(way) for way in ("relational", "automaton"))
     counts, missing, extra = relational.compared(found, joined, SHOWN)
     return Verified(*counts, missing, extra)

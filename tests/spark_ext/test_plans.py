@@ -274,8 +274,8 @@ def test_verify(session: SparkSession) -> None:
 def test_verify_says_what_differs(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     own = spark_ext.relational.result
 
-    def wrong(joins: Any) -> DataFrame:
-        made = own(joins)
+    def wrong(joins: Any, most: int | None) -> DataFrame:
+        made = own(joins, most)
         return made.where("a <> 0").unionAll(made.limit(0).sparkSession.sql("SELECT 7 AS a, 8 AS b"))
 
     monkeypatch.setattr(spark_ext.relational, "result", wrong)
@@ -286,9 +286,37 @@ def test_verify_says_what_differs(session: SparkSession, monkeypatch: pytest.Mon
     assert str(found).splitlines()[1:] == [*(f"  missing: {row}" for row in found.missing), '  too many: {"a":7,"b":8}']
 
 
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("RETURN a.id, rand() AS chance", "rand("),
+        ("RETURN uuid()", "uuid("),
+        ("RETURN a.id AS x, rand() AS chance HAVING chance > 0.5", "rand("),
+    ],
+)
+def test_rows_that_are_others_each_time_cannot_be_compared(session: SparkSession, query: str, shown: str) -> None:
+    text = f"{HEAD} A a ; B b ORDER BY ts, id {query}"
+    with pytest.raises(CersqlError, match="UNSTEADY_RESULT") as raised:
+        cersql.verify(session, text)
+    assert raised.value.parameters["shown"].startswith(shown)
+    now = text[: text.index(" RETURN")] + " RETURN a.id, current_timestamp()"
+    assert cersql.verify(session, now).same, "one time for all of a query"
+
+
+def test_verify_of_an_aggregate_of_the_users_own(session: SparkSession) -> None:
+    cersql.register_aggregate("SUMMED", lambda v: v, lambda a, b: a + b, lambda s: s, 0.0, "DOUBLE")
+    text = f"{HEAD} A a ; B{{1,2}} b ORDER BY ts, id WITHIN 2 SECONDS RETURN a.id, SUMMED(b.v) AS s"
+    assert cersql.verify(session, text).same
+
+
 def test_streams_have_an_automaton_only(session: SparkSession) -> None:
     session.readStream.format("rate").load().createOrReplaceTempView("ticks")
     text = "FROM ticks DEFINE A AS value > 1 PATTERN A a ORDER BY timestamp WATERMARK 1 SECOND RETURN a.value"
     with pytest.raises(CersqlError, match="a stream, which has an automaton only"):
         cersql.verify(session, text)
     assert verify.SHOWN > 0
+    line = "plan: automaton, since its source is a stream, which has an automaton only"
+    assert line not in cersql.explain(session, text)
+    with sparks.settings(session, cersql__plan="relational"):
+        assert session.sql(text).isStreaming
+        assert line in cersql.explain(session, text).splitlines()
