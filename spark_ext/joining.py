@@ -40,6 +40,7 @@ from spark_ext.numbering import MANY_ROWS_BYTES, POSITION_COLUMN, can_be_cut, wi
 from spark_ext.schema import SparkCatalog
 from spark_ext.sizes import PARTITION_BYTES, UNKNOWN_BYTES, estimate, parallelism
 from spark_ext.tasks import TaskMaker
+from spark_ext.types_seen import takes_some
 
 BUCKET, SAME = "__cersql_bucket", "__cersql_same"
 BUCKET_WINDOWS = 2  # a row meets those of so many windows and one; it is copied once for each so many
@@ -65,8 +66,14 @@ class Joining(TaskMaker):
                 return Refusal(f"{name} is {self.types[name].simpleString()}, and rows that tie cannot be put in order")
         if not self._deterministic:
             return Refusal("a condition can have another value the next time it is asked")
-        if hasattr(self.source, "_jdf") and not is_steady(self.source._jdf.queryExecution().analyzed()):
-            return Refusal("the source gives other values each time it is read")
+        if not hasattr(self.source, "_jdf"):
+            return None
+        # As pairing has it: of what is cached, the rows that are there.
+        source = self.source.selectExpr("*")._jdf.queryExecution().withCachedData()
+        if not is_steady(source):
+            return Refusal("the source gives other values each time it is read: cache it, or write it to a table")
+        if takes_some(source):
+            return Refusal("a LIMIT of the source may take other rows each time: cache it, or write it to a table")
         return None
 
     # ------------------------------------------------------------ rows

@@ -227,6 +227,11 @@ def is_cheap(plan: Any) -> bool:
     return nodes <= _CHEAP or (nodes <= _CHEAP | {"Filter"} and estimate(plan) <= SMALL_BYTES)
 
 
+def takes_some(plan: Any) -> bool:
+    """Does a plan take some rows, and no others, by LIMIT or OFFSET?"""
+    return any(name.endswith(("Limit", "Offset", "Tail")) for name in _nodes(plan))
+
+
 def _nodes(plan: Any) -> set[str]:
     children = plan.children()
     below = (_nodes(children.apply(i)) for i in range(children.length()))

@@ -257,6 +257,20 @@ def test_rows_of_a_relational_view_can_be_joined_again(session: SparkSession) ->
             session.sql("FROM found PATTERN A a ; B b ORDER BY ts, id RETURN a.id")
 
 
+def test_a_source_of_which_a_limit_takes_some_rows_is_read_once(session: SparkSession) -> None:
+    some = session.sql("SELECT * FROM events LIMIT 7")
+    some.createOrReplaceTempView("some")
+    text = "FROM some PATTERN A a ; B b ORDER BY ts, id RETURN a.id, b.id"
+    with sparks.settings(session, cersql__plan="relational"):
+        with pytest.raises(PySparkException, match="a LIMIT of the source may take other rows each time"):
+            session.sql(text)
+        some.cache()
+        try:
+            assert cersql.verify(session, text).same
+        finally:
+            some.unpersist()
+
+
 # ---------------------------------------------------------------- cersql.verify
 
 
