@@ -24,7 +24,6 @@ from workload import stream
 
 import cersql
 
-WARM_UPS = 2
 HIGH = "a.price > 99 AND b.price > 99"
 # name: (pattern and WHERE, other clauses)
 QUERIES = {
@@ -181,7 +180,7 @@ def compared(spark: Any, names: list[str], args: argparse.Namespace) -> None:
         told = cersql.explain(spark, query, "physical")
         stepper = next(line for line in told.splitlines() if line.startswith("run by: ")).removeprefix("run by: ")
         chosen = "relational" if "\nplan: relational" in told else "automaton"
-        for _ in range(WARM_UPS):
+        for _ in range(args.warm_ups):
             for way in ("automaton", "relational"):
                 run(spark, query, way)
         for _ in range(args.repeat):
@@ -197,6 +196,7 @@ def main() -> None:
     parser.add_argument("--millions", type=int, default=1)
     parser.add_argument("--rows", type=int, help="so many of the first million")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--warm-ups", type=int, default=2)
     parser.add_argument("--only", default="")
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--verify", action="store_true")
@@ -215,7 +215,7 @@ def main() -> None:
         events.where(f"type = '{type}'").coalesce(1).write.mode("overwrite").parquet(own)
         spark.read.parquet(own).createOrReplaceTempView(f"events_{type.lower()}")
     names = list(filter(None, args.only.split("|"))) if args.only else list(QUERIES)
-    print(f"{args.rows or args.millions * 1_000_000} events from Parquet, noop sink, least of {args.repeat}")
+    print(f"{args.rows or args.millions * 1_000_000} events from Parquet, {'processor ' * args.cpu}seconds")
     (verified if args.verify else compared)(spark, names, args)
     spark.stop()
 

@@ -103,6 +103,15 @@ def script() -> None:
     assert rows(spark.sql(inside, df=spark.table("ev"), n=1)) == [(3,)]
     assert rows(spark.sql("SELECT :a + 1", {"a": 1})) == [(2,)]
 
+    # the second plan
+    assert str(cersql.verify(spark, QUERY)) == "3 rows: both plans give the same"
+    spark.conf.set("cersql.plan", "relational")
+    assert rows(spark.sql(QUERY)) == ALL
+    assert rows(spark.sql(f"SELECT count(*) FROM ({QUERY})")) == [(3,)]
+    assert "MapInArrow" not in spark.sql(f"EXPLAIN SELECT * FROM ({QUERY})").collect()[0][0]
+    refused(lambda: spark.sql(QUERY.replace("B b", "B+ b")), "PLAN_REFUSED")
+    spark.conf.unset("cersql.plan")
+
     # values
     filtered = "FROM ev PATTERN A a ; B b WHERE a.v > :v PARTITION BY k ORDER BY ts WITHIN :w RETURN a.ts, b.ts"
     assert rows(spark.sql(filtered, args={"v": 5.0, "w": 1})) == [(1, 2), (3, 4)]

@@ -194,6 +194,14 @@ def test_rows_of_parquet_files_are_counted_by_their_footers(session: SparkSessio
         assert "since by the first" in kept, "few files: a filter is no obstacle"
 
 
+def test_first_rows_of_several_sources_lie_in_one_stretch_of_time() -> None:
+    """Else a source with few rows an hour would seem as frequent as one with many."""
+    often, seldom = [("x", t) for t in range(5)], [("y", t) for t in (1, 3, 90)]
+    assert costing.together([often, seldom]) == [("x", 0), ("x", 1), ("y", 1), ("x", 2), ("x", 3), ("y", 3), ("x", 4)]
+    assert costing.together([often, []]) == often
+    assert costing.together([[("x", 3), ("x", 1)], seldom]) == [("x", 3), ("x", 1), *seldom], "they are in no order"
+
+
 def test_the_setting_is_checked(session: SparkSession) -> None:
     with sparks.settings(session, cersql__plan="fastest"), pytest.raises(PySparkException, match="SETTING"):
         session.sql(f"{HEAD} A ORDER BY ts RETURN *")
