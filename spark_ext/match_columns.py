@@ -44,7 +44,8 @@ class MatchColumns:
 
     def of_nothing(self) -> list[str]:
         """The hidden columns where there is no branch, and no match."""
-        return [f"CAST(NULL AS BIGINT) AS {name}" for name in self.hidden]
+        lists = {SUP, *self.events}
+        return [f"CAST(NULL AS {'ARRAY<BIGINT>' if name in lists else 'BIGINT'}) AS {name}" for name in self.hidden]
 
     def of(self, branch: Branch) -> list[Column]:
         """All columns, of a branch's matches."""

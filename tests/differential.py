@@ -100,13 +100,13 @@ def draw_formula(chance: random.Random, leaves: int, marks: dict[str | None, lis
     return cel.Filter(inner, variable, chance.choice(strategies.PREDICATES))
 
 
-def draw_rows(chance: random.Random) -> list[Row]:
-    """A few streams in one table; times tie often, some are negative."""
+def draw_rows(chance: random.Random, least: int = 5, most: int = 11) -> list[Row]:
+    """A few streams of so many rows in one table; times tie often, some are negative."""
     rows: list[Row] = []
     for stream in range(STREAMS):
         now = chance.choice((-20, -3, 0))
         kinds = [chance.choice(strategies.KINDS) for _ in range(3)] + ["A", "-"]
-        for _ in range(chance.randint(5, 11)):
+        for _ in range(chance.randint(least, most)):
             now += chance.choice((0, 0, 1, 1, 2, 7))
             row = {"v": chance.choice((None, *range(10))), "stream": stream, "ts": now, "type": chance.choice(kinds)}
             row |= {name: chance.choice(values) for name, values in KEYS.items()}

@@ -91,6 +91,13 @@ def test_both_plans_give_the_same_rows(session: SparkSession) -> None:
         assert want, f"{query} has a row"
 
 
+@pytest.mark.parametrize("clause", ["SEMANTICS NXT", "SEMANTICS MAX", "AFTER MATCH SKIP TO NEXT ROW", ""])
+def test_a_pattern_that_can_never_match(session: SparkSession, clause: str) -> None:
+    """It has no branch: the two parts bind other variables."""
+    found = cersql.verify(session, f"{HEAD} (B AS x) AND (A AS y) ORDER BY ts, id {clause} RETURN x.id, y.id")
+    assert (found.rows, found.same) == (0, True)
+
+
 def test_places_in_ranges(session: SparkSession) -> None:
     """Without a key rows are numbered in parallel where there are many; the rows are the same."""
     queries = ("A a : B b ORDER BY ts, id RETURN a.id, b.id", "A a ; B b ORDER BY ts, id RETURN a.id, b.id",
