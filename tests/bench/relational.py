@@ -61,6 +61,12 @@ QUERIES = {
     ),
     "UNLESS, compared, all": ("(A a ; B b) UNLESS ((C c ; D d) FILTER c.price < d.price)",
                               "PARTITION BY key WITHIN 30 SECONDS"),
+    "UNLESS, all, 5 min": (
+        "(A a ; B b) UNLESS ((C c ; D d) FILTER c.price < d.price)", "PARTITION BY key WITHIN 5 MINUTES",
+    ),
+    "UNLESS, all, 30 rows": (
+        "(A a ; B b) UNLESS ((C c ; D d) FILTER c.price < d.price)", "PARTITION BY key WITHIN 30 EVENTS",
+    ),
     "MAX, compared, half": ("A a ; B b WHERE a.price > 50 AND b.price > 50 AND a.price < b.price",
                             "PARTITION BY key WITHIN 1 MINUTE SEMANTICS MAX"),
     "a function": (
