@@ -118,10 +118,12 @@ class Skip:
 
 @dataclass(frozen=True)
 class Key:
-    """An attribute that is equal in all events of a match, as SQL on a row, and the type in which it is compared."""
+    """An attribute that is equal in all events of a match, as SQL on a row, and the type in which it is compared.
+    `null`: rows in which it is NULL stay, and are rows of one key."""
 
     sql: str
     type: str
+    null: bool = False
 
 
 @dataclass(frozen=True)

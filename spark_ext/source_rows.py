@@ -98,7 +98,7 @@ class SourceRows:
         for link in self.query.links:
             source = source.selectExpr("*", f"explode({self._copies(link)}) AS {quote(link.column)}")
         columns = {quote(link.column) for link in self.query.links}
-        keys = [key for key in self.query.keys if key.sql not in columns]
+        keys = [key for key in self.query.keys if key.sql not in columns and not key.null]
         if not keys:
             return source
         known = " AND ".join(f"({self._equal(key)}) IS NOT NULL" for key in keys)

@@ -5,9 +5,9 @@ Then the matches of each value are those of its own rows, as under PARTITION BY,
 ([CHAIN] Section 3 has PART-BY as an operator of its own; here it is a way to run it.)
 
 Not done where the pattern can see events of other values: `:`, windows of events, START, nested strategies, CONSUME BY,
-AFTER MATCH SKIP; beside WITH TIMEOUTS, but for `[k]`; and where equality does not reach every event, since a variable
-may be empty, or is compared with no other, or a negated part does not mention it. Rows whose value is NULL agree with
-nothing, and go.
+AFTER MATCH SKIP; beside WITH TIMEOUTS where runs take events before they are compared (planner.rewrite.starts); and
+where equality does not reach every event, since a variable may be empty, or is compared with no other, or a negated
+part does not mention it. Rows whose value is NULL agree with nothing, and go.
 Where the attribute is not the same for all, see planner.rewrite.links.
 """
 
@@ -22,8 +22,9 @@ from planner.across import Across, Candidate
 from planner.formula import Formula
 from planner.query import Key, Query
 from planner.rewrite.links import Equality, agreed, applied, links, of_one_event, with_vetoes
+from planner.rewrite.starts import decided_at_once
 from planner.sql import quote
-from planner.terms import Comparison, Side
+from planner.terms import Comparison, Predicate, Side
 
 AROUND = (cel.Compare, cel.Agree, Across, cel.Filter, cel.FilterAny, cel.As)  # filters around the whole pattern
 
@@ -45,9 +46,12 @@ def keyed(query: Query, obstacle: str | None) -> Keyed:
         return Keyed(query)
     if query.timeouts:  # A start without a match is a row, too; only [k] asks anything of an event alone.
         agreements = [node for node in agreements if all(variable is None for variable, _ in node.terms)]
+        made = _of_starts(query, equalities) if obstacle is None and not agreements else None
+        if made is not None:
+            return made
         equalities = []
         if not agreements:
-            obstacle = "WITH TIMEOUTS also tells of starts whose value equals no other"
+            obstacle = "WITH TIMEOUTS tells how far starts come, and runs take events before they are compared"
     if obstacle is not None:
         return Keyed(query, (f"equality of all events is no key here, since {obstacle}",))
     keys: list[Key] = []
@@ -66,6 +70,30 @@ def keyed(query: Query, obstacle: str | None) -> Keyed:
     formula = _without_implied(_without(query.formula, gone), {(key.sql, key.type.lower()) for key in keys})
     changed = replace(query, formula=formula, keys=tuple(dict.fromkeys(keys)))
     return Keyed(changed, (f"equal in every match, so a key as PARTITION BY has them: {shown}",))
+
+
+def _of_starts(query: Query, equalities: list[Equality]) -> Keyed | None:
+    """With keys by which starts are told apart that time out (planner.rewrite.starts), if there are some."""
+    core = query.formula
+    while isinstance(core, AROUND):
+        core = core.inner
+    if any(True for _ in _vetoes(query.formula)) or query.strategy == "NEXT_MATCH":
+        return None
+    keys, gone, formula = list[Key](), list[Equality | Formula](), query.formula
+    for key, used in _classes(equalities, query):
+        later = decided_at_once(core, {equality.variables for equality in used})
+        if later is None:
+            continue
+        keys.append(replace(key, null=True))
+        gone += used
+        for variable in sorted(later):
+            formula = cel.Filter(formula, variable, Predicate(f"{key.sql} IS NOT NULL"))
+    if not keys:
+        return None
+    shown = ", ".join(dict.fromkeys(key.sql for key in keys))
+    made = _without_implied(_without(formula, gone), {(key.sql, key.type.lower()) for key in keys})
+    told = f"equal in every match, as each event comes, so a key as PARTITION BY has them: {shown}"
+    return Keyed(replace(query, formula=made, keys=tuple(dict.fromkeys(keys))), (told,))
 
 
 def _linked(query: Query, agreements: list[cel.Agree], equalities: list[Equality]) -> Keyed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import sparks
 from pyspark.sql import SparkSession
@@ -69,8 +71,49 @@ def test_agreement_is_a_key(session: SparkSession, monkeypatch: pytest.MonkeyPat
     agree = f"FROM events PATTERN A a ; B+ b ; C c WHERE [k] ORDER BY ts WITHIN 5 {clauses} RETURN * WITH TIMEOUTS"
     pairs = agree.replace("[k]", "a.k = b.k AND b.k = c.k AND a.k = c.k")
     assert "so a key" in cersql.explain(session, agree, "physical")
-    assert "starts whose value equals no other" in cersql.explain(session, pairs, "physical")
+    by_run = "SKIP" in clauses  # what runs must take, they take whatever they are compared with
+    assert ("run by: flat table" in cersql.explain(session, pairs, "physical")) != (by_run or bool(clauses))
     rows = [sorted(map(repr, session.sql(text).collect())) for text in (agree, pairs)]
     monkeypatch.setattr(planner.physical, "keyed", lambda query, obstacle: Keyed(query))
     assert rows == [sorted(map(repr, session.sql(text).collect())) for text in (agree, pairs)]
     assert len(rows[0]) + 1 == len(rows[1])
+
+
+BY_KEYS = [
+    # pattern, conditions, is it by keys?
+    ("A a ; B b", "b.k = a.k", True),
+    ("A a ; B b ; C c", "a.k = b.k AND b.k = c.k", True),
+    ("A a ; B+ b ; C c", "a.k = b.k AND a.k = c.k AND b.v < c.v", True),
+    ("A a ; B? b ; C c", "a.k = b.k AND a.k = c.k", True),
+    ("A a ; (B b OR C c)+", "a.k = b.k AND a.k = c.k", True),
+    ("ANY a ; ANY b", "a.k = b.k AND a.v = b.v", True),
+    ("A a ; B b ; C c", "a.k = c.k AND b.k = c.k", False),  # any B is taken before the C comes
+    ("A+ a ; B b", "a.k = b.k", False),  # and any As
+    ("A a ; B? b ; C c", "b.k = c.k AND a.k = b.k", False),
+    ("SEQ(A a, !C c, B b)", "a.k = b.k AND a.k = c.k", False),
+]
+
+
+@pytest.fixture(scope="module")
+def mixed(session: SparkSession) -> SparkSession:
+    chance = random.Random(5)
+    rows = [
+        (n // 2, chance.choice("AABBC"), chance.choice((1, 2, None)), chance.choice((1, 2, 3, None))) for n in range(60)
+    ]
+    session.createDataFrame(rows, "ts INT, type STRING, k INT, v INT").createOrReplaceTempView("mixed")
+    return session
+
+
+@pytest.mark.parametrize(("pattern", "where", "keys"), BY_KEYS)
+def test_starts_are_told_by_keys(
+    mixed: SparkSession, monkeypatch: pytest.MonkeyPatch, pattern: str, where: str, keys: bool
+) -> None:
+    """Where no run takes an event of another key. A start without a value is a row."""
+    text = f"FROM mixed PATTERN {pattern} WHERE {where} ORDER BY ts WITHIN 6 RETURN * WITH TIMEOUTS"
+    assert ("so a key" in cersql.explain(mixed, text, "physical")) == keys
+    if not keys:
+        return
+    rows = sorted(map(repr, mixed.sql(text).collect()))
+    monkeypatch.setattr(planner.physical, "keyed", lambda query, obstacle: Keyed(query))
+    assert rows == sorted(map(repr, mixed.sql(text).collect()))
+    assert any("k=None" in row and "timeout" in row for row in rows)
