@@ -62,8 +62,9 @@ def _none(problem: str) -> SparkError:
 def _late(source: DataFrame, columns: list[str], time: str) -> DataFrame:
     spark = source.sparkSession
     choose_store(spark)
-    rows = source.selectExpr(f"pmod(hash({quote(time)}), {buckets(spark)}) AS {SLAB_COLUMN}", *columns)
-    packed = mapped(rows, partial(pack, SLAB_COLUMN, 1), PACKED)
+    n = buckets(spark)
+    rows = source.selectExpr(f"pmod(hash({quote(time)}), {n}) AS {SLAB_COLUMN}", *columns)
+    packed = mapped(rows, partial(pack, SLAB_COLUMN, 1, n), PACKED)
     late = packed.groupBy(BUCKET).transformWithStateInPandas(
         LateBucket(SLAB_COLUMN, time), f"{ROWS} BINARY", "Append", "EventTime"
     )

@@ -16,10 +16,10 @@ passes the rows on: a UDF after it is called for them, too, with NULLs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -29,9 +29,10 @@ from runtime.stream.meeting import MeetingTask, Role
 from spark_ext.mapping import mapped
 from spark_ext.objections import analyzed
 from spark_ext.shipping import for_worker
-from spark_ext.stream_worker import BUCKET, PACKED, ROWS, PairBucket, pack, unpack
+from spark_ext.stream_worker import BUCKET, PACKED, ROWS, PairBucket, unpack
 from spark_ext.tabulating import PAIR_COLUMN, Side
 
+Packs = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 UNTIL_COLUMN = "__cersql_until"  # of a pair: up to which time rows of its values are to come
 
 
@@ -57,11 +58,11 @@ def sent(made: Tabulated, sides: tuple[Side, Side]) -> Sent:
 
 
 def meeting_pairs(
-    rows: DataFrame, task: MeetingTask, slabs: int, number: int, condition: str, terms: tuple[str, str]
+    rows: DataFrame, task: MeetingTask, packs: Packs, number: int, condition: str, terms: tuple[str, str]
 ) -> DataFrame:
     """The pairs of which the condition is TRUE, as they come: slab, time, until when they are needed, the codes in the
-    columns `terms`, and the number of the condition. `slabs`: of a bucket."""
-    packed = mapped(rows, partial(pack, task.slab, slabs), PACKED)
+    columns `terms`, and the number of the condition. `packs`: rows into buckets."""
+    packed = mapped(rows, packs, PACKED)
     met = packed.groupBy(BUCKET).transformWithStateInPandas(PairBucket(task), f"{ROWS} BINARY", "Append", "EventTime")
     fields = {field.name: field for field in rows.schema.fields}
     fields[task.until] = fields[task.time]

@@ -23,6 +23,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from runtime.partition.order import as_clock
 from runtime.stream.head import sizes
 from runtime.stream.meeting import MeetingBucket
+from runtime.stream.spread import called
 from runtime.stream.task import NEVER, StateFacts, StreamTask
 from runtime.stream.timing import Stopwatch
 from runtime.task import Limits
@@ -48,22 +49,24 @@ PACKED = StructType([StructField(BUCKET, IntegerType()), StructField(ROWS, Binar
 _PACKED = pa.schema([(BUCKET, pa.int32()), (ROWS, pa.binary())])
 
 
-def pack(slab: str, per_bucket: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows → one row for each bucket, with all of the bucket's rows as an Arrow stream."""
+def pack(slab: str, per_bucket: int, spread: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows → one row for each bucket, with all of the bucket's rows as an Arrow stream. `spread`: how many buckets are
+    called so that tasks get equally many (runtime.stream.spread); 0: they are called by their places."""
     from runtime.partition.partition import pieces
 
     for rows in pieces(batches, PACK_ROWS):
-        yield _packed(slab, per_bucket, rows)
+        yield _packed(slab, per_bucket, spread, rows)
 
 
-def _packed(slab: str, per_bucket: int, rows: pa.Table) -> pa.RecordBatch:
+def _packed(slab: str, per_bucket: int, spread: int, rows: pa.Table) -> pa.RecordBatch:
     buckets = as_clock(rows.column(slab)) // per_bucket
     order = np.argsort(buckets, kind="stable")
     numbers, begins = np.unique(buckets[order], return_index=True)
     rows = rows.take(pa.array(order)).combine_chunks()
     ends = [*begins[1:].tolist(), rows.num_rows]
     blobs = [as_bytes(rows.slice(begin, end - begin)) for begin, end in zip(begins.tolist(), ends, strict=True)]
-    columns = [pa.array(numbers, pa.int32()), pa.array(blobs, pa.binary())]
+    names = called(spread)[numbers] if spread else numbers
+    columns = [pa.array(names, pa.int32()), pa.array(blobs, pa.binary())]
     return pa.RecordBatch.from_arrays(columns, schema=_PACKED)
 
 

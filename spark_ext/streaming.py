@@ -48,7 +48,7 @@ from spark_ext.limits import limits_of, shown_text
 from spark_ext.listing import is_steady
 from spark_ext.lookups import lookup_text
 from spark_ext.mapping import mapped
-from spark_ext.meeting import UNTIL_COLUMN, meeting_pairs, sent
+from spark_ext.meeting import UNTIL_COLUMN, Packs, meeting_pairs, sent
 from spark_ext.schema import SparkCatalog, filters_rows
 from spark_ext.shipping import for_worker
 from spark_ext.sizes import parallelism
@@ -59,13 +59,14 @@ from spark_ext.tabulating import with_pairs
 SLAB_COLUMN = "__cersql_slab"
 COPIES_SETTING = "cersql.stream.copies"
 BUCKETS_SETTING, SLABS_SETTING = "cersql.stream.buckets", "cersql.stream.slabs"
+SPREAD_SETTING = "cersql.stream.spread"  # false: buckets are called as before there was this setting
 ZONE_SETTING = "spark.sql.session.timeZone"
 PARTITIONS_SETTING = "spark.sql.shuffle.partitions"
-BUCKETS_PER_CORE = 4
 SLABS = 1 << 16  # in a bucket, so that new rows of a key meet few rows of others
 MOST = {BUCKETS_SETTING: 1 << 20, SLABS_SETTING: 1 << 16, MOST_SETTING: 1 << 40}
 STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CHANGES_SETTING = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 CALL = re.compile(r"[\w`]\s*\(")  # of a function, in SQL
 DELAY = "spark.watermarkDelayMs"  # what withWatermark writes into a column's metadata
 
@@ -88,6 +89,8 @@ class Streaming(Batch):
         self._check(catalog)
         self._delay_us = self._watermarked(catalog)
         self.buckets = buckets(self.spark) if self.keys else 1
+        spread = self.buckets > 1 and _flag(self.spark, SPREAD_SETTING, True)
+        self._spread = self.buckets if spread else 0  # see spark_ext.stream_worker.pack
         self.slabs = self._slabs()
 
     @cached_property
@@ -117,7 +120,7 @@ class Streaming(Batch):
         rows = self._with_meetings(self._rows(f"{self._slab_sql()} AS {SLAB_COLUMN}"))
         task = self.stream_task(rows.schema)
         standing = Standing(task.meaning, task.described, task.zone)
-        packed = mapped(rows, partial(pack, SLAB_COLUMN, self.slabs), PACKED)
+        packed = mapped(rows, self._packs, PACKED)
         matched = packed.groupBy(BUCKET).transformWithStateInPandas(
             MatchBucket(task), ", ".join(f"{name} {type}" for name, type in GIVEN.items()), "Append", "EventTime"
         )
@@ -144,6 +147,11 @@ class Streaming(Batch):
             key_names=(*self.query.partition_by, *(key.sql.replace("`", "") for key in self.query.keys)),
             **self._stated(rows),
         )
+
+    @property
+    def _packs(self) -> Packs:
+        """Rows into buckets."""
+        return partial(pack, SLAB_COLUMN, self.slabs, self._spread)
 
     @property
     def _slot_us(self) -> int:
@@ -191,7 +199,7 @@ class Streaming(Batch):
             **self._stated(rows.schema),
         )  # fmt: skip
         with self._objecting():
-            return meeting_pairs(rows, task, self.slabs, related.relation.table, made.sql, terms)
+            return meeting_pairs(rows, task, self._packs, related.relation.table, made.sql, terms)
 
     def _is_steady(self) -> bool:
         """The source is read once, but what is computed of its rows is computed twice."""
@@ -213,7 +221,7 @@ class Streaming(Batch):
                 span = "while a run that they began lives"
         where = "one bucket, in one task, since there is neither PARTITION BY nor an equality of all events"
         if self.keys:
-            where = f"keys are hashed to {self.buckets} buckets of {self.slabs} slabs"
+            where = f"keys are hashed to {self._shown_buckets} of {self.slabs} slabs"
         waits = "are read as they arrive" if held.arrival else "wait for the watermark"
         known = f"  given out when {self._known()}"
         held_for = f"  rows {waits}, then are held {span}"
@@ -344,7 +352,7 @@ class Streaming(Batch):
         ties = tuple(tie.name for tie in self._ties() if tie.name.startswith("__cersql"))
         return (
             meaning(self.query, self.holding.arrival), self.symbols, self.terms, self.key_sql, ties, self.buckets,
-            self.slabs, self.plan.guards,
+            self.slabs, self.plan.guards, *(["spread"] if self._spread else []),
         )  # fmt: skip
 
     def _sees_zone(self) -> bool:
@@ -353,9 +361,16 @@ class Streaming(Batch):
         calls = any(CALL.search(sql) for sql, _ in self.query.origins)
         return calls or any("timestamp" in type or "date" in type for type in read)
 
+    @property
+    def _shown_buckets(self) -> str:
+        """As EXPLAIN and messages tell of them."""
+        if self.buckets == 1:
+            return "1 bucket"
+        return f"{self.buckets} buckets{', spread over tasks by chance,' if not self._spread else ''}"
+
     def _described(self) -> str:
         """What the state is of, for people."""
-        return f"{shown_text(self.query)} in {self.buckets} buckets of {self.slabs} slabs"
+        return f"{shown_text(self.query)} in {self._shown_buckets} of {self.slabs} slabs"
 
 
 _standings: dict[str, Standing] = {}
@@ -395,7 +410,7 @@ def few_partitions(spark: SparkSession) -> Iterator[None]:
 
 
 def buckets(spark: SparkSession) -> int:
-    return _number(spark, BUCKETS_SETTING, BUCKETS_PER_CORE * parallelism(spark))
+    return _number(spark, BUCKETS_SETTING, parallelism(spark))
 
 
 def _number(spark: SparkSession, setting: str, default: int) -> int:
@@ -431,7 +446,10 @@ def _reach(held: Holding) -> Reach:
 
 
 def choose_store(spark: SparkSession) -> None:
-    """Take RocksDB, the only store of transformWithState; a query that runs already keeps what it began with."""
+    """Take RocksDB, the only store of transformWithState, and let it write what has changed, if nobody has said whether
+    it shall; a query that runs already keeps what it began with. A checkpoint can be gone on from either way."""
     if spark.conf.get(STORE_SETTING, "") != ROCKSDB:
         logger.info("%s = %s, which patterns over streams need", STORE_SETTING, ROCKSDB)
         spark.conf.set(STORE_SETTING, ROCKSDB)
+    if spark.conf.get(CHANGES_SETTING, None) is None:
+        spark.conf.set(CHANGES_SETTING, "true")

@@ -22,11 +22,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_ext import checkpoints, limiting, stream_tables, two_tables
 from spark_ext.stream_metrics import Metrics, table
-from spark_ext.streaming import BUCKETS_SETTING, SLABS_SETTING, buckets, standings
+from spark_ext.streaming import BUCKETS_SETTING, SLABS_SETTING, SPREAD_SETTING, buckets, standings
 
 _TOTALS = ("events", "matches", "late", "held_rows", "waiting_rows", "engines", "lag_seconds", "engine_seconds")
 COLUMNS = ("name", "status", "why", "started", "ended", "table", *_TOTALS, "state_rows", "state_bytes", "watermark",
            "checkpoint", "error")  # fmt: skip
+_KEPT_SETTINGS = (BUCKETS_SETTING, SLABS_SETTING, SPREAD_SETTING)  # with a checkpoint
 KEPT = 64  # streams that have ended
 AVAILABLE_NOW = "available now"  # a trigger
 
@@ -223,7 +224,9 @@ def as_begun(spark: SparkSession, name: str, checkpoint: str | None) -> Iterator
     """With the buckets and slabs of the checkpoint, where the session does not say how many: the buckets that it takes
     by itself depend on its cores, and another cluster can go on with the state."""
     kept = checkpoints.settings_of(spark, checkpoint or _default_checkpoint(spark, name))
-    before = {key: spark.conf.get(key, None) for key in (BUCKETS_SETTING, SLABS_SETTING) if kept.get(key)}
+    if kept:
+        kept.setdefault(SPREAD_SETTING, "false")  # it was begun before there was this setting
+    before = {key: spark.conf.get(key, None) for key in _KEPT_SETTINGS if kept.get(key)}
     before = {key: value for key, value in before.items() if not value}
     for key in before:
         spark.conf.set(key, kept[key])
@@ -259,7 +262,8 @@ def start(
         beside = [*(["LIMIT"] if limit is not None else []), *(["WITH LATE ROWS"] if late is not None else [])]
         stream_tables.check_tables(name, [(table, df), *([] if late is None else [(late.table, late.rows)])])
         _adopted(df, table)
-        settings = {BUCKETS_SETTING: str(buckets(spark)), SLABS_SETTING: spark.conf.get(SLABS_SETTING, None) or ""}
+        settings = {key: spark.conf.get(key, None) or "" for key in _KEPT_SETTINGS}
+        settings |= {BUCKETS_SETTING: str(buckets(spark)), SPREAD_SETTING: settings[SPREAD_SETTING] or "true"}
         tables = [stream_tables.full_name(spark, own) for own in (table, *([] if late is None else [late.table]))]
         checkpoints.prepare(spark, name, path, standings(df), tables[0], settings, beside, tables[1:])
         written = df

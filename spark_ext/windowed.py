@@ -90,7 +90,7 @@ class Windowed(Streaming):
         """See Streaming.told."""
         by = " and ".join(["windows", *self._named()])
         return [
-            f"stream: {by} are hashed to {self.buckets} buckets",
+            f"stream: {by} are hashed to {self._shown_buckets.rstrip(',')}",
             f"  rows wait in each of their windows, of {self.sliding.size} microseconds every {self.sliding.slide}",
             "  a group's row is given out when the watermark has passed the end of its window",
             *self._told_of_pairs(),

@@ -15,7 +15,8 @@ def stream_changed(old: str, new: str) -> ExecutionError:
     return ExecutionError(
         "STREAM_CHANGED", old=old, new=new,
         hint="Start it with a new checkpoint. RETURN, HAVING and the names of variables may change; where only "
-        "numbers differ, SET cersql.stream.buckets and cersql.stream.slabs to what they were.",
+        "numbers differ, SET cersql.stream.buckets and cersql.stream.slabs to what they were (and cersql.stream.spread "
+        "= false for a checkpoint from before there was this setting).",
     )  # fmt: skip
 
 

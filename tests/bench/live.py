@@ -24,15 +24,15 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from streaming import started
 
 import cersql
+from runtime.stream.spread import called
 from spark_ext import arrivals
-from spark_ext.streaming import ROCKSDB, STORE_SETTING
+from spark_ext.streaming import buckets, choose_store
 
 NEW = 2_000
 QUERIES = {
     "waits": "PATTERN A a ; B b ; C c PARTITION BY k ORDER BY ts WITHIN 1 DAY RETURN k, a.v AS a, c.v AS c",
     "compared": "PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 1 DAY WHERE a.v = b.v RETURN k, a.v AS v",
 }
-BUCKETS = 8
 NOTHING = "nothing"  # a stateful operator that does nothing
 STATELESS = "stateless"
 
@@ -56,8 +56,10 @@ class _Nothing(StatefulProcessor):
 
 
 def nothing(source: DataFrame) -> DataFrame:
-    """One row for each bucket."""
-    grouped = source.selectExpr(f"CAST(k % {BUCKETS} AS INT) AS bucket", "v").groupBy("bucket")
+    """One row for each bucket; they are called as ours are."""
+    numbers = called(buckets(source.sparkSession)).tolist()
+    bucket = f"element_at(array({', '.join(map(str, numbers))}), CAST(1 + k % {len(numbers)} AS INT)) AS bucket"
+    grouped = source.selectExpr(bucket, "v").groupBy("bucket")
     return grouped.transformWithStateInPandas(_Nothing(), "n BIGINT", "Append", "EventTime")
 
 
@@ -122,7 +124,7 @@ def main() -> None:
     asked.add_argument("--live", type=int, nargs="*", default=[10_000, 100_000, 1_000_000, 5_000_000])
     given = asked.parse_args()
     spark = started()
-    spark.conf.set(STORE_SETTING, ROCKSDB)
+    choose_store(spark)
     for query in given.queries:
         plain = query in (STATELESS, NOTHING)
         for keys in given.keys[:1] if plain else given.keys:

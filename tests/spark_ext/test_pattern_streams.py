@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -292,9 +293,14 @@ def test_a_checkpoint_that_cannot_be_gone_on_from(session: SparkSession, tmp_pat
     """What can be wrong with one: test_checkpoints.py."""
     source(session, tmp_path / "rows")
     query = f"FROM live {PATTERN} RETURN k, a.id AS a"
-    started(session, tmp_path, query, "damaged")
+    with sparks.settings(session, cersql__stream__spread="false"):
+        started(session, tmp_path, query, "damaged")
     rows = session.table("damaged_rows").count()
-    # In another cluster, which would take other buckets by itself.
+    noted = json.loads((tmp_path / "c/cersql.json").read_text())
+    assert noted["settings"].pop("cersql.stream.spread") == "false"
+    (tmp_path / "c/cersql.json").write_text(json.dumps(noted))
+    (tmp_path / "c/.cersql.json.crc").unlink(missing_ok=True)
+    # In another cluster, which would take other buckets by itself, and by a release that calls them otherwise.
     with sparks.settings(session, cersql__stream__buckets=""):
         started(session, tmp_path, query, "damaged")
         assert session.conf.get("cersql.stream.buckets") == ""

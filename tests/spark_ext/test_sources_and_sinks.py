@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import cersql
 from spark_ext import arrivals, streams
+from spark_ext.streaming import CHANGES_SETTING
 
 PAIRS = "PATTERN A a ; B b PARTITION BY k ORDER BY ts WITHIN 20 SECONDS RETURN k, a.id AS x, b.id AS y"
 OTHERS = "PATTERN SEQ(B b, !X, A a) PARTITION BY k ORDER BY ts WITHIN 9 SECONDS RETURN k, b.id AS x, a.id AS y"
@@ -40,7 +41,8 @@ def rows(df: DataFrame) -> Rows:
 
 
 def test_foreach_batch_and_other_shuffle_partitions(session: SparkSession, tmp_path: Path) -> None:
-    """A micro-batch that is read twice, and once more after a failure, in a session with more shuffle partitions."""
+    """A micro-batch that is read twice, and once more after a failure, in a session with more shuffle partitions, whose
+    state store writes what has changed in place of whole states."""
     df, live = source(session, tmp_path / "rows")
     found: dict[int, Rows] = {}
 
@@ -50,18 +52,19 @@ def test_foreach_batch_and_other_shuffle_partitions(session: SparkSession, tmp_p
         if number == 1 and failing:
             raise InterruptedError("the sink is gone")
 
-    def run(partitions: int) -> None:
-        with sparks.settings(session, spark__sql__shuffle__partitions=partitions):
+    def run(partitions: int, changes: str) -> None:
+        partly = {CHANGES_SETTING: changes, "spark.sql.shuffle.partitions": partitions}
+        with sparks.settings(session, **partly):
             writer = cersql.match(live, PAIRS).writeStream.foreachBatch(taken)
             query = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
         query.awaitTermination()
 
     failing = True
     with pytest.raises(StreamingQueryException, match="the sink is gone"):
-        run(2)
+        run(2, "false")
     assert sorted(found) == [0, 1]
     failing = False
-    run(5)
+    run(5, "true")
     assert sorted(row for batch in found.values() for row in batch) == rows(cersql.match(df, PAIRS))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sparks
 from pyspark.errors import StreamingQueryException
@@ -17,6 +18,7 @@ from pyspark.sql.types import StructType
 import cersql
 from planner.errors import PlanError
 from runtime.errors import CersqlError
+from runtime.stream.spread import spark_hash
 from runtime.stream.task import StateFacts
 from spark_ext import arrivals
 from spark_ext.errors import SparkError
@@ -253,6 +255,12 @@ def test_unbounded_can_be_allowed(session: SparkSession, monkeypatch: pytest.Mon
     assert tasks == ["3"]
     assert found.same, str(found)
     assert found.matches > 0
+
+
+def test_buckets_are_called_by_the_hashes_of_spark(session: SparkSession) -> None:
+    """Where these are others, tasks get no equal shares of the buckets."""
+    hashes = session.range(0, 1000, 1, 1).selectExpr("hash(CAST(id AS INT)) AS h").toArrow().column("h")
+    assert hashes.to_pylist() == spark_hash(np.arange(1000)).tolist()
 
 
 def test_empty_tasks_are_told(session: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
