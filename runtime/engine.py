@@ -96,6 +96,11 @@ class Engine:
         if self._watching is not None:
             yield from self._watching.read(feed)
 
+    def list_new(self, first: int) -> None:
+        """From now on list only matches that mention a row which is not below `first`; none such has been read yet. (A
+        match of a program with products may be listed without one.) It is not kept with the engine."""
+        self._store.list_new(first)
+
     def count(
         self,
         symbols: AnyArray,

@@ -14,7 +14,7 @@ import numpy as np
 
 from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
-from runtime.compact_set import bounded, products, tecs
+from runtime.compact_set import bounded, newest, products, tecs
 from runtime.compact_set.ends import Ends
 from runtime.compact_set.matches import Matches
 from runtime.errors import ExecutionError
@@ -40,6 +40,9 @@ class Store:
     """`roots` of which the first `n_roots` are filled; `whole`: what is held leaves the window as a whole, or not at
     all, so that no part of a set is cut off where the arena is compacted; `now`: the clock of the last event."""
 
+    _first_new: int | None = None  # only matches with such a row, or a greater one, are listed; None: all …
+    _fresh = 1  # … and nodes below this mention none
+
     def __init__(self, window: Window | None, walks: Walks | None = None) -> None:
         self.by_position, self.unbounded = window is None or window.kind == "events", window is None
         self._size = NOTHING if window is None else window.size  # with fractions, perhaps, where clocks have them
@@ -61,7 +64,7 @@ class Store:
             column if name == "size" else column[: size + max(capacities.FEW_NODES, size // 4)]
             for name, column in self.arena._asdict().items()
         )
-        return dict(self.__dict__, arena=arena, roots=None, n_roots=0)
+        return dict(self.__dict__, arena=arena, roots=None, n_roots=0, _first_new=None)
 
     def __setstate__(self, known: dict[str, Any]) -> None:
         self.__dict__.update(known)
@@ -131,6 +134,7 @@ class Store:
             now, bounds = self.arena.start[: self.nodes].max(), bounds._replace(width=self._ever)
         tecs.mark_kernel(self.arena, nodes, len(nodes), now, bounds, forward)
         least = int(tecs.slide_kernel(self.arena, forward))
+        self._fresh = int(forward[: self._fresh].max(initial=0)) + 1
         for holder in self.holders:
             holder.renumber(forward)
         return least
@@ -138,6 +142,7 @@ class Store:
     def forget(self) -> None:
         """Empty the arena; nobody holds a node."""
         tecs.empty(self.arena)
+        self._fresh = 1
 
     @property
     def _ever(self) -> Any:
@@ -145,6 +150,11 @@ class Store:
         return np.float64(np.inf) if self.clock == np.float64 else np.int64(NOTHING)
 
     # ------------------------------------------------------------ output
+
+    def list_new(self, first: int) -> None:
+        """From now on list only matches with a row that is not below `first`; no node mentions such a one yet. Of sets
+        with products others are listed, too."""
+        self._first_new, self._fresh = first, self.nodes
 
     def listed(self) -> Iterator[Matches]:
         """The matches of all roots, in chunks that stay small whatever there is to list."""
@@ -155,8 +165,23 @@ class Store:
         return self._chunks(Ends(most))
 
     def _chunks(self, ends: Ends | None) -> Iterator[Matches]:
-        if self.n_roots == 0:
-            return
+        size = self.nodes
+        if self._first_new is not None and self.n_roots:
+            self._keep_new(self._first_new)
+        if self.n_roots:
+            yield from self._walked(ends)
+        self.arena.size[0] = size  # without the parts of nodes
+
+    def _keep_new(self, first: int) -> None:
+        """Leave of the roots the parts with new rows."""
+        n = self.nodes - self._fresh
+        while self.nodes + n > len(self.arena.row):
+            self.grow()
+        part = np.empty(n, np.int32)
+        newest.part_kernel(self.arena, self._fresh, first, part)
+        self.n_roots = newest.keep_kernel(self.space, self._fresh, part, self.n_roots)
+
+    def _walked(self, ends: Ends | None) -> Iterator[Matches]:
         self._walks.begin()
         # Few roots have few matches, mostly: chunks begin small, since to make a large one takes longer than that.
         events, root = min(capacities.CHUNK_EVENTS, capacities.EVENTS_OF_A_ROOT * self.n_roots), 0

@@ -170,7 +170,10 @@ class Engines:
         """The matches with a new row that end in some rows."""
         if not len(fed.times):
             return
-        mute = np.cumsum(fed.numbers >= self._head.next_row) == 0
+        new_row = fed.numbers >= self._head.next_row
+        mute = np.cumsum(new_row) == 0
+        if not (new_row | mute).all():  # some come between rows that were read before
+            engine.list_new(self._head.next_row)
         for matches in engine.feed(fed.symbols, fed.clocks, None, None, fed.numbers, mute):
             listed.add(matches.n)
             known = with_new(matches, self._head.next_row)

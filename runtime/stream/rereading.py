@@ -60,7 +60,10 @@ def read_again(task: StreamTask, held: Held, listed: Listed) -> Iterator[pa.Reco
     order, payload = stream.order, Payload(own, held.rows)
     symbols, clocks = partition.symbols_of(own, held.rows)[order], partition.clocks_of(own, held.rows)[order]
     mute = _before_new(stream) if held.n_old else None
-    for matches in engine_for(own.program).feed(symbols, clocks, None, stream.keys, order, mute):
+    engine = engine_for(own.program)
+    if mute is not None and (stream.old & ~mute).any():
+        engine.list_new(held.n_old)
+    for matches in engine.feed(symbols, clocks, None, stream.keys, order, mute):
         listed.add(matches.n)
         known = with_new(matches, held.n_old)
         if known.n:
@@ -111,6 +114,8 @@ def advance(task: StreamTask, held: Held, times: Times, listed: Listed) -> Gener
     drops = program.consume or program.skip is not None
     mute = None if task.waits or drops or not held.n_old else _before_new(stream)
     engine = engine_for(program)
+    if task.arrival and mute is not None and (stream.old & ~mute).any():
+        engine.list_new(held.n_old)
     fed = engine.feed(symbols, engine_clocks, None, stream.keys, order, mute)
     closed = _closed(task.reach, stream, times.watermark)
     if task.reach.kind == "runs":
