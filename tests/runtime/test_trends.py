@@ -144,6 +144,16 @@ SUMMED_UP = [case for case in families.cases() if case[0] not in ("two stacks", 
 @pytest.mark.breadth(8)
 @pytest.mark.parametrize(("family", "text"), SUMMED_UP)
 def test_semirings_and_listed_matches_agree(family, text):
+    agree(family, text)
+
+
+@pytest.mark.parametrize("text", ["ALL(A p, A q, B r) WHERE p.x = q.x AND q.x = r.x WITHIN 9"])
+def test_products_of_several_groups_each(text):
+    agree("pcea", text)
+
+
+def agree(family, text):
+    """On some streams, by all groups that one can ask for."""
     made, options = families.compiled(text)
     query = made.query
     program = harness.compiled(query.formula, query.window, options)
