@@ -109,7 +109,7 @@ def test_a_worker_holds_no_more_memory_than_it_may(session: SparkSession) -> Non
 @pytest.mark.exhaustive
 def test_what_chooses_in_a_second_pass_has_the_limit_too(session: SparkSession) -> None:
     loop_of(session, 12)
-    text = "FROM t PATTERN A+ a ; B b WHERE array_max(a[].v) >= 2 SEMANTICS MAX ORDER BY ts RETURN count(a) AS n"
+    text = "FROM t PATTERN A+ a ; B b WHERE size(collect_list(a.v)) > 2 SEMANTICS MAX ORDER BY ts RETURN count(a) AS n"
     assert [tuple(row) for row in session.sql(text).collect()] == [(12,)]
     session.conf.set("cersql.maxMatches", "1000")
     assert "the limit is 1000." in error_of(session.sql(text).collect)
