@@ -23,6 +23,12 @@ from planner.query import SOURCE_COLUMN, Column, Source
 from planner.sql import Sql, quote
 from runtime.errors import Span
 
+_NEIGHBOUR = (
+    "DEFINE asks one row. Neighbours of a loop are compared in WHERE: PATTERN ANY:+ x WHERE x[i].v > x[i-1].v, or "
+    "x.v > PREV(x.v)."
+)
+_OF_OTHERS = {"PREV": _NEIGHBOUR, "NEXT": _NEIGHBOUR}
+
 
 @dataclass(frozen=True)
 class CreatedView:
@@ -316,7 +322,7 @@ class References:
             if isinstance(node, Call):
                 raise BindError(
                     "NOT_SUPPORTED_YET", span=node.span, construct=f"{node.function} in a condition on one row",
-                    hint="Conditions that look at other events stand in WHERE.",
+                    hint=_OF_OTHERS.get(node.function, "Conditions that look at other events stand in WHERE."),
                 )  # fmt: skip
             if isinstance(node, Ref) and (node.condition is not None or node.index is not None):
                 construct = f"{self._shown(node)} in a condition on one row"

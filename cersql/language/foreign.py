@@ -21,6 +21,8 @@ _INSTEAD = {
     ">": "Write A -> B, or SEQ(A, B). Of CORE's S>H write H, and FROM S.",
     ".": "A type is one name: write FROM db.t AS T and use T, or put the type into back-ticks.",
     "::": "Write A : B, with one colon.",
+    "—": "Write A -> B, or SEQ(A, B), with a keyboard's hyphen.",
+    "–": "Write A -> B, or SEQ(A, B), with a keyboard's hyphen.",
     "~": "What does not happen is written !A, or NOT A.",
     "PERMUTE": "Write ALL(A a, B b): the parts in any order.",
 }
@@ -57,7 +59,8 @@ def foreign(token: Token, before: Token | None, after: Token | None) -> ParseErr
     if mark == "{" and after is not None and after.text == "-":
         return _error(token, "{-", _INSTEAD["{-"])
     if mark in _INSTEAD:
-        return _error(token, token.text, _INSTEAD[mark])
+        doubled = mark == "&" and after is not None and after.text == "&" and after.start == token.end
+        return _error(token, "&&" if doubled else token.text, _INSTEAD[mark])
     return None
 
 
@@ -106,6 +109,8 @@ def _instead_of_names(toks: Sequence[Token], at: int) -> str:
         return _BETWEEN[toks[at].upper]
     if first is not None and first.upper in CALLS:
         return f"Write {first.upper}(…)."
+    if second is not None and second.kind == "word" and second.upper in _BETWEEN:
+        return _BETWEEN[second.upper]  # `A WITHOUT B`, where the word is taken for the variable of A
     hint = "One immediately after the other is A : B : C, with anything between A -> B -> C or SEQ(A, B, C)."
     last = at + 1 == len(toks) or not toks[at + 1].is_name
     if last and first is not None and second is not None and first.is_name and second.is_name:
@@ -119,6 +124,12 @@ _RECOGNIZE = (
     "  FROM ticks DEFINE B AS price < 10 PATTERN A : B:+ : C   -- for PATTERN (A B+ C)\n"
     "  PARTITION BY symbol ORDER BY ts AFTER MATCH SKIP PAST LAST ROW\n"
     "  RETURN A.ts AS begins, LAST(B.price) AS low             -- for MEASURES"
+)
+
+
+_FLINK = (
+    'Flink\'s Pattern.begin("a").next("b").followedBy("c") is PATTERN A a : B b ; C c here. What where(…) says stands '
+    "in DEFINE A AS condition, or in WHERE, and within(…) is WITHIN 10 MINUTES."
 )
 
 
@@ -143,6 +154,12 @@ def check_foreign_query(toks: Sequence[Token]) -> None:
             raise ParseError("UNEXPECTED_TOKEN", span=token.span, found=shown(token), expected="a quote", hint=hint)
         after = [after.upper for after in toks[index + 1 : index + 3]]
         before = toks[index - 1].upper if index else ""
+        if (
+            token.upper == "BEGIN"
+            and after[:1] == ["("]
+            and [one.upper for one in toks[:index]] in ([], ["PATTERN", "."])
+        ):
+            raise _error(toks[0], "".join(one.text for one in toks[: index + 1]), _FLINK)
         if token.kind != "word" or after[:1] != ["("] or before == ".":
             continue
         if token.upper == "MATCH_RECOGNIZE":

@@ -205,7 +205,9 @@ class PatternLexer:
             upper = self.peek(3) or opening
             high, used = self._count(upper), 5
             if not self.next_is("}", 4):
-                raise self.unexpected(self.peek(4), "'}' after the second number in {…}")
+                raise self.unexpected(
+                    self.peek(4), "'}' after the second number in {…}", "For example {2}, {2,} or {2,4}."
+                )
             if high < low:
                 hint = f"The least number comes first: {{{high},{low}}}."
                 raise _bad_number(upper, f"at least {low}", hint)

@@ -100,6 +100,13 @@ def parse_duration(text: str, body: Sequence[Token], clause: str, ended: Token |
     return amount
 
 
+def _turned(reader: _Reader) -> str | None:
+    """`WITHIN MINUTES 10`: what to write."""
+    after = reader.body[reader.at + 1 : reader.at + 2]
+    turned = reader.word in UNITS | {"EVENT", "EVENTS"} and after and after[0].kind == "number"
+    return f"The number comes first: {after[0].text} {reader.word}." if turned else None
+
+
 def _amount(reader: _Reader, expected: str = _WINDOW) -> tuple[Text, str | None]:
     if reader.word == "INTERVAL":
         return _interval(reader), "INTERVAL"
@@ -107,7 +114,7 @@ def _amount(reader: _Reader, expected: str = _WINDOW) -> tuple[Text, str | None]
     if token is not None and token.kind == "string":
         raise reader.wrong(expected, _unquoted(token))
     if token is None or token.kind != "number":
-        hint = "It must be greater than zero." if reader.word == "-" else _run_together(token)
+        hint = "It must be greater than zero." if reader.word == "-" else _run_together(token) or _turned(reader)
         raise reader.wrong(expected, hint)
     _check_number(reader, token)
     reader.at += 1

@@ -273,6 +273,16 @@ HINTS = [
     ("FROM t PATTERN A a WHERE a.name = ‸“x”", "UNEXPECTED_TOKEN", "as a keyboard does"),
     ("FROM t PATTERN SEQ(A+ a, B b) WHERE ‸skip_till_next_match(a, b) { [k] }", "FOREIGN_SYNTAX", "SEMANTICS"),
     ("‸EVENT SEQ(A a, B b) WHERE [k]", "UNKNOWN_CLAUSE", "Write PATTERN."),
+    ("FROM t PATTERN A ‸&& B", "FOREIGN_SYNTAX", "'&&' is not"),
+    ("FROM t PATTERN A a ‸— B b", "FOREIGN_SYNTAX", "Write A -> B"),
+    ("FROM t PATTERN A WITHOUT ‸B", "FOREIGN_SYNTAX", "SEQ(A, !B, C)"),
+    ("FROM t PATTERN A{2,3‸,4}", "UNEXPECTED_TOKEN", "{2,4}"),
+    ("FROM t PATTERN A WITHIN ‸MINUTES 10", "BAD_WINDOW", "The number comes first: 10 MINUTES."),
+    ("FROM t PATTERN A WITHIN ‸events 5", "BAD_WINDOW", "5 EVENTS."),
+    ("FROM t PATTERN A ; B AFTER MATCH SKIP TO ‸NEXT", "BAD_CLAUSE", "SKIP TO NEXT ROW"),
+    ('‸Pattern.begin("a").next("b").within(10)', "FOREIGN_SYNTAX", "PATTERN A a : B b"),
+    ('‸begin("a").followedBy("b")', "FOREIGN_SYNTAX", "Flink"),
+    ("FROM t DEFINE Up AS v > ‸PREV(v) PATTERN Up+ u", "NOT_SUPPORTED_YET", "WHERE x[i].v > x[i-1].v"),
 ]  # fmt: skip
 
 
