@@ -33,6 +33,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from runtime.errors import CersqlError, InternalError
+from spark_ext import NEEDED, fits
 from spark_ext.arguments import Literals, of_context
 from spark_ext.connect import plain_sql
 from spark_ext.errors import SparkError, thrown_again, thrown_in_jvm
@@ -50,7 +51,6 @@ Refine = Rewrite
 """The same for a text that Spark accepted, which is parsed as it is if the answer is None."""
 
 PARSER_NAME = "cersql.PatternParser"
-NEEDED = "~=4.3"
 
 # Spark has no statement that begins with PATTERN, so its parser need not be asked; and DESCRIBE PATTERN v is also a
 # column v of a table called pattern, so we are asked first.
@@ -121,8 +121,7 @@ def active() -> SparkSession | None:
 
 def check_version(found: str = pyspark.__version__) -> None:
     """The hook leans on what pyspark does inside: refuse versions that it was not tried on."""
-    numbers = re.match(r"(\d+)\.(\d+)", found)
-    if numbers is None or not (4, 3) <= (int(numbers[1]), int(numbers[2])) < (5, 0):
+    if not fits(found):
         raise SparkError("SPARK_VERSION", found=found, needed=NEEDED, hint=f"pip install 'pyspark{NEEDED}'")
 
 

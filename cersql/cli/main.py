@@ -77,6 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(error: Exception) -> Text:
+    if isinstance(error, ImportError):  # a library that is not there, or a pyspark that does not fit
+        return Text(f"cersql: {error}")
     from spark_ext.errors import SPARK_EXCEPTIONS
 
     match error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,3 +169,21 @@ def test_a_column_called_like_a_word_is_proposed(marked: str) -> None:
 def test_attributes_of_created_events_stand_bare_in_their_brackets() -> None:
     text = "FROM t PATTERN (AGG(y : n = COUNT(a) ; A+ a ; B))+ WHERE y[n > 1] AND y[increasing(n)] ORDER BY ts RETURN y"
     assert cersql.compile(text, {"t": "ts TIMESTAMP, type STRING"}).query.on_match
+
+
+def test_a_pyspark_that_does_not_fit_is_refused_by_name(tmp_path: Path) -> None:
+    """Also where it lacks what we import; and what needs no Spark needs none that fits."""
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").write_text('__version__ = "3.5.0"\n')
+    path = os.pathsep.join([str(tmp_path), str(Path(cersql.__file__).parent.parent)])
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", "-W", "ignore", "-c", f"import cersql; {script}"]
+        environment = {**os.environ, "PYTHONPATH": path}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+    for script in ("cersql.session('x')", "cersql.enable(None)", "from cersql.cli import main; main.main(['demo'])"):
+        told = run(script).stderr
+        assert "cersql needs pyspark ~=4.3, and this is pyspark 3.5.0" in told, script
+    compiled = run("cersql.compile('FROM t PATTERN A ORDER BY ts RETURN *', {'t': 'ts INT, type STRING'})")
+    assert compiled.returncode == 0, compiled.stderr
