@@ -6,16 +6,17 @@ ended, the newest KEPT.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlparse
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
@@ -177,6 +178,25 @@ def running(name: str) -> bool:
     return stream is not None and stream.query.isActive
 
 
+def wait(spark: SparkSession, names: Sequence[str]) -> tuple[str, Exception] | None:
+    """Wait until all of these streams have ended, or one has failed; gives the name of that one, and its error."""
+    queries = {name: _streams[name.casefold()].query for name in names}
+    while True:
+        spark.streams.resetTerminated()
+        for name, query in queries.items():
+            error = None if query.isActive else query.exception()
+            if error is not None:
+                return name, error
+        active = [query for query in queries.values() if query.isActive]
+        if not active:
+            return None
+        with contextlib.suppress(StreamingQueryException):  # the next round says whose it is
+            if len(active) == 1:
+                active[0].awaitTermination()
+            else:
+                spark.streams.awaitAnyTermination()
+
+
 def rows() -> list[tuple[str | None, ...]]:
     with _lock:
         _tidy()
@@ -219,7 +239,7 @@ def _is_over(spark: SparkSession) -> bool:
     return bool(stopped) if stopped is not None else spark.sparkContext._jsc is None
 
 
-@contextmanager
+@contextlib.contextmanager
 def as_begun(spark: SparkSession, name: str, checkpoint: str | None) -> Iterator[None]:
     """With the buckets and slabs of the checkpoint, where the session does not say how many: the buckets that it takes
     by itself depend on its cores, and another cluster can go on with the state."""

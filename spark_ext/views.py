@@ -1,11 +1,11 @@
 """Temporary views: the ones that users create, and the private ones that stand for a query inside other SQL.
 
 `SELECT … FROM (PATTERN …)` is given to Spark as `SELECT … FROM (SELECT * FROM `__cersql_7`)`. A private view holds a
-plan and no data, and Spark resolves it while `spark.sql` runs, so it is needed for a moment only; the newest few of each
-session stay, for statements that run in other threads meanwhile. Views of statements that are read again later (CREATE
-VIEW keeps its text) stay as long as the session. Nothing lists them: SHOW TABLES, SHOW VIEWS, the catalog's listTables
-and JDBC's getTables give the views whose names match a pattern, `.*` for all, and in Java a dot matches no end of a
-line. So a private view's name ends with one.
+plan and no data, and Spark resolves it while `spark.sql` runs, so it is needed for a moment only; the newest few of
+each session stay, for statements that run in other threads meanwhile. Views of statements that are read again later
+(CREATE VIEW keeps its text) stay as long as the session. Nothing lists them: SHOW TABLES, SHOW VIEWS, the catalog's
+listTables and JDBC's getTables give the views whose names match a pattern, `.*` for all, and in Java a dot matches no
+end of a line. So a private view's name ends with one.
 """
 
 from __future__ import annotations

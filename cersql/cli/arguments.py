@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from cersql.cli.streaming import stream_argument
 from cersql.cli.tables import schema_argument, table_argument
 
 Commands = argparse._SubParsersAction  # what `add_subparsers` gives: its add_parser makes a command
@@ -32,6 +33,15 @@ def add_common(command: argparse.ArgumentParser) -> None:
         metavar="NAME=COLUMNS",
         help="the types of columns of a --table, as of a .csv without rows, or a table without data: "
         "trades='ts TIMESTAMP, price DOUBLE'; may be given again",
+    )
+    command.add_argument(
+        "--stream",
+        type=stream_argument,
+        action="append",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="a stream of the statements: the files that arrive in a folder (FOLDER, or 'FOLDER/*.csv' where none is "
+        "there yet), or rate:N, Spark's own of N rows a second; may be given again",
     )
     command.add_argument(
         "--conf",

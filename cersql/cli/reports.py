@@ -66,7 +66,7 @@ def said(error: Exception) -> str:
 # What Spark's messages hold beside the message, each up to the end.
 _TAILS = re.compile(
     r"\n*== SQL\b.*|\n*== DataFrame ==.*|;\n'.*|\n*JVM stacktrace:.*|\n+Driver stacktrace:.*|\n\s*at [\w.$/]+\(.*"
-    r"|\n+Traceback \(most recent call last\):(?=\n).*",
+    r"|\n+Traceback \(most recent call last\):(?=\n).*|\s*=== Streaming Query ===.*",
     re.DOTALL,
 )
 _PLACE = re.compile(r";? ?\(?line (\d+),? pos (\d+)\)?")

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cersql import api
-from cersql.cli import output, tables
+from cersql.cli import output, streaming, tables
 from cersql.cli.errors import CommandError, UsageError
 from cersql.cli.local import started
 from cersql.cli.pages import Page
@@ -56,6 +56,7 @@ def run(arguments: Namespace) -> None:
         planned: list[Planned] = []  # and not yet looked at for types that no row has
         told: set[str] = set()
         page = Page(script.name, arguments.rows)
+        going_on: list[streaming.Started] = []
         for number, statement in enumerate(statements, 1):
             step = f"statement {number} of {len(statements)}" if len(statements) > 1 else "running"
             progress.step(step)
@@ -67,6 +68,11 @@ def run(arguments: Namespace) -> None:
                 for warning in dict.fromkeys(warnings):
                     put(progress.console, warning_report(statement, warning))
                 told.update(warnings)
+                stream = streaming.started_by(statement)
+                if stream is not None and stream.ends:
+                    _wait(spark, [stream], f"stream {stream.name}", progress)  # what follows reads its table
+                elif stream is not None:
+                    going_on.append(stream)
                 if format == "html":
                     count = page.add(statement, result, found)
                 if not result.columns or not statement.gives_rows:
@@ -81,8 +87,20 @@ def run(arguments: Namespace) -> None:
                     count = (output.write_csv if format == "csv" else output.write_json)(result, target, ready)
                 _tell_unseen(planned, count, told, statement, progress)
                 planned = []
+        if going_on:
+            names = ", ".join(stream.name for stream in going_on)
+            _wait(spark, going_on, f"running {names} until Ctrl-C", progress)
         if format == "html" and not isinstance(target, Path):
             page.write(spark, target)
+
+
+def _wait(spark: SparkSession, started: Sequence[streaming.Started], step: str, progress: Progress) -> None:
+    """Until the streams have ended. The error of one that fails is one of the statement that started it."""
+    progress.step(step)
+    failed = streaming.wait(spark, started)
+    if failed is not None:
+        stream, error = failed
+        raise StatementError(stream.statement, error) from error
 
 
 def _tell_unseen(
@@ -162,14 +180,17 @@ class Opened(NamedTuple):
 @contextlib.contextmanager
 def session(name: str, arguments: Namespace) -> Iterator[Opened]:
     """Spark, with the tables of the command, and the line that says what it does."""
-    tables.check_arguments(arguments.table, getattr(arguments, "schema", ()))
+    schemas, sources = getattr(arguments, "schema", ()), getattr(arguments, "stream", ())
+    tables.check_arguments([*arguments.table, *sources], schemas)
     with Progress(shown=not (arguments.quiet or arguments.verbose)) as progress:
         progress.step("starting Spark")
         with started(name, verbose=arguments.verbose, config=dict(arguments.conf)) as spark:
             progress.watch(spark)
             if arguments.table:
                 progress.step("reading " + ", ".join(table.name for table in arguments.table))
-            loaded = tables.load(spark, arguments.table, getattr(arguments, "schema", ()))
+            arriving = {source.name.casefold() for source in sources}
+            loaded = tables.load(spark, arguments.table, [one for one in schemas if one[0].casefold() not in arriving])
+            streaming.load(spark, sources, schemas)
             for note in loaded.notes:
                 put(progress.console, Text(f"cersql: {note}"))
             yield Opened(spark, progress, loaded)

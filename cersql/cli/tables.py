@@ -87,6 +87,12 @@ def load(spark: SparkSession, tables: Iterable[tuple[str, Path]], schemas: Itera
     return loaded
 
 
+def schema_of(spark: SparkSession, table: TableFile, ddl: str | None) -> Any:
+    """The columns of a file, or of the files of a folder, with the types of a --schema."""
+    frame = _frame(spark, table)
+    return frame.schema if ddl is None else _typed(spark, table, frame, ddl)
+
+
 def _has_header_alone(table: TableFile, frame: DataFrame) -> bool:
     strings = all(field.dataType.simpleString() == "string" for field in frame.schema.fields)
     return strings and bool(frame.columns) and format_of(table.path) == "csv" and frame.isEmpty()
@@ -115,7 +121,7 @@ def _typed(spark: SparkSession, table: TableFile, frame: DataFrame, ddl: str) ->
 def _frame(spark: SparkSession, table: TableFile, schema: Any = None, *, strict: bool = False) -> DataFrame:
     """`strict`: a value that is none of its type is an error, not NULL: the types are somebody's word."""
     name = format_of(table.path)
-    reader = spark.read.format(name).options(**_options(table.path, name))
+    reader = spark.read.format(name).options(**options_of(table.path, name))
     if schema is not None:
         reader = reader.schema(schema)
     if strict:
@@ -123,7 +129,8 @@ def _frame(spark: SparkSession, table: TableFile, schema: Any = None, *, strict:
     return reader.load(_GLOB.sub(r"\\\1", str(table.path.resolve())))
 
 
-def _options(path: Path, name: str) -> dict[str, Any]:
+def options_of(path: Path, name: str) -> dict[str, Any]:
+    """How files of a format are read."""
     if name == "csv":
         separator = "\t" if _suffix(path) == ".tsv" else ","
         return {"header": True, "inferSchema": True, "sep": separator}
@@ -217,6 +224,11 @@ def format_of(path: Path) -> str:
     if found:
         raise CommandError(f"{path} holds files of several formats: {', '.join(sorted(found))}")
     raise CommandError(f"{path} holds no files of these: {', '.join(FORMATS)}")
+
+
+def files_in(folder: Path, ending: str | None = None) -> list[Path]:
+    """The files of a folder, or those that end so."""
+    return [file for file in _data_files(folder) if ending is None or _suffix(file) == ending]
 
 
 def _data_files(folder: Path) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from runtime.errors import Span, line_and_column
 # Statements that give no rows: their first words. A SET is one of these if it sets something.
 _SILENT = frozenset(
     "ADD ALTER ANALYZE CACHE CLEAR COMMENT CREATE DECLARE DELETE DROP INSERT LOAD MERGE MSCK REFRESH REPAIR RESET "
-    "TRUNCATE UNCACHE UPDATE USE".split()
+    "START STOP TRUNCATE UNCACHE UPDATE USE".split()
 )
 # Those that only tell the session what a name means: `check` and `explain` carry them out, for what stands after them.
 _DEFINING = frozenset("DECLARE DROP RESET USE".split())

@@ -20,6 +20,7 @@ from cersql.cli import demo, local, running, versions
 from cersql.cli import main as cli
 from cersql.cli.completion import completions, is_complete
 from cersql.cli.progress import Progress, _listed, matches
+from cersql.cli.streaming import stream_argument
 from cersql.language.parse import parse
 from runtime import compiling, warm
 from runtime.program import package_version
@@ -332,6 +333,59 @@ def test_types_of_a_view_and_of_nothing(shared: Any, tmp_path: Path, capsys: pyt
     nothing = "FROM (SELECT * FROM t WHERE v > 9) AS q PATTERN sell a ORDER BY ts RETURN a.v"
     assert cli.main(["run", "-e", nothing, *table]) == 0
     assert "There are no rows to match." in capsys.readouterr().err
+
+
+ARRIVING = """
+    START PATTERN STREAM {name} AS
+      FROM live PATTERN A a ; B b ORDER BY ts WITHIN 5 MINUTES WATERMARK 1 MINUTE RETURN a.v, b.v AS w
+    INTO TABLE {name} CHECKPOINT '{folder}' TRIGGER AVAILABLE NOW;
+    SELECT v, w FROM {name}
+"""
+
+
+def test_run_waits_for_a_stream(shared: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What follows reads its table, and its error is that of the statement, with the exit code of one."""
+    arriving = tmp_path / "arriving"
+    arriving.mkdir()
+    statements = ARRIVING.format(name="arrived_cli", folder=tmp_path / "checkpoint")
+    run = ["run", "-q", "-e", statements, "--format", "csv"]
+    typed = ["--schema", "live=ts TIMESTAMP, type STRING, v INT"]
+    assert cli.main([*run, "--stream", f"live={arriving}", *typed]) == 1
+    assert f"--stream live='{arriving}/*.csv' --schema" in capsys.readouterr().err
+    rows = "2024-01-01T00:00:00,A,1\n2024-01-01T00:00:01,B,2\n"
+    (arriving / "a.csv").write_text(f"ts,type,v\n{rows}")
+    (arriving / "no.txt").write_text("no rows\n")
+    try:
+        assert cli.main([*run, "--stream", f"live={arriving}/*.csv", *typed]) == 0
+        assert capsys.readouterr().out == "v,w\n1,2\n"
+        (arriving / "b.csv").write_text("ts,type,v\n2024-01-01T00:00:02,A,three\n")
+        assert cli.main([*run, "--stream", f"live={arriving}", *typed]) == 1  # in the same table, and from that file on
+        shown = capsys.readouterr().err
+        assert "<text>:2: [FAILED_READ_FILE" in shown
+        assert "b.csv" in shown
+        assert "Logical Plan" not in shown
+    finally:
+        shared.sql("DROP TABLE IF EXISTS arrived_cli")
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("live", "is not NAME=FOLDER"),
+        ("live=nowhere", "is no folder"),
+        ("live=./*.txt", "*.parquet"),
+        ("t=rate:x", "or rate"),
+    ],
+)
+def test_streams_that_cannot_be(written: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["run", "-e", "SELECT 1", "--stream", written])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_streams_by_rate() -> None:
+    assert [stream_argument(f"t=rate{rows}").rate for rows in ("", ":20")] == [1, 20]
 
 
 def test_a_table_with_a_header_alone(shared: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

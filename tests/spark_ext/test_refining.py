@@ -230,13 +230,14 @@ def test_nothing_private_is_listed(session: SparkSession) -> None:
     """Neither of a statement that is over, nor of one whose text Spark keeps."""
     session.sql("SELECT count(*) FROM (SELECT * FROM v WHERE k = 1), (SELECT x FROM v)").collect()
     session.sql(f"CREATE TEMPORARY VIEW private_inside AS SELECT k FROM ({QUERY})")
+    catalog = session._jsparkSession.sessionState().catalog()
     listed = {
         "tables": [row.tableName for row in session.sql("SHOW TABLES").collect()],
         "like": [row.tableName for row in session.sql("SHOW TABLES LIKE '*'").collect()],
         "views": [row.viewName for row in session.sql("SHOW VIEWS").collect()],
         "extended": [row.tableName for row in session.sql("SHOW TABLE EXTENDED LIKE '*'").collect()],
         "catalog": [table.name for table in session.catalog.listTables()],
-        "JDBC's": list(session._jsparkSession.sessionState().catalog().listLocalTempViews("*").mkString("|").split("|")),
+        "JDBC's": catalog.listLocalTempViews("*").mkString("|").split("|"),
     }
     session.sql("DROP VIEW private_inside")
     for how, names in listed.items():
