@@ -53,7 +53,7 @@ PARSE = [
     ("FROM t PATTERN A RETURN * LIMIT ‸x", "BAD_NUMBER", "expected a whole number", "LIMIT 10"),
     ("FROM t PATTERN A WITHIN ‸MINUTES RETURN *", "BAD_WINDOW", "Found MINUTES in WITHIN", ""),
     ("SELECT a.x FROM PATTERN [a=A -> ‸every b=B]", "NOT_SUPPORTED_YET", "'every' after '->'", "SELECT a.x"),
-    ("SELECT * FROM t WHERE A FILTER A[v ‸/ 2 > 1]", "OTHER_MEANING", "has another meaning in CEQL", "x div y"),
+    ("SELECT * FROM t WHERE A FILTER A[abs(v) ‸/ 2 > 1]", "OTHER_MEANING", "has another meaning in CEQL", "x div y"),
 ]
 
 BIND = [
