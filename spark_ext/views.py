@@ -1,11 +1,9 @@
 """Temporary views: the ones that users create, and the private ones that stand for a query inside other SQL.
 
-`SELECT … FROM (PATTERN …)` is given to Spark as `SELECT … FROM (SELECT * FROM `__cersql_7`)`. A private view holds a
-plan and no data, and Spark resolves it while `spark.sql` runs, so it is needed for a moment only; the newest few of
-each session stay, for statements that run in other threads meanwhile. Views of statements that are read again later
-(CREATE VIEW keeps its text) stay as long as the session. Nothing lists them: SHOW TABLES, SHOW VIEWS, the catalog's
-listTables and JDBC's getTables give the views whose names match a pattern, `.*` for all, and in Java a dot matches no
-end of a line. So a private view's name ends with one.
+`SELECT … FROM (PATTERN …)` is given to Spark as `SELECT … FROM (SELECT * FROM __cersql_7)`. A private view holds a plan
+and no data, and Spark resolves it while `spark.sql` runs, so it is needed for a moment only; the newest few of each
+session stay, for statements that run in other threads meanwhile. SHOW TABLES and SHOW VIEWS list these. Views of
+statements that are read again later (CREATE VIEW keeps its text) stay as long as the session.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from planner.sql import quote
 from spark_ext.quiet import quiet_captures
 
 PREFIX = "__cersql_"
-_UNLISTED = "\u2028"  # an end of a line that no terminal breaks a line at
 _MARK = f"{PREFIX}view_"
 _PROCESS = uuid.uuid4().hex[:8]  # numbers are a process's own, and others may use the same session
 # Right below the view that was asked for: a view of the user's may read one of ours.
@@ -41,14 +38,14 @@ _newest: OrderedDict[str, deque[str]] = OrderedDict()  # by session
 
 
 def private_view(spark: SparkSession, df: DataFrame, *, lasting: bool) -> str:
-    """Register `df` under a name of its own in `spark`, and drop the session's old ones. Returns the name, quoted."""
-    name = f"{PREFIX}{next(_numbers)}{_UNLISTED}"
-    _of(spark, df).createOrReplaceTempView(quote(name))
+    """Register `df` under a name of its own in `spark`, and drop the session's old ones. Returns the name."""
+    name = f"{PREFIX}{next(_numbers)}"
+    _of(spark, df).createOrReplaceTempView(name)
     # A DataFrame of Spark Connect is a text that the server reads again with each use, and names the view each time.
     if not lasting and jsession_of(spark) is not None:
         for old in _replaced_by(session_id(spark), name):
             _drop(spark, old)
-    return quote(name)
+    return name
 
 
 def _of(spark: SparkSession, df: DataFrame) -> DataFrame:

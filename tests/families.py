@@ -125,7 +125,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     ),
     "counted": (
         "A ; B{2,9} ; C WITHIN 9",
-        "A+ ; B{1,12} ; C",
+        "A+ ; B{1,12} ; C WITHIN 9",
         "A ; B{0,9} ; C WITHIN 12 EVENTS",
     ),
     "two stacks": (

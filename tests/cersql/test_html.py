@@ -200,7 +200,7 @@ def test_a_pattern_with_a_window_and_one_too_large_to_draw() -> None:
     schema = {"t": "ts TIMESTAMP, type STRING"}
     shown = cersql.compile("FROM t PATTERN A ORDER BY ts WITHIN 90 MINUTES RETURN *", schema)._repr_html_()
     assert "within: 1:30:00" in shown
-    shown = cersql.compile("FROM t PATTERN A{70} ORDER BY ts RETURN *", schema)._repr_html_()
+    shown = cersql.compile("FROM t PATTERN (A : B){40} ORDER BY ts RETURN *", schema)._repr_html_()
     assert "too many states" in shown
     assert "<svg" not in shown
     tree(shown)
