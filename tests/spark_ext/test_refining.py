@@ -93,7 +93,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("seed", [11, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (12, 13, 14))])
+@pytest.mark.parametrize("seed", [11, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (13, 14, 15))])
 def test_the_rows_are_the_same_with_and_without(session: SparkSession, seed: int) -> None:
     chance = random.Random(seed)
     statements = []
@@ -104,7 +104,7 @@ def test_the_rows_are_the_same_with_and_without(session: SparkSession, seed: int
         plain(session, sql) if "PATTERN" not in sql else plain(session, sql.replace(QUERY, "SELECT * FROM v"))
         for sql in statements
     ]
-    assert sum(refining.refine(session, sql, lambda: None) is not None for sql in statements) >= 2
+    assert sum(refining.refine(session, sql, lambda: None) is not None for sql in statements) > 2
     for sql, a, b in zip(statements, together(ours, 20), together(theirs, 20), strict=True):
         assert sorted(map(repr, a)) == sorted(map(repr, b)), sql
 
