@@ -208,5 +208,5 @@ def _place(error: PySparkException) -> tuple[int, int] | None:
 
 def _detail(error: PySparkException) -> str:
     message = (error.getMessage() or str(error)).split("\n== SQL")[0]
-    message = re.sub(r"`?__cersql_\w+`?\.?|namedlambdavariable\(\)\.?", "", message)
+    message = re.sub(r"`?__cersql_\w+\u2028?`?\.?|namedlambdavariable\(\)\.?", "", message)
     return re.sub(r" *SQLSTATE: \w{5}", "", " ".join(message.split()))

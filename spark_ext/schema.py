@@ -68,9 +68,7 @@ class SparkCatalog:
         return self.frame(relation).isStreaming
 
     def tables(self) -> list[str]:
-        return sorted(
-            table.name for table in self._spark.catalog.listTables() if not table.name.startswith("__cersql_")
-        )
+        return sorted(table.name for table in self._spark.catalog.listTables())
 
     def union_frame(self, query: Query) -> DataFrame:
         """The stream: all sources as one DataFrame with the query's columns; with several sources, one more column says

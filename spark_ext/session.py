@@ -39,6 +39,7 @@ from spark_ext.connect import plain_sql
 from spark_ext.errors import SparkError, thrown_again, thrown_in_jvm
 from spark_ext.names import remember
 from spark_ext.quiet import mute_handled_exceptions, quiet_captures
+from spark_ext.views import readable
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +179,7 @@ class PatternParser:
         if not (name.startswith("parse") or name == "splitStatements"):
             raise AttributeError(name)
         method = getattr(self._delegate, name)
-        return lambda *arguments: self._as_thrown(arguments[0], lambda _: method(*arguments))
+        return lambda text, *others: self._as_thrown(readable(text), lambda text: method(text, *others))
 
     def _plan(self, sql: str, parse: Callable[[str], Any], context: Any) -> Any:
         refusal = None

@@ -1,9 +1,11 @@
 """Temporary views: the ones that users create, and the private ones that stand for a query inside other SQL.
 
-`SELECT … FROM (PATTERN …)` is given to Spark as `SELECT … FROM (SELECT * FROM __cersql_7)`. A private view holds a plan
-and no data, and Spark resolves it while `spark.sql` runs, so it is needed for a moment only; the newest few of each
-session stay, for statements that run in other threads meanwhile. SHOW TABLES and SHOW VIEWS list these. Views of
-statements that are read again later (CREATE VIEW keeps its text) stay as long as the session.
+`SELECT … FROM (PATTERN …)` is given to Spark as `SELECT … FROM (SELECT * FROM `__cersql_7`)`. A private view holds a
+plan and no data, and Spark resolves it while `spark.sql` runs, so it is needed for a moment only; the newest few of
+each session stay, for statements that run in other threads meanwhile. Views of statements that are read again later
+(CREATE VIEW keeps its text) stay as long as the session. Nothing lists them: SHOW TABLES, SHOW VIEWS, the catalog's
+listTables and JDBC's getTables give the views whose names match a pattern, `.*` for all, and in Java a dot matches no
+end of a line. So a private view's name ends with one.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from planner.sql import quote
 from spark_ext.quiet import quiet_captures
 
 PREFIX = "__cersql_"
+_UNLISTED = "\u2028"  # an end of a line that no terminal breaks a line at
 _MARK = f"{PREFIX}view_"
 _PROCESS = uuid.uuid4().hex[:8]  # numbers are a process's own, and others may use the same session
 # Right below the view that was asked for: a view of the user's may read one of ours.
@@ -38,14 +41,22 @@ _newest: OrderedDict[str, deque[str]] = OrderedDict()  # by session
 
 
 def private_view(spark: SparkSession, df: DataFrame, *, lasting: bool) -> str:
-    """Register `df` under a name of its own in `spark`, and drop the session's old ones. Returns the name."""
-    name = f"{PREFIX}{next(_numbers)}"
-    _of(spark, df).createOrReplaceTempView(name)
+    """Register `df` under a name of its own in `spark`, and drop the session's old ones. Returns the name, quoted."""
+    name = f"{PREFIX}{next(_numbers)}{_UNLISTED}"
+    _of(spark, df).createOrReplaceTempView(quote(name))
     # A DataFrame of Spark Connect is a text that the server reads again with each use, and names the view each time.
     if not lasting and jsession_of(spark) is not None:
         for old in _replaced_by(session_id(spark), name):
             _drop(spark, old)
-    return name
+    return quote(name)
+
+
+def readable(name: str) -> str:
+    """The name of a private view as a parser reads it; any other text as it is.
+
+    The Thrift server parses the bare names of a session's views when a connection ends, and a parser takes the end of
+    a line for a blank."""
+    return quote(name) if name.startswith(PREFIX) and name.endswith(_UNLISTED) else name
 
 
 def _of(spark: SparkSession, df: DataFrame) -> DataFrame:

@@ -86,7 +86,7 @@ def _brief(message: str) -> str:
     if traceback:
         message = f"{message.strip()} {traceback.group(1)}"
     message = _CARRIED.sub("[", _SQLSTATE.sub("", _PLACE.sub("", message)))
-    message = re.sub(r"`?__cersql_\w+`?\.", "", message)
+    message = re.sub(r"`?__cersql_\w+\u2028?`?\.", "", message)
     return _ADVICE_FOR_ALL.sub("", message).strip()
 
 
@@ -131,7 +131,7 @@ def _where(fragment: str, offset: int, text: str) -> int | None:
     return min(places, key=lambda place: abs(place - likely))
 
 
-_REPLACED = "SELECT * FROM __cersql_1"  # more digits move it by a few characters
+_REPLACED = "SELECT * FROM `__cersql_1\u2028`"  # more digits move it by a few characters
 
 
 def _read_text(message: str) -> str | None:

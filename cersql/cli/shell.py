@@ -169,7 +169,7 @@ class Words(Completer):
 
     def tables(self) -> list[str]:
         with contextlib.suppress(Exception):  # a Tab is no place for errors
-            return [t.name for t in self.spark.catalog.listTables() if not t.name.startswith("__cersql_")]
+            return [t.name for t in self.spark.catalog.listTables()]
         return []
 
     def columns(self, table: str) -> list[str]:

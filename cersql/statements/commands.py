@@ -346,7 +346,7 @@ def _in_place(text: str, written: str) -> str:
     """The words of `text` among blanks where `written` has other characters, so that what follows stands where it did:
     Spark names places in the text that it reads. As it is, where it does not fit."""
     made, at = re.sub(r"[^\n]", " ", written), 0
-    for word in text.split():
+    for word in text.split(" "):
         while "\n" in made[at : at + len(word)]:
             at = made.index("\n", at) + 1
         if at + len(word) > len(made):

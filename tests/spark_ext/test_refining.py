@@ -226,6 +226,25 @@ def test_views_and_tables_keep_no_private_name(session: SparkSession) -> None:
         session.catalog.dropTempView(f"__cersql_other_{n}")
 
 
+def test_nothing_private_is_listed(session: SparkSession) -> None:
+    """Neither of a statement that is over, nor of one whose text Spark keeps."""
+    session.sql("SELECT count(*) FROM (SELECT * FROM v WHERE k = 1), (SELECT x FROM v)").collect()
+    session.sql(f"CREATE TEMPORARY VIEW private_inside AS SELECT k FROM ({QUERY})")
+    catalog = session._jsparkSession.sessionState().catalog()
+    listed = {
+        "tables": [row.tableName for row in session.sql("SHOW TABLES").collect()],
+        "like": [row.tableName for row in session.sql("SHOW TABLES LIKE '*'").collect()],
+        "views": [row.viewName for row in session.sql("SHOW VIEWS").collect()],
+        "extended": [row.tableName for row in session.sql("SHOW TABLE EXTENDED LIKE '*'").collect()],
+        "catalog": [table.name for table in session.catalog.listTables()],
+        "JDBC's": catalog.listLocalTempViews("*").mkString("|").split("|"),
+    }
+    session.sql("DROP VIEW private_inside")
+    for how, names in listed.items():
+        assert any("private_inside" in name for name in names), how
+        assert [name for name in names if "__cersql_" in name] == [], how
+
+
 @pytest.mark.exhaustive
 def test_global_views_from_another_session(session: SparkSession) -> None:
     session.sql(f"CREATE OR REPLACE GLOBAL TEMPORARY PATTERN VIEW gv AS {QUERY}")

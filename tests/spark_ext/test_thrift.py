@@ -24,6 +24,7 @@ from impala.dbapi import connect as impala
 from impala.error import OperationalError
 from pyhive import hive
 from sparks import taught, view
+from TCLIService import ttypes
 from thrift.transport.TTransport import TTransportException
 
 import cersql
@@ -149,6 +150,19 @@ def test_a_view_of_one_client_is_there_for_the_others(server: Command) -> None:
         assert sorted(other("SELECT * FROM mine")) == PAIRS
         other("DROP PATTERN VIEW mine")
         assert "mine" not in [row[0] for row in one("SHOW PATTERNS")]
+
+
+def test_a_client_that_lists_tables_sees_no_private_view(server: Command) -> None:
+    connection = hive.connect("127.0.0.1", server.port, username="me")
+    with contextlib.closing(connection), contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute("SELECT count(*) FROM (FROM trades PATTERN SEQ(A a, B b) ORDER BY ts RETURN a.id) m")
+        asked = ttypes.TGetTablesReq(connection.sessionHandle, None, "%", "%")
+        given = connection.client.GetTables(asked).operationHandle
+        forward = ttypes.TFetchOrientation.FETCH_NEXT
+        rows = connection.client.FetchResults(ttypes.TFetchResultsReq(given, forward, 1000)).results
+        names = rows.columns[2].stringVal.values
+    assert {"trades", "pairs"} <= set(names)
+    assert [name for name in names if "__cersql_" in name] == []
 
 
 @pytest.mark.parametrize(
