@@ -43,7 +43,7 @@ from planner.lower import Lowered, lower, lower_composed, lower_skip, lower_wind
 from planner.query import Skip, Window
 from planner.refusal import Refusal
 from planner.rewrite.across import is_split
-from planner.rewrite.rules import Rewritten
+from planner.rewrite.rules import Rewritten, rewritten
 from planner.watching import Watched, is_watched
 from runtime import nodes
 from runtime.chain_cea import EACH, EQUAL_ONES, ONE, RANGE, Registers
@@ -54,11 +54,11 @@ from runtime.program import PICKING, Family, Program
 
 @dataclass(frozen=True)
 class Asked:
-    """What a program has to do. `variables`: those that labels hold; `timeouts`: it also tells of starts that none of
-    the matches began at; `demands`: what is known of types; `sums`: matches are
-    summed up, not listed."""
+    """What a program has to do. `written`: the formula before any rule; `variables`: those that labels hold, with
+    `timeouts` in their order of appearance; `timeouts`: it also tells of starts that none of the matches began at;
+    `demands`: what is known of types, by which they exclude each other; `sums`: matches are summed up, not listed."""
 
-    rewritten: Rewritten
+    written: Formula
     window: Window | None
     variables: tuple[str, ...]
     strategy: str = "ALL"
@@ -67,6 +67,10 @@ class Asked:
     timeouts: bool = False
     demands: Demands = field(default_factory=dict)
     sums: bool = False
+
+    @cached_property
+    def rewritten(self) -> Rewritten:
+        return rewritten(self.written, as_written=self.strategy == "NEXT_MATCH")
 
     @property
     def formula(self) -> Formula:

@@ -10,7 +10,6 @@ from planner.choice import check_nesting
 from planner.formula import Formula
 from planner.lower import Lowered
 from planner.query import Skip, Window
-from planner.rewrite.rules import rewritten
 from runtime.marks import is_hidden
 from runtime.program import Program
 
@@ -32,28 +31,12 @@ def compile_formula(
 ) -> Program:
     """The program that finds the formula's complex events inside the window, as strategy, consumption and skip say."""
     variables = visible_variables(formula) if visible is None else tuple(visible)
-    return lowered(formula, window, variables, strategy, consume, skip, timeouts, demands).program
+    return lowered(Asked(formula, window, variables, strategy, consume, skip, timeouts, demands)).program
 
 
-def lowered(
-    formula: Formula,
-    window: Window | None,
-    variables: tuple[str, ...],
-    strategy: str = "ALL",
-    consume: str = "NONE",
-    skip: Skip | None = None,
-    timeouts: bool = False,
-    demands: Demands = NOTHING_KNOWN,
-    sums: bool = False,
-) -> Lowered:
-    """The program with its guards and automata: the formula is rewritten, then the candidates are asked.
-
-    `demands`: what is known of types, by which they exclude each other. `timeouts`: with a second program that watches
-    how far each start comes; `variables` are then in their order of appearance. PlanError TIMEOUTS where that is not
-    built. `sums`: matches are summed up, not listed.
-    """
-    made = rewritten(formula, as_written=strategy == "NEXT_MATCH")
-    check_nesting(made.formula)
-    asked = Asked(made, window, variables, strategy, consume, skip, timeouts, demands, sums)
-    assert (asked.watched is None) != timeouts  # refused before anything is made
+def lowered(asked: Asked) -> Lowered:
+    """The program with its guards and automata: the formula is rewritten, then the candidates are asked. With timeouts
+    there is a second program, which watches how far each start comes; PlanError TIMEOUTS where that is not built."""
+    check_nesting(asked.formula)
+    assert (asked.watched is None) != asked.timeouts  # refused before anything is made
     return first_that_runs(asked)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from planner.automata.automaton import Automaton, Guard, own_type
 from planner.automata.hierarchy import hierarchy
+from planner.candidates import Asked
 from planner.compile import lowered
 from planner.deterministic import has_table, n_deterministic
 from planner.groups import why_listed
@@ -21,7 +22,7 @@ from planner.rewrite.keys import keyed
 from planner.rewrite.rules import Rewritten
 from planner.second_pass import consumption, counting, later_of, listing
 from planner.sql import literal, quote
-from planner.tabulated import Asked, tabulated
+from planner.tabulated import Tabulated, tabulated
 from planner.terms import Predicate
 from runtime.marks import is_round
 from runtime.program import WORD_BITS, Later, Program
@@ -55,7 +56,7 @@ class PhysicalPlan:
     reasons: tuple[str, ...]
     terms: tuple[tuple[str, str], ...] = ()
     later: Later | None = None
-    tabulated: tuple[Asked, ...] = ()
+    tabulated: tuple[Tabulated, ...] = ()
     rewritten: Rewritten | None = None
     stepper: str = ""
     refusals: tuple[tuple[str, Refusal], ...] = ()
@@ -80,10 +81,11 @@ def plan(query: Query) -> PhysicalPlan:
     found, tree = keyed(query, sees_other_keys(query)), hierarchy(query.formula)
     asked = counting(found.query)
     query = listing(asked)
-    made = lowered(
+    wanted = Asked(
         query.formula, query.window, query.marks, query.strategy, consumption(query), query.skip, query.timeouts,
         dict(query.demands), query.groups is not None,
     )  # fmt: skip
+    made = lowered(wanted)
     program, automaton = replace(made.program, most_at_end=query.most_at_end), made.automaton
     later = _second_pass(asked, query, program)
     if query.groups is not None:

@@ -11,7 +11,7 @@ from planner.layout import sees_gaps
 from planner.lower import Lowered
 from planner.query import Query
 from planner.second_pass import COMPETING
-from planner.tabulated import Asked
+from planner.tabulated import Tabulated
 from runtime.chain_cea import EACH, EQUAL_ONES, LATE, NOBODY, ONE, RANGE, SEARCHED, Registers
 from runtime.marks import is_round
 from runtime.program import Later, Program
@@ -74,7 +74,7 @@ def why_grouped(query: Query) -> tuple[str, ...]:
     return (f"groups are summed up in the compact set, {cost}: no match is listed",)
 
 
-def why_tabulated(asked: tuple[Asked, ...], query: Query) -> tuple[str, ...]:
+def why_tabulated(asked: tuple[Tabulated, ...], query: Query) -> tuple[str, ...]:
     """Which pairs of rows Spark looks at."""
     which = " ".join(
         ("of one key",) * bool(query.partition_by or query.keys) + ("within the window",) * in_window(query)
@@ -94,7 +94,7 @@ def in_window(query: Query) -> bool:
     return isinstance(window.size, int) and window.size < 1 << 61
 
 
-def why_compared(made: Lowered, asked: tuple[Asked, ...]) -> tuple[str, ...]:
+def why_compared(made: Lowered, asked: tuple[Tabulated, ...]) -> tuple[str, ...]:
     """How events are compared, and what that costs."""
     if not made.terms:
         if made.program.family == "timed" and made.program.inner_windows and made.program.skip is None:

@@ -15,22 +15,22 @@ from planner.formula import Formula
 from planner.terms import Related
 
 
-class Asked(NamedTuple):
+class Tabulated(NamedTuple):
     """A condition that is tabulated. `ordered`: its left event is never after its right one."""
 
     related: Related
     ordered: bool
 
 
-def tabulated(formula: Formula) -> tuple[Asked, ...]:
+def tabulated(formula: Formula) -> tuple[Tabulated, ...]:
     """Each condition of the formula once."""
     found: dict[Related, bool] = {}
     for asked in _asked(formula):
         found[asked.related] = asked.ordered and found.get(asked.related, True)
-    return tuple(Asked(*item) for item in found.items())
+    return tuple(Tabulated(*item) for item in found.items())
 
 
-def _asked(formula: Formula) -> Iterator[Asked]:
+def _asked(formula: Formula) -> Iterator[Tabulated]:
     """Those of a negated part and what is around it are in no order that is known here, but for a loop's neighbours."""
     clauses = formula.clauses if isinstance(formula, Across) else ()
     for clause in (formula.sides,) if isinstance(formula, cel.Compare) else clauses:
@@ -38,7 +38,7 @@ def _asked(formula: Formula) -> Iterator[Asked]:
             if isinstance(side, Related) and side.tabulated is not None:
                 left, right = (term.variable for term in side.terms)
                 in_order = isinstance(formula, cel.Compare) and _is_before(formula.inner, left, right)
-                yield Asked(side, left == right or in_order)
+                yield Tabulated(side, left == right or in_order)
     for part in formula.children():
         yield from _asked(part)
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from planner.reasons import in_window
 from planner.sql import quote
-from planner.tabulated import Asked
+from planner.tabulated import Tabulated
 from spark_ext.errors import SparkError
 from spark_ext.forms import clock_sql
 from spark_ext.listing import is_steady
@@ -44,7 +44,7 @@ class Pairing(SourceRows):
                 pairs.append(analyzed(pair_rows(of, asked, sides, terms, meeting)))
         return with_pairs(rows, pairs)
 
-    def _sides(self, asked: Asked) -> tuple[tuple[Side, Side], tuple[str, str]]:
+    def _sides(self, asked: Tabulated) -> tuple[tuple[Side, Side], tuple[str, str]]:
         """The two events of a condition, and the columns of the terms that are their codes."""
         related, made = asked.related, asked.related.tabulated
         assert made is not None

@@ -35,7 +35,7 @@ from planner.physical import PhysicalPlan
 from planner.query import Link, Query, Window
 from planner.sql import quote
 from planner.streaming import ALLOW_SETTING, MOST_SETTING, Holding, holding, meaning, program_of
-from planner.tabulated import Asked
+from planner.tabulated import Tabulated
 from runtime.errors import CersqlError
 from runtime.program import Later
 from runtime.stream.meeting import MeetingTask
@@ -180,7 +180,7 @@ class Streaming(Batch):
         rows = rows.selectExpr("*", f"CAST(NULL AS {kind}) AS {UNTIL_COLUMN}")
         return with_pairs(rows, [self._met(asked) for asked in self.plan.tabulated])
 
-    def _met(self, asked: Asked) -> DataFrame:
+    def _met(self, asked: Tabulated) -> DataFrame:
         """The pairs of one condition."""
         related, made = asked.related, asked.related.tabulated
         assert made is not None

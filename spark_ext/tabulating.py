@@ -22,7 +22,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's custom
 
-from planner.tabulated import Asked
+from planner.tabulated import Tabulated
 from planner.terms import left_column, right_column
 
 PAIR_COLUMN = "__cersql_pair"  # in a row that is a pair: the number of its condition
@@ -54,7 +54,7 @@ Rows = Callable[[str, Sequence[str]], DataFrame]
 
 
 def pair_rows(
-    rows: Rows, asked: Asked, sides: tuple[Side, Side], terms: tuple[str, str], meeting: Meeting
+    rows: Rows, asked: Tabulated, sides: tuple[Side, Side], terms: tuple[str, str], meeting: Meeting
 ) -> DataFrame:
     """One row for each pair of codes in a group of which the condition is TRUE: the groups, the codes in the columns
     `terms`, and the number of the condition."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from harness import PLAIN, Options
 from strategies import Row
 
+from planner.candidates import Asked
 from planner.compile import lowered, visible_variables
 from planner.formula import Formula
 from planner.streaming import holding, program_of
@@ -65,7 +66,7 @@ def stream_task(
     asked = SimpleNamespace(
         **vars(options), formula=formula, window=window, timeouts=timeouts, emit=emit, most_at_end=None
     )
-    made = lowered(formula, window, variables, options.strategy, options.consume, options.skip, timeouts)
+    made = lowered(Asked(formula, window, variables, options.strategy, options.consume, options.skip, timeouts))
     plan = SimpleNamespace(query=asked, automaton=made.automaton, program=made.program, later=later)
     held = holding(plan, allow)  # type: ignore[arg-type]
     task = replace(_task(made.program, keyed, timeouts, variables), program=program_of(plan, held))  # type: ignore[arg-type]
@@ -87,7 +88,7 @@ def window_task(
     """A query in windows of a size that begin every so often; `trend` sums up its matches."""
     formula, window, options = asked
     variables = tuple(sorted(visible_variables(formula)))
-    made = lowered(formula, window, variables, options.strategy, options.consume, options.skip, False)
+    made = lowered(Asked(formula, window, variables, options.strategy, options.consume, options.skip))
     task = _task(made.program, keyed, False, variables)
     task = replace(task, keys=("window", *task.keys), key_outputs=(("window", "w"), *task.key_outputs), trend=trend)
     return WindowTask(task, "slab", "window", *windows, slot_us=3)

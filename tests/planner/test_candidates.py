@@ -6,7 +6,7 @@ import pytest
 
 from planner import candidates, cel
 from planner.across import Across, Candidate
-from planner.candidates import CANDIDATES
+from planner.candidates import CANDIDATES, Asked
 from planner.compile import lowered
 from planner.formula import Formula
 from planner.query import Skip
@@ -76,7 +76,7 @@ def test_each_candidate_runs_something() -> None:
 @pytest.mark.parametrize("name", RUN_BY)
 def test_the_first_that_can_runs_it_and_all_before_it_say_why_not(name: str) -> None:
     formula, options = RUN_BY[name]
-    made = lowered(formula, **{"window": None, "variables": ("a", "b", "c"), **options})
+    made = lowered(Asked(formula, **{"window": None, "variables": ("a", "b", "c"), **options}))
     names = [candidate for candidate, _ in CANDIDATES]
     assert made.stepper == name
     assert [refused for refused, _ in made.refusals] == names[: names.index(name)]
@@ -103,7 +103,7 @@ def test_the_first_that_can_runs_it_and_all_before_it_say_why_not(name: str) -> 
     ],
 )
 def test_why_not_something_faster(formula: Formula, options: dict, stepper: str, why: str) -> None:
-    made = lowered(formula, HOUR, ("a", "b"), **options)
+    made = lowered(Asked(formula, HOUR, ("a", "b"), **options))
     assert made.stepper == stepper
     assert why in " ".join(str(refusal) for _, refusal in made.refusals)
 
@@ -111,4 +111,4 @@ def test_why_not_something_faster(formula: Formula, options: dict, stepper: str,
 def test_the_list_is_the_only_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its first entry another candidate runs the same formula."""
     monkeypatch.setattr(candidates, "CANDIDATES", CANDIDATES[1:])
-    assert lowered(cel.Sequence(A, B), None, ("a", "b")).stepper == "composed table"
+    assert lowered(Asked(cel.Sequence(A, B), None, ("a", "b"))).stepper == "composed table"
