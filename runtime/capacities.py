@@ -16,6 +16,7 @@ PICK_STACK = 1 << 12
 CHUNK_MATCHES = 1 << 14  # that are listed at a time …
 CHUNK_EVENTS = 1 << 17  # … with so many events in all
 EVENTS_OF_A_ROOT = 1 << 6  # that the first chunk has room for
+CHAINS = 1 << 12  # that matches begin with
 CELLS = 1 << 14  # of values, where matches are summed up …
 GROUPS = 1 << 10  # … and of their groups; power of two
 

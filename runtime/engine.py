@@ -18,7 +18,7 @@ from runtime import nodes
 from runtime.arrays import AnyArray, IntArray
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.semirings import Lift
-from runtime.compact_set.store import BoundedWalks, PlainWalks, ProductWalks, Store, Walks
+from runtime.compact_set.store import BoundedWalks, ChainedWalks, PlainWalks, ProductWalks, Store, Walks
 from runtime.compact_set.trends import Trends
 from runtime.deferred import Deferred
 from runtime.errors import InternalError
@@ -56,12 +56,13 @@ class Engine:
     ExecutionError PROGRAM_VERSION if this release cannot run the program.
     """
 
-    def __init__(self, program: Program, dropped: Dropped | None = None) -> None:
-        """`dropped`: watch the program's timeouts, but for the starts that this says were dropped."""
+    def __init__(self, program: Program, dropped: Dropped | None = None, chains: bool = False) -> None:
+        """`dropped`: watch the program's timeouts, but for the starts that this says were dropped. `chains`: matches
+        may come with what they begin with as chains (Matches.beginnings), where they are listed as they are found."""
         check_version(program)
         own = program if dropped is None or program.timeouts is None else program.timeouts
         self._program = own
-        self._store = Store(own.window, walks_of(own))
+        self._store = Store(own.window, walks_of(own, chains and own is program))
         self._stepper = stepper_of(own, self._store, logs=dropped is not None)
         if dropped is None:
             self._selector = selector_of(own)(own, self._store, self._stepper)
@@ -290,8 +291,8 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
     assert_never(program.family)
 
 
-def walks_of(program: Program) -> Walks:
-    """How the sets of a program are walked."""
+def walks_of(program: Program, chains: bool = False) -> Walks:
+    """How the sets of a program are walked. `chains`: nobody but who gets the matches looks at their events."""
     machine = program.machine
     if isinstance(machine, Parallel | Deferred):
         return ProductWalks(len(machine.guard), machine.label_of)
@@ -301,7 +302,8 @@ def walks_of(program: Program) -> Walks:
         variable, low, high = program.counted
         weight = np.array([variable in label for label in program.labels], np.int64)
         return BoundedWalks(weight, low, high)
-    return PlainWalks()
+    alone = selector_of(program) is Selector and program.most_at_end is None and program.timeouts is None
+    return ChainedWalks() if chains and alone else PlainWalks()
 
 
 def selector_of(program: Program) -> type[Selector]:
@@ -363,6 +365,6 @@ def keys_of(feed: Feed) -> IntArray | None:
     return feed.keys if len(feed.keys) else None
 
 
-def engine_for(program: Program) -> Engine:
+def engine_for(program: Program, chains: bool = False) -> Engine:
     """The engine that runs this program. ExecutionError PROGRAM_VERSION if this release cannot."""
-    return Engine(program)
+    return Engine(program, chains=chains)

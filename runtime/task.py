@@ -112,7 +112,8 @@ class Task:
     (runtime.selection.rivals). `pairs`: the column that says of which tabulated condition a row is a pair
     (runtime.partition.tables), NULL in rows of events. `counted`: the variables whose events `size` counts (None: all).
     `limits`: what the worker may use, beside Program.max_matches. `walked`: aggregates that are computed
-    of each match. `trend`: a row for each group of matches, instead of matches.
+    of each match. `trend`: a row for each group of matches, instead of matches. `chains`: no array of events is asked
+    for, so that matches may share their beginnings (runtime.compact_set.chained).
     """
 
     program: Program
@@ -142,3 +143,4 @@ class Task:
     limits: Limits = DEFAULT_LIMITS
     trend: Trend | None = None
     walked: tuple[Walked, ...] = ()
+    chains: bool = False

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
+import pyarrow as pa
 
 from runtime import compiling, nodes
 from runtime.arrays import IntArray
@@ -19,8 +20,10 @@ from runtime.chain_cea import EVERY, FROM_START, LESS, NOBODY, ONE, RANGE, SET, 
 from runtime.compact_set.semirings import N_PRIMES, Lift
 from runtime.deferred import Deferred
 from runtime.engine import engine_for
+from runtime.partition import partition
 from runtime.pcea import ROOT, Parallel
 from runtime.program import ALWAYS, SKIP, Family, Program, Window
+from runtime.task import OrderColumn, OutputVariable, Task, Walked
 from runtime.two_stacks import TwoStacks
 
 FAMILIES: dict[Family, str] = {
@@ -67,6 +70,21 @@ def compile_sums() -> None:
             trends = engine.trends(lift, np.zeros(3, np.int64), 1, uncut=False)
             engine.sum_up(trends, np.array([1, 0, 2], np.int64), np.arange(3, dtype=np.int64))
             engine.least_row()
+
+
+@functools.cache
+def compile_beginnings() -> None:
+    """The kernels for matches that share their beginnings, which are the same for every family."""
+    with compiling.noted():
+        rows = pa.table({"ts": [0, 1], "symbol": [1, 2], "x": [1, 2], "y": [1.0, 2.0]})
+        walked = tuple(Walked(f"{f}{x}", f, "a", x) for f in ("SUM", "MIN") for x in ("x", "y"))
+        single = (OutputVariable("a", "a", True, ("x",)),)
+        for window in (Window("time", 10), None):
+            program, order = replace(_two_events(), window=window), (OrderColumn("ts"),)
+            task = Task(
+                program, ("symbol",), order, (), (), single, (), "from", "to", "size", walked=walked, chains=True
+            )
+            list(partition.run(task, rows.to_batches()))
 
 
 def _two_events() -> Program:

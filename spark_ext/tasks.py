@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql.types import (
     ArrayType,
+    BooleanType,
     ByteType,
     DataType,
+    DateType,
     DecimalType,
     DoubleType,
     FloatType,
     IntegerType,
     LongType,
+    NumericType,
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
+    TimestampType,
 )  # fmt: skip
 
 from planner.query import (
@@ -33,9 +40,11 @@ from runtime.partition.partition import COUNT_COLUMN
 from runtime.partition.rows import EMPTY
 from runtime.selection import rivals
 from runtime.task import OutputVariable, Slices, Task, Walked
+from runtime.warm import compile_beginnings
 from spark_ext.created import counted, lists_more
 from spark_ext.limits import limits_of
 from spark_ext.numbering import POSITION_COLUMN
+from spark_ext.sizes import is_local
 from spark_ext.source_rows import SourceRows
 from spark_ext.tabulating import PAIR_COLUMN
 
@@ -60,6 +69,7 @@ class TaskMaker(SourceRows):
             for i, (variable, held, used) in enumerate(zip(query.variables, query.held, query.used, strict=True))
             if self._wants(quote(variable_column(i))) and not variable.created
         ]
+        walked = tuple(self._walked(own) for own in query.of_events if self._wants(own.column))
         keys = [(name, key_column(i)) for i, name in enumerate(query.partition_by) if self._wants(key_column(i))]
         return Task(
             program=plan.program,
@@ -87,8 +97,22 @@ class TaskMaker(SourceRows):
             later=plan.later,
             pairs=PAIR_COLUMN if plan.tabulated else None,
             counted=counted(query),
-            walked=tuple(self._walked(own) for own in query.of_events if self._wants(own.column)),
+            walked=walked,
+            chains=self._shares_beginnings(variables, walked),
         )
+
+    def _shares_beginnings(self, variables: Sequence[OutputVariable], walked: Sequence[Walked]) -> bool:
+        """Is there a loop, of which no array is asked for? What is least is found among numbers alone."""
+        loops = any(not variable.single for variable in self.query.variables) and not self.count_only
+        listed = any(not variable.single or variable.place is not None for variable in variables)
+        texts = any(
+            own.function in ("MIN", "MAX") and own.field is not None and not _is_number(self.types[own.field])
+            for own in walked
+        )
+        shared = loops and not (texts or listed) and self.plan.later is None
+        if shared and is_local(self.spark):
+            compile_beginnings()
+        return shared
 
     def _schema(self, task: Task) -> StructType:
         return StructType([StructField(COUNT_COLUMN, LongType())]) if self.count_only else self._match_schema(task)
@@ -143,3 +167,10 @@ class TaskMaker(SourceRows):
     @property
     def _interleaved(self) -> bool:
         return self.plan.program.family == "any"
+
+
+def _is_number(type: DataType) -> bool:
+    """Does one number of 64 bits say where a value stands among all of its type?"""
+    if isinstance(type, DecimalType):
+        return type.precision <= 18
+    return isinstance(type, NumericType | BooleanType | DateType | TimestampType | TimestampNTZType)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 from zlib import crc32
 
@@ -18,6 +18,7 @@ from planner.apart import NOTHING_KNOWN, Demand, Demands
 from planner.compile import compile_formula
 from planner.formula import Formula
 from planner.query import Skip
+from runtime.compact_set.chained import events as events_of
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, WORD_BITS, Program
 
@@ -124,11 +125,15 @@ def decode(program: Program, rows: Rows, batches: Iterable[Any]) -> Found:
     for batch in batches:
         for k in range(batch.n):
             part = slice(int(batch.offsets[k]), int(batch.offsets[k + 1]))
-            positions = [int(position) for position in batch.positions[part]]
+            positions, labels = batch.positions[part].tolist(), batch.labels[part].tolist()
+            if batch.beginnings is not None:
+                chains = list(reversed(events_of(batch.beginnings, int(batch.beginnings.of[k]))))
+                positions = batch.beginnings.row[chains].tolist() + positions
+                labels = batch.beginnings.label[chains].tolist() + labels
             assert positions == sorted(set(positions)), f"events of a match out of order: {positions}"
             bound: dict[str, set[int]] = {}
-            for position, label in zip(positions, batch.labels[part], strict=True):
-                for variable in program.labels[int(label)]:
+            for position, label in zip(positions, labels, strict=True):
+                for variable in program.labels[label]:
                     bound.setdefault(variable, set()).add(position)
             mu = frozenset((v, frozenset(held)) for v, held in bound.items() if not v.startswith("@"))
             key = rows.names[int(batch.key[k])] if rows.keys is not None else None
@@ -144,23 +149,24 @@ def unique(found: Found) -> dict[Hashable, set[oracle.Match]]:
     return {key: set(matches) for key, matches in found.items()}
 
 
-def run_whole(program: Program, rows: Rows) -> Found:
+def run_whole(program: Program, rows: Rows, chains: bool = False) -> Found:
     """All rows in one feed."""
-    engine = engine_for(program)
-    batches = [*engine.feed(*rows.cut(0, len(rows))), *engine.flush()]
-    return decode(program, rows, batches)
+    engine = engine_for(program, chains)
+    return decode(program, rows, chain(engine.feed(*rows.cut(0, len(rows))), engine.flush()))
 
 
-def run_cut(program: Program, rows: Rows, cuts: Iterable[int], compact: bool = False) -> Found:
+def run_cut(program: Program, rows: Rows, cuts: Iterable[int], compact: bool = False, chains: bool = False) -> Found:
     """Cut before each row in `cuts`; with `compact` the compact set is compacted at each cut."""
-    engine = engine_for(program)
-    batches: list[Any] = []
-    borders = [0, *sorted(cuts), len(rows)]
-    for start, stop in pairwise(borders):
-        batches += engine.feed(*rows.cut(start, stop))
-        if compact:
-            engine.least_row()
-    return decode(program, rows, [*batches, *engine.flush()])
+    engine = engine_for(program, chains)
+
+    def batches() -> Iterator[Any]:
+        for start, stop in pairwise([0, *sorted(cuts), len(rows)]):
+            yield from engine.feed(*rows.cut(start, stop))
+            if compact:
+                engine.least_row()
+        yield from engine.flush()
+
+    return decode(program, rows, batches())
 
 
 def count(program: Program, rows: Rows) -> int:
@@ -196,6 +202,8 @@ def every_way(program: Program, stream: Sequence[oracle.Event], keyed: bool, see
         "cut": run_cut(program, rows, random_cuts(seed, len(rows))),
         "cut and compacted": run_cut(program, rows, random_cuts(seed + 1, len(rows)), compact=True),
         "rows without a condition dropped": run_whole(program, sparse),
+        "with chains": run_whole(program, rows, chains=True),
+        "with chains, cut and compacted": run_cut(program, rows, random_cuts(seed + 3, len(rows)), True, True),
         "dropped, cut and compacted": run_cut(program, sparse, random_cuts(seed + 2, len(sparse)), compact=True),
     }
 

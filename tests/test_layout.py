@@ -71,7 +71,7 @@ GROUPS = {
 }
 TOP = {
     "runtime/engine.py": "selection",
-    "runtime/warm.py": "selection",
+    "runtime/warm.py": "partition",
     "planner/choice.py": "automata",
     "planner/watching.py": "automata",
     "planner/candidates.py": "automata",

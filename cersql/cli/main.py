@@ -144,13 +144,13 @@ def _warm(commands: Commands) -> None:
 
 
 def _run_warm(arguments: argparse.Namespace) -> None:
-    from runtime.warm import FAMILIES, compile_kernels, compile_sums
+    from runtime.warm import FAMILIES, compile_beginnings, compile_kernels, compile_sums
 
     console = Console()
     steps: list[tuple[str, Callable[[], None]]] = [
         (what, partial(compile_kernels, family)) for family, what in FAMILIES.items()
     ]
-    steps.append(("GROUP BY", compile_sums))
+    steps += [("GROUP BY", compile_sums), ("aggregates over loops", compile_beginnings)]
     for what, compiles in steps:
         begin = time.monotonic()
         with compiling.told(compiling.nobody):

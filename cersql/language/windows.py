@@ -84,7 +84,7 @@ def parse_window(text: str, body: Sequence[Token], ended: Token | None, end: int
         by, by_unit = _amount(reader, _SLIDE)
         window = replace(window, slide=Window(by, by_unit, False, reader.since(start)), span=reader.since(0))
     if reader.token is not None:
-        raise reader.wrong("nothing more after it", _column(reader) or hint)
+        raise reader.wrong("nothing more after it", _column(reader) or _timeouts(reader) or hint)
     return window
 
 
@@ -166,8 +166,14 @@ def _check_number(reader: _Reader, token: Token) -> None:
 
 def _bad_unit(reader: _Reader, number: Token) -> ParseError:
     close = ABBREVIATIONS.get(reader.word) or nearest(reader.word, [*UNITS, "EVENTS"])
-    hint = f"Did you mean {number.text} {close.upper()}?" if close else None
+    hint = f"Did you mean {number.text} {close.upper()}?" if close else _timeouts(reader)
     return reader.wrong(_UNIT + ", or EVENTS", hint)
+
+
+def _timeouts(reader: _Reader) -> str | None:
+    following = reader.body[reader.at + 1 : reader.at + 2]
+    asked = reader.word == "WITH" and bool(following) and following[0].upper == "TIMEOUTS"
+    return "WITH TIMEOUTS stands after the last item of RETURN: RETURN a.x, c.x WITH TIMEOUTS." if asked else None
 
 
 def _units(reader: _Reader) -> None:

@@ -17,7 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray, grown
-from runtime.compact_set.tecs import BOTTOM, FINISHED, LISTING_FULL, MOST, OVERFLOW, UNION, WALK_FULL, inside
+from runtime.compact_set.tecs import (
+    BOTTOM,
+    FINISHED,
+    LISTING_FULL,
+    MOST,
+    OVERFLOW,
+    UNION,
+    WALK_FULL,
+    inside,
+    write_match,
+)
 from runtime.jit import inlined, kernel
 
 
@@ -187,19 +197,14 @@ def enumerate_bounded(space, walk, n_roots, bound, listing):
         node, depth, met, top, fits = descended(space, walk, bound, branch, top, roots.clock[root - 1])
         if not fits:
             continue
-        begin = listing.offsets[n]
-        if node != BOTTOM or begin + depth > len(listing.row):
+        if node != BOTTOM or listing.offsets[n] + depth > len(listing.row):
             # Come back to this branch: what is above it is already on the path.
             walk.stack_node[top], walk.stack_depth[top], walk.stack_met[top] = node, depth, met
             top += 1
             result = WALK_FULL if node != BOTTOM else LISTING_FULL
             break
-        for k in range(depth):
-            listing.row[begin + k] = walk.path_row[depth - 1 - k]
-            listing.label[begin + k] = walk.path_label[depth - 1 - k]
-        listing.key[n] = roots.key[root - 1]
+        write_match(walk, depth, listing, n, roots.key[root - 1])
         n += 1
-        listing.offsets[n] = begin + depth
     walk.top[0] = top
     listing.state[0] = n
     listing.state[1] = root

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from runtime.arrays import AnyArray, IntArray
+from runtime.compact_set import chained
 
 
 class Matches(NamedTuple):
@@ -12,7 +13,8 @@ class Matches(NamedTuple):
 
     `positions` are the rows that the caller gave (by default the positions in the key's stream), `labels` indices
     into Program.labels, `key` the key of each match (0 where there are none). `timeout`: these are no matches, but how
-    far starts came whose windows closed without one (runtime.selection.timeouts).
+    far starts came whose windows closed without one (runtime.selection.timeouts). `beginnings`: with what match k
+    begins before its event offsets[k]; None: nothing.
     """
 
     n: int
@@ -21,3 +23,4 @@ class Matches(NamedTuple):
     labels: AnyArray
     key: IntArray
     timeout: bool = False
+    beginnings: chained.Beginnings | None = None

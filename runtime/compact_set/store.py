@@ -14,7 +14,7 @@ import numpy as np
 
 from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
-from runtime.compact_set import bounded, newest, products, tecs
+from runtime.compact_set import bounded, chained, newest, products, tecs
 from runtime.compact_set.ends import Ends
 from runtime.compact_set.matches import Matches
 from runtime.errors import ExecutionError
@@ -195,7 +195,8 @@ class Store:
                 events *= 2  # a single match is longer than the chunk, if there is one
                 continue
             end = int(listing.offsets[n])
-            found = Matches(n, listing.offsets[: n + 1], listing.row[:end], listing.label[:end], listing.key[:n])
+            found = Matches(n, listing.offsets[: n + 1], listing.row[:end], listing.label[:end], listing.key[:n],
+                            beginnings=self._walks.beginnings(n))  # fmt: skip
             if probes and ends is not None and ends.is_of_last(found):
                 self._walks.begin()  # with the next root
                 continue
@@ -238,10 +239,20 @@ class Walks(Protocol):
 
     def go_on(self, store: Store, listing: tecs.Listing) -> int: ...
 
+    def beginnings(self, n: int) -> chained.Beginnings | None: ...
+
     def count(self, store: Store) -> int: ...
 
 
-class _Counting:
+class _Whole:
+    """Lists matches with all their events."""
+
+    def beginnings(self, n: int) -> chained.Beginnings | None:
+        """How the n matches begin that have just been listed, where that is not among their events."""
+        return None
+
+
+class _Counting(_Whole):
     """Counts by walking small sets, and node by node where a set is large."""
 
     def __init__(self, whole: bool = False) -> None:
@@ -276,6 +287,35 @@ class PlainWalks(_Counting):
             self._walk = tecs.grown_walk(self._walk)
 
 
+class ChainedWalks(PlainWalks):
+    """The same, which lists what matches share at their beginnings as chains."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._chains = chained.new_chains(capacities.CHAINS, len(self._walk.path_row))
+        self._of: AnyArray = np.zeros(0, np.int32)
+
+    def begin(self) -> None:
+        super().begin()
+        chained.forget(self._chains)
+
+    def go_on(self, store: Store, listing: tecs.Listing) -> int:
+        self._of, result = np.zeros(len(listing.key), np.int32), chained.CHAINS_FULL
+        while result in (chained.CHAINS_FULL, tecs.WALK_FULL):
+            self._chains = chained.with_room(
+                self._chains, len(self._chains.row), len(store.arena.row), len(self._walk.path_row)
+            )
+            result = chained.enumerate_chained(store.space, self._walk, self._chains, store.n_roots, listing, self._of)
+            if result == tecs.WALK_FULL:
+                self._walk = tecs.grown_walk(self._walk)
+            elif result == chained.CHAINS_FULL:
+                self._chains = chained.with_room(self._chains, 2 * len(self._chains.row), 0, 0)
+        return result
+
+    def beginnings(self, n: int) -> chained.Beginnings | None:
+        return chained.beginnings(self._chains, self._of[:n])
+
+
 class ProductWalks(_Counting):
     """Walks of sets with products. `label_of`: of the label of a node, or of several of one event taken together as
     bits, the label in the program; `longest`: the events of most matches; `whole`: the window cuts off no part of a
@@ -299,7 +339,7 @@ class ProductWalks(_Counting):
             self._products = products.grown_product_walk(self._products)
 
 
-class BoundedWalks:
+class BoundedWalks(_Whole):
     """Walks of sets without products, of whose matches those with `low` to `high` events of some labels are given."""
 
     def __init__(self, weight: IntArray, low: int, high: int | None) -> None:

@@ -291,6 +291,17 @@ def descended(space, walk, node, depth, top, now):
     return node, depth, top
 
 
+@inlined
+def write_match(walk, depth, listing, n, key):
+    """Match n is what the path holds, in the order of the stream."""
+    begin = listing.offsets[n]
+    for k in range(depth):
+        listing.row[begin + k] = walk.path_row[depth - 1 - k]
+        listing.label[begin + k] = walk.path_label[depth - 1 - k]
+    listing.key[n] = key
+    listing.offsets[n + 1] = begin + depth
+
+
 @kernel
 def enumerate_kernel(space, walk, n_roots, listing):
     """List the matches of the roots. Output-linear delay; returns FINISHED, LISTING_FULL or WALK_FULL.
@@ -317,20 +328,15 @@ def enumerate_kernel(space, walk, n_roots, listing):
         node, depth = walk.stack_node[top], walk.stack_depth[top]
         now = roots.clock[root - 1]
         node, depth, top = descended(space, walk, node, depth, top, now)
-        begin = listing.offsets[n]
-        if node != 0 or begin + depth > len(listing.row):
+        if node != 0 or listing.offsets[n] + depth > len(listing.row):
             # Come back to this branch: what is above it is already on the path.
             walk.stack_node[top] = node
             walk.stack_depth[top] = depth
             top += 1
             result = WALK_FULL if node != 0 else LISTING_FULL
             break
-        for k in range(depth):
-            listing.row[begin + k] = walk.path_row[depth - 1 - k]
-            listing.label[begin + k] = walk.path_label[depth - 1 - k]
-        listing.key[n] = roots.key[root - 1]
+        write_match(walk, depth, listing, n, roots.key[root - 1])
         n += 1
-        listing.offsets[n] = begin + depth
     walk.top[0] = top
     listing.state[0] = n
     listing.state[1] = root

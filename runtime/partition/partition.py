@@ -120,7 +120,7 @@ def matched(
     clocks = clocks_of(task, rows)[order]
     mute = mutes(order, clocks if positions is None else positions, keys)
     symbols = symbols[order]
-    engine = engine_for(program)
+    engine = engine_for(program, task.chains)
     if task.count_only:
         yield engine.count(symbols, clocks, positions, keys, mute) + engine.count_rest()
         return
@@ -233,7 +233,7 @@ def streamed(
 ) -> Iterator[pa.RecordBatch | int]:
     """The matches of rows that come in their order, or their number. Of the rows only those are held that a later match
     can mention; `columns`: what matches take their columns from, of rows that are held."""
-    engine, builder = engine_for(task.program), RowBuilder(task)
+    engine, builder = engine_for(task.program, task.chains), RowBuilder(task)
     held, base, n, most = None, 0, 0, 4 * STREAM_ROWS
     for rows, feeds in parts:
         if task.count_only:

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.arrays import AnyArray, IntArray
+from runtime.compact_set.chained import Beginnings
 from runtime.compact_set.matches import Matches
+from runtime.partition.beginnings import NO_ROW, Chains
 from runtime.partition.order import combined
-from runtime.partition.walking import Events, walked
+from runtime.partition.walking import Earlier, Events, walked
 from runtime.selection import rivals
 from runtime.task import OutputVariable, Task
 
@@ -33,6 +35,7 @@ class RowBuilder:
         self._bound = [matrix[:, program.variables.index(v.mark)] for v in task.variables]
         self._marked = {own.mark: matrix[:, program.variables.index(own.mark)] for own in task.walked}
         self._ranks = program.ranks()
+        self._chains = Chains()
         self._rivals_from = rivals.first_number() if task.later is not None else 0
 
     def batch(
@@ -47,7 +50,10 @@ class RowBuilder:
         `places`, where in the stream each of them is; `witness`: they were given before."""
         task, names, columns = self._task, [], []
         index = matches.positions - base if base else matches.positions
-        first, last = index[matches.offsets[:-1]], index[matches.offsets[1:] - 1]
+        if matches.beginnings is None:
+            first, last = index[matches.offsets[:-1]], index[matches.offsets[1:] - 1]
+        else:
+            first, last = self._ends(matches, matches.beginnings, index, rows, base)
         for source, key in task.key_outputs:
             names.append(key)
             columns.append(_taken(rows, source, first))
@@ -69,29 +75,44 @@ class RowBuilder:
             columns += rivals.columns(matches, self._held[matches.labels], places, self._rivals_from, witness)
         for variable, bound in zip(task.variables, self._bound, strict=True):
             names.append(variable.name)
-            columns.append(self._variable(variable, bound, matches, index, rows))
-        columns += self._walked(matches, index, rows)
+            columns.append(self._variable(variable, bound, matches, index, rows, base))
+        columns += self._walked(matches, index, rows, base)
         names += [column.name for column in task.walked]
         if not columns:  # nothing is asked for but that there is a match
             names, columns = [EMPTY], [pa.array(np.zeros(matches.n, np.int8))]
         return pa.RecordBatch.from_arrays(columns, names)
 
-    def _walked(self, matches: Matches, index: IntArray, rows: pa.Table) -> Iterator[pa.Array]:
+    def _ends(
+        self, matches: Matches, begin: Beginnings, index: IntArray, rows: pa.Table, base: int
+    ) -> tuple[IntArray, IntArray]:
+        """Where the first and the last event of each match is that begins with a chain."""
+        self._chains.at(begin, rows, base)
+        first, last = self._chains.first() - base, begin.row[begin.of] - base
+        longer = np.diff(matches.offsets) > 0
+        last[longer] = index[matches.offsets[1:][longer] - 1]
+        later = begin.of == 0
+        first[later] = index[matches.offsets[:-1][later]]
+        return first, last
+
+    def _walked(self, matches: Matches, index: IntArray, rows: pa.Table, base: int) -> Iterator[pa.Array]:
         """Aggregates over the events of each match."""
         events: dict[str, Events] = {}
         for column in self._task.walked:
             if column.mark not in events:
                 mask = self._marked[column.mark][matches.labels]
-                match_of = np.repeat(np.arange(matches.n), np.diff(matches.offsets))[mask]
-                events[column.mark] = Events(matches.n, match_of, index[mask])
-            yield walked(column, events[column.mark], rows)
+                match_of = _match_of(matches)[mask]
+                bound = self._marked[column.mark]
+                earlier = None if matches.beginnings is None else Earlier(self._chains, column.mark, bound)
+                events[column.mark] = Events(matches.n, match_of, index[mask], earlier)
+            yield walked(column, events[column.mark], rows, base)
 
     def _sizes(self, matches: Matches) -> AnyArray:
         """int32: the events of each match that some variable holds."""
+        before = 0 if matches.beginnings is None else self._chains.number(None, self._counted)
         if self._counted.all():
-            return np.diff(matches.offsets).astype(np.int32)
-        match_of = np.repeat(np.arange(matches.n), np.diff(matches.offsets))
-        return np.bincount(match_of[self._counted[matches.labels]], minlength=matches.n).astype(np.int32)
+            return (np.diff(matches.offsets) + before).astype(np.int32)
+        match_of = _match_of(matches)[self._counted[matches.labels]]
+        return (np.bincount(match_of, minlength=matches.n) + before).astype(np.int32)
 
     def _reached(self, matches: Matches) -> pa.Array:
         """The name of the variable that the last event of each match bears, of those the first in their order."""
@@ -101,10 +122,10 @@ class RowBuilder:
         return pa.array(self._task.names, pa.string()).take(pa.array(ranks[at], mask=at < 0))
 
     def _variable(
-        self, variable: OutputVariable, bound: AnyArray, matches: Matches, index: IntArray, rows: pa.Table
+        self, variable: OutputVariable, bound: AnyArray, matches: Matches, index: IntArray, rows: pa.Table, base: int
     ) -> pa.Array:
         mask = bound[matches.labels]
-        match_of = np.repeat(np.arange(matches.n), np.diff(matches.offsets))[mask]
+        match_of = _match_of(matches)[mask]
         events = index[mask]
         if variable.place is not None:
             assert not variable.single
@@ -112,14 +133,21 @@ class RowBuilder:
             offsets = _offsets(match_of, matches.n)
             return pa.ListArray.from_arrays(offsets, _struct(variable, rows, events, None, places))
         if variable.single:
-            at = np.zeros(matches.n, np.int64)
-            missing = np.ones(matches.n, np.bool_)
-            at[match_of], missing[match_of] = events, False
-            return _struct(variable, rows, at, missing)
+            at = np.full(matches.n, NO_ROW)
+            if matches.beginnings is not None:
+                row = self._chains.last(variable.mark, bound)
+                at = np.where(row == NO_ROW, row, row - base)
+            at[match_of] = events
+            return _struct(variable, rows, at, at == NO_ROW)
         return pa.ListArray.from_arrays(_offsets(match_of, matches.n), _struct(variable, rows, events, None))
 
 
 EMPTY = "__cersql_match"
+
+
+def _match_of(matches: Matches) -> IntArray:
+    """Of each event its match."""
+    return np.repeat(np.arange(matches.n), np.diff(matches.offsets))
 
 
 def _offsets(match_of: IntArray, n: int) -> pa.Array:

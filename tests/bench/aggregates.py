@@ -50,13 +50,13 @@ COUNTED = [
     ("A ; B ; B ; C WITHIN 100, 12 matches an event", "A a ; B b ; B d ; C c", 100),
 ]
 LOOPS = (
-    "SELECT id AS ts, IF(id % 1001 = 0, 'A', 'B') AS type, id % 1001 = 1000 AS last, hash(id) % 1000 AS x, "
-    "id DIV 1001 AS k FROM range({rows})"
+    "SELECT id AS ts, CASE WHEN id % {own} = 0 THEN 'A' WHEN id % {own} > 1000 THEN 'C' ELSE 'B' END AS type, "
+    "hash(id) % 1000 AS x, id DIV {own} AS k FROM range({own} * {loops})"
 )
-LOOP = (
-    "FROM loops DEFINE A AS type = 'A', B AS type = 'B' AND NOT last, C AS last PATTERN A a : B:+ b : C c "
-    "PARTITION BY k ORDER BY ts RETURN k, {}"
-)
+SHAPES = {  # of loops of 1,000 events: how many ends each has, and the pattern
+    "one match": (1, "A a : B:+ b : C c"),
+    "50,000 matches": (50, "A a : B:+ b ; C c"),
+}
 CALLS = ("SUM(b.x)", "COUNT(b), SUM(b.x), AVG(b.x), MIN(b.x), MAX(b.x)")
 
 
@@ -137,17 +137,24 @@ def main() -> None:
         assert spark.sql(texts[0]).collect() == spark.sql(texts[1]).collect()
         old, new = (seconds(lambda text=text: spark.sql(text).collect(), given.repeat) for text in texts)
         print(f"{name:50}{old:>10.2f}{new:>10.2f}{old / new:>8.1f}", flush=True)
-    spark.catalog.clearCache()
-    spark.sql(LOOPS.format(rows=1001 * (given.rows // 1000))).cache().createOrReplaceTempView("loops")
-    print(f"\n{'of each match, loops of 1,000 events':60}{'arrays':>10}{'walked':>10}{'times':>8}")
-    for calls in CALLS:
-        query = LOOP.format(calls)
-        write = partial(written, spark, query)
-        walked = seconds(write, given.repeat)
-        with patch.object(match_values, "_is_walked", lambda function, parts: False):
-            old = seconds(write, given.repeat)
-        print(f"{calls:60}{old:>10.2f}{walked:>10.2f}{old / walked:>8.1f}", flush=True)
+    for shape in SHAPES:
+        of_each_match(spark, shape, given.rows // 1000, given.repeat)
     spark.stop()
+
+
+def of_each_match(spark: SparkSession, shape: str, most: int, repeat: int) -> None:
+    """Aggregates over loops of 1,000 events, as numbers along the walk and by Spark over arrays."""
+    ends, pattern = SHAPES[shape]
+    loops = most if ends == 1 else min(most, 20)
+    spark.catalog.clearCache()
+    spark.sql(LOOPS.format(own=1001 + ends, loops=loops)).cache().createOrReplaceTempView("loops")
+    print(f"\n{f'{loops:,} loops of 1,000 events, {shape} each':60}{'arrays':>10}{'walked':>10}{'times':>8}")
+    for calls in CALLS:
+        write = partial(written, spark, f"FROM loops PATTERN {pattern} PARTITION BY k ORDER BY ts RETURN k, {calls}")
+        walked = seconds(write, repeat)
+        with patch.object(match_values, "_is_walked", lambda function, parts: False):
+            old = seconds(write, repeat)
+        print(f"{calls:60}{old:>10.2f}{walked:>10.2f}{old / walked:>8.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Queries over Parquet files, counted: read by the tasks, through Spark, by hand in DuckDB, and Spark's own count(*).
 
-    python tests/bench/scan.py [--rows 1000000] [--files 1] [--shuffled] [--columns 0] [--repeat 3]
+    python tests/bench/scan.py [--rows 1000000] [--files 1] [--shuffled] [--columns 0] [--repeat 3] [--only Q1,Q3]
 
-The ways take turns in one run, on two threads each; medians of warm runs, in seconds. DuckDB's joins are by buckets of
-time, found by hand: what an expert writes. The last column is Spark's `count(*)` with the query's predicates on single
-events.
+The ways take turns in one run, on two threads each; medians in seconds, after as many turns that warm up (Spark's JVM
+compiles for some five queries). DuckDB's joins are by buckets of time, found by hand: what an expert writes. The last
+column is Spark's `count(*)` with the query's predicates on single events.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import logging
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,6 +56,12 @@ def dear(types: str) -> str:
     return " AND ".join(PRICE.format(name) for name in types.lower())
 
 
+def choices(joins: str) -> str:
+    """Of joins of A, B and C: of each A and C, how many choices of one B and more are between them."""
+    counted = joins.replace("SELECT count(*) FROM r a", "SELECT count(*) AS n FROM r a") + " GROUP BY a.us, c.us"
+    return f"SELECT sum(pow(2, n) - 1)::BIGINT FROM ({counted})"
+
+
 RELEVANT = "price > 80 AND type IN ('A', 'B', 'C')"
 QUERIES = {
     "Q1 A ; B ; C < 100 ms": Query(
@@ -65,6 +71,10 @@ QUERIES = {
     "Q2 by key, < 10 s": Query(
         f"PATTERN A a ; B b ; C c WHERE {dear('ABC')} PARTITION BY k WITHIN 10 SECONDS",
         joined("ABC", 10_000_000, equal=" AND {0}.k = {1}.k").format(where="price > 80"), RELEVANT,
+    ),
+    "Q3 A ; B+ ; C < 100 ms": Query(
+        f"PATTERN A a ; B+ b ; C c WHERE {dear('ABC')} WITHIN INTERVAL '0.1' SECOND",
+        choices(joined("ABC", 100_000)).format(where="price > 80"), RELEVANT,
     ),
     "Q4 A : B : C": Query(
         "PATTERN A a : B b : C c",
@@ -102,13 +112,18 @@ def write(folder: Path, rows: int, files: int, shuffled: bool, columns: int) -> 
         pq.write_table(table, folder / f"{file:04}.parquet", row_group_size=GROUP_ROWS)
 
 
-def timed(run: Callable[[], Any], repeat: int) -> tuple[float, Any]:
-    taken, found = [], run()
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        found = run()
-        taken.append(time.perf_counter() - begin)
-    return median(taken), found
+def in_turns(ways: Sequence[Callable[[], Any]], repeat: int) -> tuple[list[float], list[Any]]:
+    """Medians of the seconds that each takes once warm, and what each gives."""
+    taken: list[list[float]] = [[] for _ in ways]
+    found: list[Any] = []
+    for turn in range(2 * repeat):
+        found = []
+        for seconds, way in zip(taken, ways, strict=True):
+            begin = time.perf_counter()
+            found.append(way())
+            if turn >= repeat:
+                seconds.append(time.perf_counter() - begin)
+    return [median(seconds) for seconds in taken], found
 
 
 def main() -> None:
@@ -118,6 +133,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=0)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--shuffled", action="store_true")
+    parser.add_argument("--only", default="", help="their first words, with commas")
     given = parser.parse_args()
     logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as path:
@@ -128,6 +144,8 @@ def main() -> None:
         print(f"{given.rows:,} rows, {given.files} files, {'shuffled' if given.shuffled else 'in order'}")
         print(f"{'':24}{'parquet':>9}{'spark':>9}{'duckdb':>9}{'count(*)':>9}   matches")
         for name, query in QUERIES.items():
+            if given.only and name.split()[0] not in given.only.split(","):
+                continue
             print(line(spark, path, name, query, given.repeat), flush=True)
         spark.stop()
 
@@ -145,12 +163,14 @@ def line(spark: Any, path: str, name: str, query: Query, repeat: int) -> str:
     def by_hand() -> Any:
         return connection.execute(query.duckdb).fetchall()[0][0]
 
-    taken = [timed(way, repeat) for way in (lambda: ours("auto"), lambda: ours("spark"), by_hand)]
-    taken.append(timed(lambda: spark.sql(f"SELECT count(*) FROM source WHERE {query.plain}").collect(), repeat))
-    numbers = {found for _, found in taken[:3]}
-    assert len(numbers) == 1, f"{name}: {numbers}"
-    shown = "".join(f"{seconds:9.2f}" for seconds, _ in taken)
-    return f"{name:24}{shown}   {numbers.pop():,}"
+    def plain() -> Any:
+        return spark.sql(f"SELECT count(*) FROM source WHERE {query.plain}").collect()
+
+    taken, (parquet, through_spark, joins, _) = in_turns(
+        (lambda: ours("auto"), lambda: ours("spark"), by_hand, plain), repeat
+    )
+    assert parquet == through_spark == joins, f"{name}: {parquet}, {through_spark}, {joins}"
+    return f"{name:24}{''.join(f'{seconds:9.2f}' for seconds in taken)}   {parquet:,}"
 
 
 if __name__ == "__main__":

@@ -278,6 +278,8 @@ HINTS = [
     ("FROM t PATTERN A WITHOUT ‸B", "FOREIGN_SYNTAX", "SEQ(A, !B, C)"),
     ("FROM t PATTERN A{2,3‸,4}", "UNEXPECTED_TOKEN", "{2,4}"),
     ("FROM t PATTERN A WITHIN ‸MINUTES 10", "BAD_WINDOW", "The number comes first: 10 MINUTES."),
+    ("FROM t PATTERN A ; B WITHIN 9 ‸WITH TIMEOUTS", "BAD_WINDOW", "after the last item of RETURN"),
+    ("FROM t PATTERN A ; B WITHIN 9 HOURS ‸WITH TIMEOUTS", "BAD_WINDOW", "after the last item of RETURN"),
     ("FROM t PATTERN A WITHIN ‸events 5", "BAD_WINDOW", "5 EVENTS."),
     ("FROM t PATTERN A ; B AFTER MATCH SKIP TO ‸NEXT", "BAD_CLAUSE", "SKIP TO NEXT ROW"),
     ('‸Pattern.begin("a").next("b").within(10)', "FOREIGN_SYNTAX", "PATTERN A a : B b"),
