@@ -72,9 +72,12 @@ class RegisterStepper(Stepper):
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read. ExecutionError ARITHMETIC where Spark would fail."""
         store, at = self.store, 0
-        symbols = feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None]
+        if feed.symbols.ndim == 1:
+            feed = feed._replace(symbols=feed.symbols[:, None])
+        symbols = feed.symbols
         if self._begins is not None:
-            symbols = self._begins.added(symbols, feed)
+            feed = feed.relevant() if self._automaton.words == 1 else feed
+            symbols = self._begins.added(feed)
         feed = feed.without_times(np.ascontiguousarray(symbols))
         if feed.clocks.dtype != self._entries.start.dtype:
             self._make(feed.clocks.dtype, int(self._entries.counts[run_table.KEY]))

@@ -41,6 +41,13 @@ class Feed(NamedTuple):
         parts = Feed._make(column[begin:end] for column in self)
         return parts._replace(keys=NO_KEYS)
 
+    def relevant(self) -> Feed:
+        """Those of the events that satisfy some guard, where one word says so. Positions show the gaps."""
+        held = np.flatnonzero(self.symbols[:, 0])
+        if 2 * len(held) > len(self.symbols):
+            return self
+        return Feed._make(column[held] if len(column) else column for column in self)
+
     def without_times(self, symbols: AnyArray) -> Feed:
         """For a kernel that reads symbols in this form and asks for clocks alone: it is compiled for their type."""
         return self._replace(symbols=symbols, times=self.clocks)

@@ -46,9 +46,14 @@ class WindowBegins:
         """The events that follow have this key."""
         self._key, self._times, self._positions = key, self._times[:0], self._positions[:0]
 
-    def added(self, symbols: AnyArray, feed: Feed) -> AnyArray:
+    def added(self, feed: Feed) -> AnyArray:
         """The symbols int64[n, words + terms] of a feed, with the terms of runtime.chain_cea.POSITION and after it."""
-        n, more = len(symbols), np.zeros((len(symbols), BEGINS + len(self._windows)), np.int64)
+        n, own = feed.symbols.shape
+        if n == 0:
+            return np.zeros((0, own + BEGINS + len(self._windows)), np.int64)
+        symbols = np.empty((n, own + BEGINS + len(self._windows)), np.int64)
+        symbols[:, :own] = feed.symbols
+        more = symbols[:, own:]
         more[:, POSITION], more[:, FIRST] = feed.positions, 0
         known = len(self._times) if len(self._times) and (not len(feed.keys) or feed.keys[0] == self._key) else 0
         times = np.concatenate([self._times[:known].astype(feed.times.dtype), feed.times])
@@ -61,4 +66,4 @@ class WindowBegins:
             kept = min(kept, int(begins_kernel(clocks, positions, keys, known, bounds, more[:, BEGINS + k])))
         self._times, self._positions = times[kept:].copy(), positions[kept:].copy()
         self._key = int(feed.keys[-1]) if len(feed.keys) else self._key
-        return np.concatenate([symbols, more], axis=1)
+        return symbols
