@@ -17,57 +17,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray, grown
-from runtime.compact_set.tecs import (
-    BOTTOM,
-    FINISHED,
-    LISTING_FULL,
-    MOST,
-    OVERFLOW,
-    UNION,
-    WALK_FULL,
-    inside,
-    write_match,
-)
+from runtime.compact_set.tecs import BOTTOM, MOST, OVERFLOW, UNION, inside
 from runtime.jit import inlined, kernel
 
 
 class Bound(NamedTuple):
     """`weight[label]` is 1 for labels whose events are counted; there must be `low` to `high` of them, or (`is_open`)
-    `low` and more."""
+    `low` and more. The intervals of nodes are valid where `stamp` is `serial`: nodes keep theirs while roots are
+    listed."""
 
     weight: AnyArray  # int64[labels]
     low: Any  # int64
     high: Any  # int64
     is_open: Any  # bool
-
-
-class BoundedWalk(NamedTuple):
-    """A depth-first walk as runtime.compact_set.tecs.Walk, which knows how many it has met; and the intervals of nodes,
-    valid where `stamp` is `serial`: nodes keep theirs while roots are listed."""
-
-    stack_node: AnyArray  # int32
-    stack_depth: AnyArray  # int64
-    stack_met: AnyArray  # int64
-    path_row: AnyArray  # int64
-    path_label: AnyArray  # int32
-    todo: AnyArray  # int32
-    top: AnyArray  # int64[1]
     fewest: AnyArray  # int64[nodes]
     most: AnyArray  # int64[nodes]
     stamp: AnyArray  # int64[nodes]
     serial: AnyArray  # int64[1]
 
 
-def new_walk(capacity: int) -> BoundedWalk:
-    """Room for so many branches; the intervals of no node."""
-    return BoundedWalk(
-        stack_node=np.zeros(capacity, np.int32),
-        stack_depth=np.zeros(capacity, np.int64),
-        stack_met=np.zeros(capacity, np.int64),
-        path_row=np.zeros(capacity, np.int64),
-        path_label=np.zeros(capacity, np.int32),
-        todo=np.zeros(capacity, np.int32),
-        top=np.zeros(1, np.int64),
+def new_bound(weight: AnyArray, low: int, high: int | None) -> Bound:
+    """The intervals of no node are known. `high` None: as many as there are."""
+    return Bound(
+        weight=weight,
+        low=np.int64(low),
+        high=np.int64(MOST // 2 if high is None else high),
+        is_open=high is None,
         fewest=np.zeros(1, np.int64),
         most=np.zeros(1, np.int64),
         stamp=np.zeros(1, np.int64),
@@ -75,72 +50,64 @@ def new_walk(capacity: int) -> BoundedWalk:
     )
 
 
-_BRANCHES = ("stack_node", "stack_depth", "stack_met", "path_row", "path_label", "todo")
-_INTERVALS = ("fewest", "most", "stamp")
-
-
-def grown_walk(walk: BoundedWalk) -> BoundedWalk:
-    """The same walk with twice the room for branches."""
-    return walk._replace(**{name: grown(getattr(walk, name), 2 * len(getattr(walk, name))) for name in _BRANCHES})
-
-
-def for_nodes(walk: BoundedWalk, nodes: int) -> BoundedWalk:
-    """The same walk with room for the intervals of so many nodes."""
-    if nodes <= len(walk.stamp):
-        return walk
-    return walk._replace(**{name: grown(getattr(walk, name), nodes) for name in _INTERVALS})
+def for_nodes(bound: Bound, nodes: int) -> Bound:
+    """The same with room for the intervals of so many nodes."""
+    if nodes <= len(bound.stamp):
+        return bound
+    return bound._replace(**{name: grown(getattr(bound, name), nodes) for name in ("fewest", "most", "stamp")})
 
 
 # ---------------------------------------------------------------- intervals
 
 
 @inlined
-def is_known(walk, node):
-    return walk.stamp[node] == walk.serial[0]
+def is_known(bound, node):
+    return bound.stamp[node] == bound.serial[0]
 
 
 @inlined
-def know(walk, node, fewest, most):
-    walk.fewest[node], walk.most[node], walk.stamp[node] = fewest, most, walk.serial[0]
+def know(bound, node, fewest, most):
+    bound.fewest[node], bound.most[node], bound.stamp[node] = fewest, most, bound.serial[0]
 
 
 @kernel
-def measured(space, walk, root, now, weight):
-    """Make the intervals of a node and of all below it known. False if `todo` is too short. O(nodes), once for each."""
-    arena, todo = space.arena, walk.todo
-    know(walk, BOTTOM, 0, 0)
+def measured(space, bound, root, now, todo):
+    """Make the intervals of a node and of all below it known. False if `todo`, which holds nodes meanwhile, is too
+    short. O(nodes), once for each."""
+    arena, weight = space.arena, bound.weight
+    know(bound, BOTTOM, 0, 0)
     todo[0] = root
     top = 1
     while top > 0:
         node = todo[top - 1]
-        if is_known(walk, node):
+        if is_known(bound, node):
             top -= 1
             continue
         if top + 2 > len(todo):
             return False
         child, right = arena.child[node], arena.right[node]
         both = arena.label[node] == UNION and inside(arena.start[right], now, space.bounds)
-        if not is_known(walk, child):
+        if not is_known(bound, child):
             todo[top] = child
             top += 1
-        elif both and not is_known(walk, right):
+        elif both and not is_known(bound, right):
             todo[top] = right
             top += 1
         else:
-            fewest, most = walk.fewest[child], walk.most[child]
+            fewest, most = bound.fewest[child], bound.most[child]
             if both:
-                fewest, most = min(fewest, walk.fewest[right]), max(most, walk.most[right])
+                fewest, most = min(fewest, bound.fewest[right]), max(most, bound.most[right])
             elif arena.label[node] != UNION:
                 fewest, most = fewest + weight[arena.label[node]], most + weight[arena.label[node]]
-            know(walk, node, fewest, most)
+            know(bound, node, fewest, most)
             top -= 1
     return True
 
 
 @inlined
-def can_fit(walk, node, met, bound):
+def can_fit(bound, node, met):
     """May what is below a node bring the number that was met inside the bounds?"""
-    return met + walk.fewest[node] <= bound.high and met + walk.most[node] >= bound.low
+    return met + bound.fewest[node] <= bound.high and met + bound.most[node] >= bound.low
 
 
 # ---------------------------------------------------------------- listing
@@ -148,18 +115,18 @@ def can_fit(walk, node, met, bound):
 
 @inlined
 def descended(space, walk, bound, branch, top, now):
-    """As runtime.compact_set.tecs.descended, where something fits: (node, depth, number met, height of the stack, is
-    there a match this way?)."""
+    """As runtime.compact_set.tecs.descended, where something fits: (the node, the depth of the path, the number met,
+    the height of the stack, is there a match this way?)."""
     arena, room = space.arena, len(walk.path_row) - 1
     node, depth, met = branch
-    fits = can_fit(walk, node, met, bound)
+    fits = can_fit(bound, node, met)
     while fits and node != BOTTOM and top < room and depth < room:
         if arena.label[node] == UNION:
             left, right = np.int64(arena.child[node]), np.int64(arena.right[node])
-            to_left = can_fit(walk, left, met, bound)
-            to_right = inside(arena.start[right], now, space.bounds) and can_fit(walk, right, met, bound)
+            to_left = can_fit(bound, left, met)
+            to_right = inside(arena.start[right], now, space.bounds) and can_fit(bound, right, met)
             if to_left and to_right:
-                walk.stack_node[top], walk.stack_depth[top], walk.stack_met[top] = right, depth, met
+                walk.stack_node[top], walk.stack_depth[top], walk.stack_more[top] = right, depth, met
                 top += 1
             fits = to_left or to_right
             node = left if to_left else right
@@ -169,46 +136,8 @@ def descended(space, walk, bound, branch, top, now):
             depth += 1
             met += bound.weight[arena.label[node]]
             node = np.int64(arena.child[node])
-            fits = can_fit(walk, node, met, bound)
+            fits = can_fit(bound, node, met)
     return node, depth, met, top, fits
-
-
-@kernel
-def enumerate_bounded(space, walk, n_roots, bound, listing):
-    """As runtime.compact_set.tecs.enumerate_kernel, inside the bounds."""
-    roots, most = space.roots, len(listing.key)
-    n, root, top = listing.state[0], listing.state[1], walk.top[0]
-    result = FINISHED
-    while True:
-        if top == 0 and root == n_roots:
-            break
-        if n == most:
-            result = LISTING_FULL
-            break
-        if top == 0:
-            if not measured(space, walk, roots.node[root], roots.clock[root], bound.weight):
-                result = WALK_FULL
-                break
-            walk.stack_node[0], walk.stack_depth[0], walk.stack_met[0] = roots.node[root], 0, 0
-            top = 1
-            root += 1
-        top -= 1
-        branch = np.int64(walk.stack_node[top]), walk.stack_depth[top], walk.stack_met[top]
-        node, depth, met, top, fits = descended(space, walk, bound, branch, top, roots.clock[root - 1])
-        if not fits:
-            continue
-        if node != BOTTOM or listing.offsets[n] + depth > len(listing.row):
-            # Come back to this branch: what is above it is already on the path.
-            walk.stack_node[top], walk.stack_depth[top], walk.stack_met[top] = node, depth, met
-            top += 1
-            result = WALK_FULL if node != BOTTOM else LISTING_FULL
-            break
-        write_match(walk, depth, listing, n, roots.key[root - 1])
-        n += 1
-    walk.top[0] = top
-    listing.state[0] = n
-    listing.state[1] = root
-    return result
 
 
 # ---------------------------------------------------------------- counting

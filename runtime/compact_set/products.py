@@ -195,7 +195,7 @@ def write(arena, path, order, depth, label_of, listing, begin):
 
 @kernel
 def enumerate_products(space, walk, n_roots, label_of, listing):
-    """As runtime.compact_set.tecs.enumerate_kernel, through products."""
+    """As runtime.compact_set.enumeration.enumerate_kernel, through products."""
     arena, roots = space.arena, space.roots
     most, room = len(listing.key), len(walk.stack_node) - 1
     n, root, top = listing.state[0], listing.state[1], walk.top[0]

@@ -14,7 +14,7 @@ import numpy as np
 
 from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
-from runtime.compact_set import bounded, chained, newest, products, tecs
+from runtime.compact_set import bounded, chained, enumeration, newest, products, tecs
 from runtime.compact_set.ends import Ends
 from runtime.compact_set.matches import Matches
 from runtime.errors import ExecutionError
@@ -280,40 +280,86 @@ class PlainWalks(_Counting):
         self._walk.top[0] = 0
 
     def go_on(self, store: Store, listing: tecs.Listing) -> int:
+        return self._listed(store, listing)
+
+    def _listed(
+        self, store: Store, listing: tecs.Listing, bound: bounded.Bound | None = None,
+        chains: chained.Chains | None = None,
+    ) -> int:  # fmt: skip
         while True:
-            result: int = tecs.enumerate_kernel(store.space, self._walk, store.n_roots, listing)
+            result: int = enumeration.enumerate_kernel(store.space, self._walk, store.n_roots, listing, bound, chains)
             if result != tecs.WALK_FULL:
                 return result
             self._walk = tecs.grown_walk(self._walk)
 
 
 class ChainedWalks(PlainWalks):
-    """The same, which lists what matches share at their beginnings as chains."""
+    """The same, which list what matches share at their beginnings as chains."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._chains = chained.new_chains(capacities.CHAINS, len(self._walk.path_row))
-        self._of: AnyArray = np.zeros(0, np.int32)
+        self._chains = chained.new_chains(capacities.CHAINS)
 
     def begin(self) -> None:
         super().begin()
         chained.forget(self._chains)
 
     def go_on(self, store: Store, listing: tecs.Listing) -> int:
-        self._of, result = np.zeros(len(listing.key), np.int32), chained.CHAINS_FULL
-        while result in (chained.CHAINS_FULL, tecs.WALK_FULL):
-            self._chains = chained.with_room(
-                self._chains, len(self._chains.row), len(store.arena.row), len(self._walk.path_row)
-            )
-            result = chained.enumerate_chained(store.space, self._walk, self._chains, store.n_roots, listing, self._of)
-            if result == tecs.WALK_FULL:
-                self._walk = tecs.grown_walk(self._walk)
-            elif result == chained.CHAINS_FULL:
-                self._chains = chained.with_room(self._chains, 2 * len(self._chains.row), 0, 0)
-        return result
+        self._chains = chained.for_matches(self._chains, len(store.arena.row), len(listing.key))
+        while True:
+            result = self._listed(store, listing, chains=self._chains)
+            if result != tecs.CHAINS_FULL:
+                return result
+            self._chains = chained.grown_chains(self._chains)
 
     def beginnings(self, n: int) -> chained.Beginnings | None:
-        return chained.beginnings(self._chains, self._of[:n])
+        return chained.beginnings(self._chains, n)
+
+
+class BoundedWalks(PlainWalks):
+    """The same, of whose matches those with `low` to `high` events of some labels are given."""
+
+    def __init__(self, weight: IntArray, low: int, high: int | None) -> None:
+        self._asked = weight, low, high
+        self._clear()
+
+    def _clear(self) -> None:
+        super().__init__()
+        weight, low, high = self._asked
+        self._degree = low if high is None else high
+        self._bound = bounded.new_bound(weight, low, high)
+        self._found = bounded.new_polynomials(1, self._degree, 1)
+        self._todo = np.zeros(capacities.WALK, np.int32)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made again."""
+        return {"_asked": self._asked}
+
+    def __setstate__(self, known: dict[str, Any]) -> None:
+        self.__dict__.update(known)
+        self._clear()
+
+    def begin(self) -> None:
+        super().begin()
+        self._bound.serial[0] += 1
+
+    def go_on(self, store: Store, listing: tecs.Listing) -> int:
+        self._bound = bounded.for_nodes(self._bound, len(store.arena.row))
+        return self._listed(store, listing, bound=self._bound)
+
+    def count(self, store: Store) -> int:
+        total, at = np.zeros(1, np.int64), 0
+        if len(self._found.place) < len(store.arena.row):
+            self._found = bounded.new_polynomials(capacities.WALK, self._degree, len(store.arena.row))
+        while at != store.n_roots:
+            at = bounded.count_bounded(store.space, at, store.n_roots, self._found, self._todo, self._bound, total)
+            if at == tecs.OVERFLOW:
+                return at
+            if at != store.n_roots:
+                rows = 2 * len(self._found.number)
+                self._todo = grown(self._todo, max(rows, 2 * len(self._todo)))
+                self._found = self._found._replace(number=np.zeros((rows, self._degree + 1), np.int64))
+        return int(total[0])
 
 
 class ProductWalks(_Counting):
@@ -337,52 +383,3 @@ class ProductWalks(_Counting):
             if result != tecs.WALK_FULL:
                 return result
             self._products = products.grown_product_walk(self._products)
-
-
-class BoundedWalks(_Whole):
-    """Walks of sets without products, of whose matches those with `low` to `high` events of some labels are given."""
-
-    def __init__(self, weight: IntArray, low: int, high: int | None) -> None:
-        most = np.int64(NOTHING // 2 if high is None else high)
-        self._bound = bounded.Bound(weight, np.int64(low), most, high is None)
-        self._degree = low if high is None else high
-        self._clear()
-
-    def _clear(self) -> None:
-        self._walk = bounded.new_walk(capacities.WALK)
-        self._found = bounded.new_polynomials(1, self._degree, 1)
-        self._todo = np.zeros(capacities.WALK, np.int32)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is made again."""
-        return {"_bound": self._bound, "_degree": self._degree}
-
-    def __setstate__(self, known: dict[str, Any]) -> None:
-        self.__dict__.update(known)
-        self._clear()
-
-    def begin(self) -> None:
-        self._walk.top[0] = 0
-        self._walk.serial[0] += 1
-
-    def go_on(self, store: Store, listing: tecs.Listing) -> int:
-        self._walk = bounded.for_nodes(self._walk, len(store.arena.row))
-        while True:
-            result: int = bounded.enumerate_bounded(store.space, self._walk, store.n_roots, self._bound, listing)
-            if result != tecs.WALK_FULL:
-                return result
-            self._walk = bounded.grown_walk(self._walk)
-
-    def count(self, store: Store) -> int:
-        total, at = np.zeros(1, np.int64), 0
-        if len(self._found.place) < len(store.arena.row):
-            self._found = bounded.new_polynomials(capacities.WALK, self._degree, len(store.arena.row))
-        while at != store.n_roots:
-            at = bounded.count_bounded(store.space, at, store.n_roots, self._found, self._todo, self._bound, total)
-            if at == tecs.OVERFLOW:
-                return at
-            if at != store.n_roots:
-                rows = 2 * len(self._found.number)
-                self._todo = grown(self._todo, max(rows, 2 * len(self._todo)))
-                self._found = self._found._replace(number=np.zeros((rows, self._degree + 1), np.int64))
-        return int(total[0])

@@ -198,22 +198,27 @@ class Walk(NamedTuple):
     """A depth-first walk that can stop after any match and go on later.
 
     `stack_node` and `stack_depth` are the branches still to take; `path_row` and `path_label` the events of the
-    branch being walked, last event first; `top[0]` the height of the stack.
+    branch being walked, last event first; `top[0]` the height of the stack. `stack_more` and `path_node` are what
+    runtime.compact_set.bounded and chained also remember of a branch, and of an event.
     """
 
-    stack_node: AnyArray
-    stack_depth: AnyArray
-    path_row: AnyArray
-    path_label: AnyArray
-    top: AnyArray
+    stack_node: AnyArray  # int32
+    stack_depth: AnyArray  # int64
+    stack_more: AnyArray  # int64
+    path_row: AnyArray  # int64
+    path_label: AnyArray  # int32
+    path_node: AnyArray  # int32
+    top: AnyArray  # int64[1]
 
 
 def new_walk(capacity: int) -> Walk:
     return Walk(
         stack_node=np.zeros(capacity, np.int32),
         stack_depth=np.zeros(capacity, np.int64),
+        stack_more=np.zeros(capacity, np.int64),
         path_row=np.zeros(capacity, np.int64),
         path_label=np.zeros(capacity, np.int32),
+        path_node=np.zeros(capacity, np.int32),
         top=np.zeros(1, np.int64),
     )
 
@@ -268,15 +273,16 @@ class Listing(NamedTuple):
     state: AnyArray  # int64[2]
 
 
-FINISHED, LISTING_FULL, WALK_FULL = 0, 1, 2
+FINISHED, LISTING_FULL, WALK_FULL, CHAINS_FULL = 0, 1, 2, 3
 
 
 @inlined
-def descended(space, walk, node, depth, top, now):
+def descended(space, walk, branch, top, now):
     """Go down from a node to the end of one match, or as far as the walk has room, and remember the branches there.
     Returns (the node, the depth of the path, the height of the stack)."""
     arena, room = space.arena, len(walk.path_row) - 1
-    while node != 0 and top < room and depth < room:
+    node, depth = branch
+    while node != BOTTOM and top < room and depth < room:
         if arena.label[node] == UNION:
             right = arena.right[node]
             if inside(arena.start[right], now, space.bounds):
@@ -287,60 +293,8 @@ def descended(space, walk, node, depth, top, now):
             walk.path_row[depth] = arena.row[node]
             walk.path_label[depth] = arena.label[node]
             depth += 1
-        node = arena.child[node]
+        node = np.int64(arena.child[node])
     return node, depth, top
-
-
-@inlined
-def write_match(walk, depth, listing, n, key):
-    """Match n is what the path holds, in the order of the stream."""
-    begin = listing.offsets[n]
-    for k in range(depth):
-        listing.row[begin + k] = walk.path_row[depth - 1 - k]
-        listing.label[begin + k] = walk.path_label[depth - 1 - k]
-    listing.key[n] = key
-    listing.offsets[n + 1] = begin + depth
-
-
-@kernel
-def enumerate_kernel(space, walk, n_roots, listing):
-    """List the matches of the roots. Output-linear delay; returns FINISHED, LISTING_FULL or WALK_FULL.
-
-    After LISTING_FULL the caller takes the matches away and sets state[0] to 0; after WALK_FULL it brings a longer
-    stack; then the same call goes on. A listing that is full of matches opens no further root: the walk is at its start
-    (top 0), or inside the set of the last match.
-    """
-    roots, most = space.roots, len(listing.key)
-    n, root, top = listing.state[0], listing.state[1], walk.top[0]
-    result = FINISHED
-    while True:
-        if top == 0 and root == n_roots:
-            break
-        if n == most:
-            result = LISTING_FULL
-            break
-        if top == 0:
-            walk.stack_node[0] = roots.node[root]
-            walk.stack_depth[0] = 0
-            top = 1
-            root += 1
-        top -= 1
-        node, depth = walk.stack_node[top], walk.stack_depth[top]
-        now = roots.clock[root - 1]
-        node, depth, top = descended(space, walk, node, depth, top, now)
-        if node != 0 or listing.offsets[n] + depth > len(listing.row):
-            # Come back to this branch: what is above it is already on the path.
-            walk.stack_node[top] = node
-            walk.stack_depth[top] = depth
-            top += 1
-            result = WALK_FULL if node != 0 else LISTING_FULL
-            break
-        write_match(walk, depth, listing, n, roots.key[root - 1])
-        n += 1
-    walk.top[0] = top
-    listing.state[0] = n
-    listing.state[1] = root
-    return result
 
 
 WALK_STEPS = 64  # a set whose walk takes longer is counted node by node instead
