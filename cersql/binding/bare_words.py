@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
+from cersql.binding.event_values import BOUNDS, TIMEOUTS
 from cersql.binding.expressions import NILADIC, UNIT_FIRST, Bare, Call, Node, Ref, Word, read
-from cersql.binding.match_values import BOUNDS, TIMEOUTS
 from cersql.binding.scope import Names, Scope, collect
 from cersql.errors import BindError, nearest
 from cersql.language import syntax

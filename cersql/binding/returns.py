@@ -10,8 +10,9 @@ from cersql.binding.about import free_variables
 from cersql.binding.booleans import Bool, OrOf
 from cersql.binding.clause import any_of
 from cersql.binding.comparisons import unwrapped
+from cersql.binding.event_values import TIMEOUTS
 from cersql.binding.expressions import Bare, Call, Node, Ref, Word, read, rendered, walk
-from cersql.binding.match_values import TIMEOUTS, MatchValues
+from cersql.binding.match_values import MatchValues
 from cersql.binding.own_aggregates import is_own
 from cersql.binding.scope import Names, display
 from cersql.binding.together import TRENDS
