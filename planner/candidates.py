@@ -46,7 +46,7 @@ from planner.rewrite.across import is_split
 from planner.rewrite.rules import Rewritten, rewritten
 from planner.watching import Watched, is_watched
 from runtime import nodes
-from runtime.chain_cea import EACH, EQUAL_ONES, ONE, RANGE, Registers
+from runtime.chain_cea import EACH, EQUAL_ONES, ONE, RANGES, Registers
 from runtime.nodes import Node
 from runtime.position_automaton import PositionAutomaton
 from runtime.program import PICKING, Family, Program
@@ -198,7 +198,7 @@ def in_order(asked: Asked) -> InOrder | Refusal:
         return _in_order(asked, parts, window or parts.window, skips, branching)
 
     found = made(branching=False)
-    if not chosen.compares and not chosen.formula.contains(AROUND) and RANGE < _looks(found) <= EACH:
+    if not chosen.compares and not chosen.formula.contains(AROUND) and RANGES < _looks(found) <= EACH:
         return Refusal("each start that waits in a window inside the pattern would be looked at")
     if _looks(found) < EACH or chosen.next_match or not branches(parts.formula):
         return found

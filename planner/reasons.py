@@ -12,7 +12,7 @@ from planner.lower import Lowered
 from planner.query import Query
 from planner.second_pass import COMPETING
 from planner.tabulated import Tabulated
-from runtime.chain_cea import EACH, EQUAL_ONES, LATE, NOBODY, ONE, RANGE, SEARCHED, Registers
+from runtime.chain_cea import EACH, EQUAL_ONES, LATE, NOBODY, ONE, RANGE, RANGES, SEARCHED, Registers
 from runtime.marks import is_round
 from runtime.program import Later, Program
 from runtime.two_stacks import TwoStacks
@@ -141,6 +141,7 @@ def _cost(machine: object) -> str:
 LOOKS = {
     ONE: "found by an index: a constant cost per event",
     RANGE: "found by an ordered index: a logarithmic cost per event",
+    RANGES: "found by an index in order of two values: a cost by a power of the logarithm",
     EQUAL_ONES: "found by an index: a cost by the values that wait beside an equal one in the window",
     SEARCHED: "found by a search: at the most a cost by what happened in the window",
     EACH: "a cost by the values that wait in the window",

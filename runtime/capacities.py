@@ -39,6 +39,9 @@ ORDERED = 1 << 10
 HAPPENED = 1 << 8
 STARTS = 1 << 8  # records, as above
 
+GROUP = 1 << 5  # items of an ordered index that are looked through, rather than sorted by a second value; power of two
+MOST_FOR_GROUPS = 1 << 24  # nodes of an arena that is large so that groups need not be made often
+
 # Of runs side by side, of those that catch up, and of the general stepper.
 PLACES = 1 << 12  # power of two
 VALUES = 1 << 10  # power of two

@@ -34,8 +34,9 @@ LATE, SINCE, BEGUN = 0, 1, 2  # places in Registers.special
 # the stream, and for each inner window the position with which it begins, if the event ends it.
 POSITION, FIRST, BEGINS = 0, 1, 2
 WINDOW = -2  # in place of a term: the position with which the window begins
-# What an event looks at: one run, some by an ordered index, those with an equal value, what a search meets, each.
-ONE, RANGE, EQUAL_ONES, SEARCHED, EACH = range(5)
+# What an event looks at: one run, some by an index in order of one value, or of two, those with an equal value, what
+# a search meets, each.
+ONE, RANGE, RANGES, EQUAL_ONES, SEARCHED, EACH = range(6)
 
 
 class Early(NamedTuple):
@@ -84,8 +85,8 @@ class Registers(Node):
 
     *Indexes.* index_of[p]: the registers by which runs at p are found, filled up with NOBODY. wanted[e]: the terms that
     these must be equal to for edge e, all NOBODY where the index does not serve it. ordered_of[p]: the number of the
-    ordered index (runtime.steppers.ordered) of the runs at p, by register sorted_by[p], or NOBODY. An edge from there
-    takes the runs whose register passes range_kind[e] with the term range_term[e], or all: EVERY.
+    ordered index (runtime.steppers.ordered) of the runs at p, by the registers sorted_by[p], or NOBODY: one, or two. An
+    edge from there takes the runs whose registers pass range_kind[e] with the terms range_term[e], or all: EVERY.
 
     *Vetoes* are what must not happen. An event with veto_guard[v] concerns the runs at the source of edge (number of
     edges + v) that pass the ops of that edge. It moves them to position veto_to[v], or ends them: NOBODY. Such

@@ -18,7 +18,7 @@ from runtime.errors import ExecutionError
 from runtime.marks import is_hidden
 from runtime.nodes import Node
 
-FORMAT = 11  # of Program; raised whenever an older worker could not read it
+FORMAT = 12  # of Program; raised whenever an older worker could not read it
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 

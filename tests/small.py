@@ -19,7 +19,7 @@ SMALL = {
     "KNOWN_ROWS": 2, "HELD_STARTS": 2, "MANY_ROOTS": 1, "FEW_RIVALS": 2, "HELD_MATCHES": 2, "FEW_ROWS": 2,
     "CHUNK_STARTS": 2,
     "FED_ROWS": 3,
-    "CELLS": 2, "GROUPS": 2, "CHAINS": 2,
+    "CELLS": 2, "GROUPS": 2, "CHAINS": 2, "GROUP": 2, "MOST_FOR_GROUPS": 4,
 }  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 A ; B WHERE A.x = B.x     by x: the runs at A0 are found by the B's own x, ONE entry
 A ; B WHERE A.v < B.v     in order of v: an event takes all that pass, a RANGE
-A ; B WHERE A.v < B.v AND A.w < B.w     two registers: the event looks at EACH
+A ; B WHERE A.v < B.v AND A.w < B.w     in order of both, RANGES
+A ; B WHERE A.x = B.x AND A.v < B.v     by x: all that have it are looked at, EQUAL_ONES
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from runtime.chain_cea import (
     ONE,
     ONLY_NEAR,
     RANGE,
+    RANGES,
     REFUSED,
     RESET,
     SEARCHED,
@@ -75,33 +77,51 @@ def _range(ops: Ops, register: int, kept: bool) -> tuple[int, int] | None:
     return None if kept else check
 
 
-def ordered_places(
-    made: RunBuilder, index: dict[int, tuple[int, ...]]
-) -> dict[int, tuple[int, dict[int, tuple[int, int]]]]:
-    """The places whose runs an ordered index finds: the register, and for each edge (by its number) its range.
+Ordering = tuple[tuple[int, int], dict[int, tuple[tuple[int, int], tuple[int, int]]]]
+"""(the two registers, of which the second may be NOBODY, by the number of an edge its two checks (kind, term))."""
+
+
+def ordered_places(made: RunBuilder, index: dict[int, tuple[int, ...]]) -> dict[int, Ordering]:
+    """The places whose runs an ordered index finds, by one register or two.
 
     What must not happen may end all runs of such a place, but not some of them, nor move them.
     """
-    found: dict[int, tuple[int, dict[int, tuple[int, int]]]] = {}
+    found: dict[int, Ordering] = {}
     moving = {p for edge in made.veto_edges if edge.ops or edge.to != NOBODY for p in (edge.source, edge.to)}
     for p, registers in enumerate(made.needed):
-        if len(registers) != 1 or p in index or p in moving:
+        if len(registers) not in (1, 2) or p in index or p in moving:
             continue
-        (register,) = registers
         own = {e: edge for e, edge in enumerate(made.edges) if edge.source == p}
-        ranges = {e: _range(edge.ops, register, register in made.needed[edge.to]) for e, edge in own.items()}
-        if register == made.since:  # it is looked at where a match ends, and has to have left the window then
-            gone = (LESS, WINDOW)
-            ranges = {e: range_ and (gone if edge.to in made.automaton.last else range_)
-                      for (e, edge), range_ in zip(own.items(), ranges.values(), strict=True)}  # fmt: skip
-        elif register == made.begun or any(register in made.ends[edge.to] for edge in own.values()):
+        ranges = [_ranges(made, register, own) for register in sorted(registers)]
+        if any(edge.contiguous for edge in own.values()) or None in ranges:
             continue
-        if not any(edge.contiguous for edge in own.values()) and None not in ranges.values():
-            found[p] = register, {e: range_ for e, range_ in ranges.items() if range_ is not None}
+        first, second = (*sorted(registers), NOBODY)[:2]
+        by_first, by_second = (*ranges, dict.fromkeys(own, (EVERY, 0)))[:2]
+        assert by_first is not None and by_second is not None  # noqa: PT018
+        found[p] = (first, second), {e: (by_first[e], by_second[e]) for e in own}
     return found
 
 
-def looks_at(made: RunBuilder, edge: Edge, index: dict[int, tuple[int, ...]], ordered: set[int], apart: bool) -> int:
+def _ranges(made: RunBuilder, register: int, own: dict[int, Edge]) -> dict[int, tuple[int, int]] | None:
+    """The check of a register for each of the edges from a place, by their numbers; None if one does more with it."""
+    if register == made.begun:
+        return None
+    found = {}
+    for e, edge in own.items():
+        check = _range(edge.ops, register, register in made.needed[edge.to])
+        if register == made.since and edge.to in made.automaton.last:
+            check = check and (LESS, WINDOW)  # it is looked at where a match ends, and has to have left the window then
+        elif register != made.since and register in made.ends[edge.to]:
+            return None
+        if check is None:
+            return None
+        found[e] = check
+    return found
+
+
+def looks_at(
+    made: RunBuilder, edge: Edge, index: dict[int, tuple[int, ...]], ordered: dict[int, Ordering], apart: bool
+) -> int:
     """How many of the runs that wait at its source an event looks at for an edge (Registers)."""
     p = edge.source
     if p == FROM_START:
@@ -113,7 +133,7 @@ def looks_at(made: RunBuilder, edge: Edge, index: dict[int, tuple[int, ...]], or
     if stays or (not made.needed[p] and not apart and (near != 1 or edge.contiguous)):
         return ONE  # they are one, or leave the place
     if p in ordered:
-        return RANGE
+        return RANGE if ordered[p][0][1] == NOBODY else RANGES
     if not wanted_terms(edge, index):
         return EACH
     own = set(index[p])

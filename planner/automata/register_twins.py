@@ -46,7 +46,7 @@ def _kinds(made: RunBuilder) -> tuple[int, tuple[Follow, ...]] | None:
     if made.late != NOBODY:
         return None
     index = indexes(made.edges, made.needed, made.sure)
-    ordered = set(ordered_places(made, index))
+    ordered = ordered_places(made, index)
     checked = {edge.source for edge in made.veto_edges if edge.ops}
     for p in sorted(set(range(len(made.automaton.masks))) - checked):
         own = [edge for edge in made.edges if edge.source == p]

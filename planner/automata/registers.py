@@ -96,19 +96,20 @@ def registers_of(made: RunBuilder, labels: dict[int, int], runs: Runs) -> Regist
 def _indexes(made: RunBuilder, edges: list[Edge], greedy: bool, apart: bool) -> dict[str, np.ndarray]:
     """How the runs that wait at each place are found, by the fields of Registers."""
     index, places = indexes(edges, made.needed, made.sure), range(made.n)
-    # Of an ordered index a union of runs is taken, and none can be taken out; it holds no more than one register.
+    # Of an ordered index a union of runs is taken, and none can be taken out; it holds no more than two registers.
     ordered = {} if greedy or apart else ordered_places(made, index)
     numbers = {p: x for x, p in enumerate(ordered)}
-    ranges = [ordered[edge.source][1].get(e, (EVERY, 0)) if edge.source in ordered else (EVERY, 0)
+    every = ((EVERY, 0), (EVERY, 0))
+    ranges = [ordered[edge.source][1].get(e, every) if edge.source in ordered else every
               for e, edge in enumerate(edges)]  # fmt: skip
     return {
         "wanted": _padded([wanted_terms(edge, index) for edge in edges]),
         "index_of": _padded([index.get(p, ()) for p in places]),
         "ordered_of": _ints(numbers.get(p, NOBODY) for p in places),
-        "sorted_by": _ints(ordered[p][0] if p in ordered else NOBODY for p in places),
-        "range_kind": _ints(kind for kind, _ in ranges),
-        "range_term": _ints(term for _, term in ranges),
-        "looks": _ints(looks_at(made, edge, index, set(ordered), apart) for edge in edges),
+        "sorted_by": np.array([ordered[p][0] if p in ordered else (NOBODY, NOBODY) for p in places], np.int64),
+        "range_kind": np.array([[kind for kind, _ in own] for own in ranges], np.int64),
+        "range_term": np.array([[term for _, term in own] for own in ranges], np.int64),
+        "looks": _ints(looks_at(made, edge, index, ordered, apart) for edge in edges),
     }
 
 

@@ -20,48 +20,66 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray
-from runtime.chain_cea import EVERY, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, UNEQUAL
-from runtime.compact_set.tecs import BOTTOM, inside, link
+from runtime.chain_cea import EVERY, UNEQUAL
+from runtime.compact_set.tecs import BOTTOM, inside
 from runtime.jit import inlined, kernel
+from runtime.steppers.groups import (
+    Groups,
+    Sorted,
+    make_groups,
+    make_tree_over,
+    new_groups,
+    of_both,
+    part,
+    range_of,
+)  # fmt: skip
 
 BLOCKS = 64  # more than there can be: each is twice as long as the next
 N_BLOCKS, END = 0, 1
+NOTHING, PLAIN, GROUPED = 0, 1, 2  # what is there over a block: a tree, groups
 
 
 class Ordered(NamedTuple):
     """The runs of index x: items front … end of row x, where front is the first block's begin."""
 
     value: AnyArray  # int64[indexes, capacity]: sorted within a block
+    second: AnyArray  # int64[indexes, capacity]: another value, of an index that is asked for two
     node: AnyArray  # int32[indexes, capacity]
     tree: AnyArray  # int32[indexes, capacity]: of a block of n from b on, tree node k (1 … n - 1) lies at b + k
     begin: AnyArray  # int64[indexes, BLOCKS]
     latest: AnyArray  # clock[indexes, BLOCKS]: the latest start in the block
-    made: AnyArray  # int64[indexes, BLOCKS]: whether its tree is there
+    made: AnyArray  # int64[indexes, BLOCKS]: PLAIN, GROUPED, or both
     ends: AnyArray  # int64[indexes, 2]: how many blocks, and where the last ends
-    spare: AnyArray  # int64[2, capacity]: values and nodes while two blocks are merged
+    spare: AnyArray  # int64[3, capacity]: values and nodes while two blocks are merged
+    groups: Groups
 
 
-def new_ordered(n: int, capacity: int, clock: np.dtype) -> Ordered:
+def new_ordered(n: int, capacity: int, clock: np.dtype, pairs: bool) -> Ordered:
+    """n empty indexes; `pairs`: is one of them asked for two values?"""
     return Ordered(
         value=np.zeros((n, capacity), np.int64),
+        second=np.zeros((n, capacity), np.int64),
         node=np.zeros((n, capacity), np.int32),
         tree=np.zeros((n, capacity), np.int32),
         begin=np.zeros((n, BLOCKS), np.int64),
         latest=np.zeros((n, BLOCKS), clock),
         made=np.zeros((n, BLOCKS), np.int64),
         ends=np.zeros((n, 2), np.int64),
-        spare=np.zeros((2, capacity), np.int64),
+        spare=np.zeros((3, capacity), np.int64),
+        groups=new_groups(n, capacity, pairs),
     )
 
 
 def grown_ordered(ordered: Ordered) -> Ordered:
     """A copy with twice the room."""
     n, old = ordered.value.shape
-    bigger = new_ordered(n, 2 * old, ordered.latest.dtype)
-    for name in ("value", "node", "tree"):
+    bigger = new_ordered(n, 2 * old, ordered.latest.dtype, ordered.groups.value.size > 0)
+    for name in ("value", "second", "node", "tree"):
         getattr(bigger, name)[:, :old] = getattr(ordered, name)
     for name in ("begin", "latest", "made", "ends"):
         getattr(bigger, name)[:] = getattr(ordered, name)
+    if ordered.groups.value.size:
+        bigger.made[:] = 0  # groups are not copied
     return bigger
 
 
@@ -97,10 +115,11 @@ def clear_one(ordered, x):
 
 
 @inlined
-def push(arena, ordered, x, value, node, now, bounds):
-    """Add an item; the caller has seen to the room. Amortized O(log n)."""
+def push(arena, ordered, x, values, node, now, bounds):
+    """Add an item with two values; the caller has seen to the room. Amortized O(log n)."""
     end, b = ordered.ends[x, END], ordered.ends[x, N_BLOCKS]
-    ordered.value[x, end], ordered.node[x, end] = value, node
+    ordered.value[x, end], ordered.second[x, end] = values
+    ordered.node[x, end] = node
     ordered.begin[x, b], ordered.latest[x, b], ordered.made[x, b] = end, arena.start[node], 0
     end += 1
     while b > 0 and ordered.begin[x, b] - ordered.begin[x, b - 1] < 2 * (end - ordered.begin[x, b]):
@@ -112,7 +131,7 @@ def push(arena, ordered, x, value, node, now, bounds):
 @kernel
 def merge(arena, ordered, x, b, end, now, bounds):
     """Blocks b - 1 and b, the last, as one, without what has left the window. Returns where it ends."""
-    values, nodes = ordered.value[x], ordered.node[x]
+    values, seconds, nodes = ordered.value[x], ordered.second[x], ordered.node[x]
     begin, middle, n = ordered.begin[x, b - 1], ordered.begin[x, b], 0
     i, j = begin, middle
     while i < middle or j < end:
@@ -123,10 +142,11 @@ def merge(arena, ordered, x, b, end, now, bounds):
             at = j
             j += 1
         if inside(arena.start[nodes[at]], now, bounds):
-            ordered.spare[0, n], ordered.spare[1, n] = values[at], nodes[at]
+            ordered.spare[0, n], ordered.spare[1, n], ordered.spare[2, n] = values[at], nodes[at], seconds[at]
             n += 1
     for k in range(n):
         values[begin + k], nodes[begin + k] = ordered.spare[0, k], ordered.spare[1, k]
+        seconds[begin + k] = ordered.spare[2, k]
     ordered.latest[x, b - 1] = max(ordered.latest[x, b - 1], ordered.latest[x, b])
     ordered.made[x, b - 1] = 0
     return begin + n
@@ -144,101 +164,26 @@ def sweep_ordered(arena, ordered, now, bounds):
             for i in range(begin, end):
                 if inside(arena.start[ordered.node[x, i]], now, bounds):
                     ordered.value[x, n], ordered.node[x, n] = ordered.value[x, i], ordered.node[x, i]
+                    ordered.second[x, n] = ordered.second[x, i]
                     n += 1
         ordered.ends[x, END] = n
 
 
-@kernel
-def make_tree(arena, ordered, x, b, end):
-    """The unions over block b: node k has the children 2k and 2k + 1, where those from n on are the items."""
-    begin = ordered.begin[x, b]
-    n = end - begin
-    for k in range(n - 1, 0, -1):
-        left = ordered.tree[x, begin + 2 * k] if 2 * k < n else ordered.node[x, begin + 2 * k - n]
-        right = ordered.tree[x, begin + 2 * k + 1] if 2 * k + 1 < n else ordered.node[x, begin + 2 * k + 1 - n]
-        if arena.start[left] < arena.start[right]:
-            left, right = right, left
-        ordered.tree[x, begin + k] = link(arena, left, right)
-    ordered.made[x, b] = 1
+class Asked(NamedTuple):
+    """What an event asks of the items of an index: checks, each of a kind, of both values with its own; that they are
+    inside its window."""
+
+    kind: Any
+    value: Any
+    second_kind: Any
+    second_value: Any
+    now: Any  # its clock
+    bounds: Any
 
 
 @inlined
-def below(values, begin, end, value, equal):
-    """How many of the sorted values begin … end are less than `value`, or with `equal` at most that."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < value or (equal and values[middle] == value):
-            low = middle + 1
-        else:
-            high = middle
-    return low - begin
-
-
-@inlined
-def range_of(values, begin, end, kind, value):
-    """The part of a block (from, to) whose items pass a check with the event's value; UNEQUAL: all but that part."""
-    low, high = 0, end - begin
-    if kind == LESS:
-        high = below(values, begin, end, value, False)
-    elif kind == LESS_EQUAL:
-        high = below(values, begin, end, value, True)
-    elif kind == GREATER:
-        low = below(values, begin, end, value, True)
-    elif kind == GREATER_EQUAL:
-        low = below(values, begin, end, value, False)
-    elif kind != EVERY:
-        low = below(values, begin, end, value, False)
-        high = below(values, begin, end, value, True)
-    return low, high
-
-
-@inlined
-def joined(arena, node, more, now, bounds):
-    """The union of two sets, of which BOTTOM is none; what has left the window stays outside."""
-    if not inside(arena.start[more], now, bounds):
-        return node
-    if node == BOTTOM:
-        return more
-    if arena.start[node] < arena.start[more]:
-        return link(arena, more, node)
-    return link(arena, node, more)
-
-
-class Block(NamedTuple):
-    """A block of index x: n items from `begin` on."""
-
-    x: Any
-    begin: Any
-    n: Any
-
-
-@kernel
-def part(arena, ordered, block, low, high, node, now, bounds):
-    """`node` and items low … high of a block. O(log n)."""
-    x, begin, n = block.x, block.begin, block.n
-    left, right = low + n, high + n
-    while left < right:
-        if left & 1:
-            more = ordered.tree[x, begin + left] if left < n else ordered.node[x, begin + left - n]
-            node = joined(arena, node, more, now, bounds)
-            left += 1
-        if right & 1:
-            right -= 1
-            more = ordered.tree[x, begin + right] if right < n else ordered.node[x, begin + right - n]
-            node = joined(arena, node, more, now, bounds)
-        left >>= 1
-        right >>= 1
-    return node
-
-
-@kernel
-def passing(arena, ordered, x, kind, value, now, bounds):
-    """The set of all items whose value passes the check of this kind with the event's; BOTTOM if there are none.
-
-    O(log² n), and amortized O(log n) an item for trees. Needs room for `room` nodes.
-    """
-    node = BOTTOM
+def drop_old(ordered, x, now, bounds):
+    """Drop the blocks that have left the window as a whole."""
     while ordered.ends[x, N_BLOCKS] > 0 and not inside(ordered.latest[x, 0], now, bounds):
         blocks = ordered.ends[x, N_BLOCKS]
         for b in range(1, blocks):
@@ -247,22 +192,53 @@ def passing(arena, ordered, x, kind, value, now, bounds):
         ordered.ends[x, N_BLOCKS] = blocks - 1
         if blocks == 1:
             ordered.ends[x, END] = 0
-    blocks = ordered.ends[x, N_BLOCKS]
+
+
+@inlined
+def of_block(arena, ordered, x, items, low, high, asked, node):
+    """`node` and those of the items low … high of a block whose second value passes, too."""
+    if asked.second_kind == EVERY:
+        return part(arena, items, low, high, node, asked.now, asked.bounds)
+    second = asked.second_kind, asked.second_value
+    return of_both(arena, ordered, x, (items.begin, items.n, low, high), second, node, asked.now, asked.bounds)
+
+
+@kernel
+def passing(arena, ordered, x, asked):
+    """The set of all items whose values pass what is asked; BOTTOM if there are none.
+
+    O(log² n), of two values O(log³ n), and amortized O(log n), or O(log² n), an item for trees. Needs room for `room`
+    nodes.
+    """
+    node = BOTTOM
+    drop_old(ordered, x, asked.now, asked.bounds)
+    blocks, pairs = ordered.ends[x, N_BLOCKS], asked.second_kind != EVERY
     for b in range(blocks):
+        begin = ordered.begin[x, b]
         end = ordered.begin[x, b + 1] if b + 1 < blocks else ordered.ends[x, END]
-        if ordered.made[x, b] == 0:
-            make_tree(arena, ordered, x, b, end)
-        block = Block(x, ordered.begin[x, b], end - ordered.begin[x, b])
-        low, high = range_of(ordered.value[x], block.begin, end, kind, value)
-        if kind == UNEQUAL:
-            node = part(arena, ordered, block, np.int64(0), low, node, now, bounds)
-            low, high = high, block.n
-        node = part(arena, ordered, block, low, high, node, now, bounds)
+        items = Sorted(ordered.node[x], ordered.tree[x], begin, end - begin)
+        wanted = GROUPED if pairs and items.n >= ordered.groups.size else PLAIN if not pairs else NOTHING
+        if wanted & ~ordered.made[x, b]:
+            if wanted == GROUPED:
+                make_groups(arena, ordered, x, begin, items.n)
+            else:
+                make_tree_over(arena, items.node, items.tree, begin, items.n)
+            ordered.made[x, b] |= wanted
+        low, high = range_of(ordered.value[x], begin, end, asked.kind, asked.value)
+        if asked.kind == UNEQUAL:
+            node = of_block(arena, ordered, x, items, np.int64(0), low, asked, node)
+            low, high = high, items.n
+        node = of_block(arena, ordered, x, items, low, high, asked, node)
     return node
 
 
 @inlined
 def room(ordered, edges):
-    """The most nodes that `edges` calls of `passing` make: two a level of each tree, 40 trees at the most, each half
-    as long as the one before; twice for `<>`."""
-    return held(ordered) + edges * 2 * 40 * 41
+    """The most nodes that `edges` calls of `passing` make: for trees, and two a level of each of 40 trees at the most,
+    each half as long as the one before; twice for `<>`. Of two values as much for each level of groups, and two groups
+    of single items."""
+    levels, size = ordered.groups.value.shape[1], ordered.groups.size
+    each = 2 * 40 * 41
+    if levels > 0:  # so many blocks at the most have groups, of which a range takes two of each level
+        each += 16 * levels * levels * (levels + 16) + (4 * levels + 2) * size
+    return (1 + levels) * held(ordered) + edges * each

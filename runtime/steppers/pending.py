@@ -11,14 +11,14 @@ import numpy as np
 from runtime.chain_cea import BEGUN, EQUAL, EVERY, NOBODY, ONLY_NEAR, REFUSED, SINCE, UNEQUAL, WINDOW
 from runtime.compact_set.picking import NO_COPIES, NXT, compared
 from runtime.compact_set.tecs import BOTTOM, inside, link
-from runtime.jit import kernel
+from runtime.jit import inlined, kernel
 from runtime.program import NULL_CODE
 from runtime.steppers.happened import (
     prevented_since,
     window_begin,
 )
 from runtime.steppers.leading import is_skipped
-from runtime.steppers.ordered import passing, room
+from runtime.steppers.ordered import Asked, passing, room
 from runtime.steppers.register_ops import EMPTY, apply, term_of
 from runtime.steppers.register_runs import NEXT_BEST, TOGETHER, same
 from runtime.steppers.run_table import (
@@ -92,6 +92,16 @@ def begun(arena, automaton, runs, n, q, edge, event, apart):
     return n
 
 
+@inlined
+def range_asked(automaton, happened, edge, which, values):
+    """(kind, value): the check of the first or second value of an ordered index, and the event's value."""
+    kind, term = automaton.range_kind[edge, which], automaton.range_term[edge, which]
+    value = window_begin(happened) if term == WINDOW else term_of(values, max(term, 0))
+    if kind == REFUSED + EQUAL:
+        kind = EVERY if value == NULL_CODE else UNEQUAL
+    return kind, value
+
+
 @kernel
 def after_ordered(space, automaton, runs, n, q, edge, event, apart):
     """Pending ones after the runs of an ordered index that an event goes on with; -NEEDS_PENDING or -NEEDS_NODES."""
@@ -100,17 +110,15 @@ def after_ordered(space, automaton, runs, n, q, edge, event, apart):
         return -NEEDS_PENDING
     if arena.size[0] + room(ordered, 1) + 2 >= len(arena.row):
         return -NEEDS_NODES
-    kind = automaton.range_kind[edge]
-    term = automaton.range_term[edge]
-    value = window_begin(runs.happened) if term == WINDOW else term_of(values, max(term, 0))
+    kind, value = range_asked(automaton, runs.happened, edge, 0, values)
+    second_kind, second_value = range_asked(automaton, runs.happened, edge, 1, values)
     for r in range(pending.registers.shape[1]):
         pending.registers[n, r] = EMPTY
-    if kind == REFUSED + EQUAL:
-        kind = EVERY if value == NULL_CODE else UNEQUAL
-    known = kind == EVERY or value != NULL_CODE
+    known = (kind == EVERY or value != NULL_CODE) and (second_kind == EVERY or second_value != NULL_CODE)
     if known and apply(automaton, edge, values, pending.registers, n):
         x = automaton.ordered_of[automaton.source[edge]]
-        node = passing(arena, ordered, x, kind, value, event.clock, space.bounds)
+        asked = Asked(kind, value, second_kind, second_value, event.clock, space.bounds)
+        node = passing(arena, ordered, x, asked)
         if node != BOTTOM:
             return gather(arena, pending, n, q, event.serial, np.int64(node), arena.start[node], apart)
     return n

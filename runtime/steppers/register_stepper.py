@@ -62,7 +62,8 @@ class RegisterStepper(Stepper):
         self._entries = run_table.new_entries(capacities.ENTRIES, self._n_registers, self._index_of, clock, records)
         self._entries.counts[run_table.KEY] = key
         n = 1 + int(self._automaton.ordered_of.max())
-        self._ordered = ordered.new_ordered(n, capacities.ORDERED, clock)
+        pairs = bool((self._automaton.sorted_by[:, 1] != NOBODY).any())
+        self._ordered = ordered.new_ordered(n, capacities.ORDERED, clock, pairs)
         kinds, checks = len(self._automaton.early.guard), len(self._automaton.early.kind)
         self._happened = happened.new_happened(kinds, checks, capacities.HAPPENED, clock)
         self._pending = new_pending(capacities.PENDING, self._n_registers, clock)
@@ -102,6 +103,7 @@ class RegisterStepper(Stepper):
         """What the kernel lacks before event `at`, whose clock is `now`."""
         if result == NEEDS_NODES:
             self.store.make_room(now, at)
+            self._room_for_groups()
         elif result == NEEDS_ENTRIES:
             self._more_entries(now)
         elif result == NEEDS_ORDERED:
@@ -113,6 +115,14 @@ class RegisterStepper(Stepper):
         elif result == NEEDS_PENDING:
             room = 2 * len(self._pending.at)
             self._pending = new_pending(room, self._n_registers, self._entries.start.dtype)
+
+    def _room_for_groups(self) -> None:
+        """Groups are made anew when the arena is compacted, so it is to have room for four times as many nodes as they
+        are: else that would be most of the work."""
+        levels = self._ordered.groups.value.shape[1]
+        wanted = min(4 * levels * int(ordered.held(self._ordered)), capacities.MOST_FOR_GROUPS)
+        while len(self.store.arena.row) < wanted:
+            self.store.grow()
 
     def _more_entries(self, now: Any) -> None:
         """Without those that have left the window; with more room, if these are few or more than half have not."""

@@ -83,10 +83,12 @@ def wait(space, automaton, runs, k, node, event, apart):
     pending = runs.pending
     q = pending.at[k]
     x = automaton.ordered_of[q]
-    if x != NOBODY and pending.registers[k, automaton.sorted_by[q]] > BAD:
-        value = pending.registers[k, automaton.sorted_by[q]]
-        push(space.arena, runs.ordered, x, value, node, event.clock, space.bounds)
-        return
+    if x != NOBODY:
+        first, second = automaton.sorted_by[q, 0], automaton.sorted_by[q, 1]
+        values = pending.registers[k, first], pending.registers[k, max(second, first)]
+        if values[0] > BAD and values[1] > BAD:
+            push(space.arena, runs.ordered, x, values, node, event.clock, space.bounds)
+            return
     run = Run(node, pending.start[k], event.position)
     settle(space.arena, automaton, runs.entries, pending, k, q, run, apart)
 

@@ -15,7 +15,7 @@ from runtime.engine import engine_for
 sys.path.append(str(Path(__file__).parents[1] / "bench"))
 import curves
 
-CONSTANT, LOG = curves.MOST_SLOPE
+CONSTANT, LOG, POWER = curves.MOST_SLOPE
 COSTS = {
     CONSTANT: """
         chain chain-swapped two-equalities chain-of-four same-twice equal-loop equal-veto example-4 loop-or or-of-pairs
@@ -25,8 +25,9 @@ COSTS = {
         two-apart apart-few apart-loop apart-before four-apart apart-twice apart-veto apart-own-veto proposition-9 less
         p0 all-of-parts self-join window-inside new-high new-low a-change seen-first new-high-then
     """,
+    POWER: "unequal both-less between",
     "by what waits": """
-        overlapping unequal equal-unequal equal-or loop-unequal equal-and-less arithmetic inner-window trailing and
+        overlapping equal-unequal equal-or loop-unequal equal-and-less arithmetic inner-window trailing and
         nested-nxt max max-clause
     """,
 }

@@ -27,25 +27,31 @@ QUERIES = {
     "no check on the second": ("A a ; (B b OR C c) ; C d", "a.v < b.v AND b.v <> d.v"),
     "rising": ("A a ; B+ b ; C c", "INCREASING(b.v)"),
     "may be empty": ("A a? ; B b", "a.v < b.v"),
+    "both less": ("A a ; B b", "a.v < b.v AND a.w < b.w"),
+    "less and greater": ("A a ; B b", "a.v < b.v AND a.w >= b.w"),
+    "both unequal": ("A a ; B b", "a.v <> b.v AND a.w <> b.w"),
+    "between": ("A a ; B b", "a.v <= b.w AND a.w > b.w"),
+    "chain of two": ("A a ; B b ; C c", "a.v < b.v AND a.w >= b.w AND b.v <> c.v AND b.w <= c.w"),
+    "one value each": ("A a ; (B b OR C c)", "a.v < b.v AND a.w <> c.w"),
 }
 
 
 def program(name: str, window: str) -> Program:
     pattern, condition = QUERIES[name]
     text = f"FROM t PATTERN {pattern} WHERE {condition} ORDER BY ts WITHIN {window} RETURN *"
-    return cersql.compile(text, {"t": "ts BIGINT, type STRING, v INT"}).program
+    return cersql.compile(text, {"t": "ts BIGINT, type STRING, v INT, w INT"}).program
 
 
 def stream(program: Program, n: int, seed: int, kinds: int, distinct: int) -> AnyArray:
     random = np.random.default_rng(seed)
-    values = random.integers(0, distinct, n)
-    values[random.random(n) < 0.05] = NULL_CODE
+    values = random.integers(0, distinct, (n, len(program.terms)))
+    values[random.random(values.shape) < 0.05] = NULL_CODE
     kind = random.integers(0, kinds, n)
     symbols = np.zeros((n, 1 + len(program.terms)), np.int64)
     for bit, guard in enumerate(program.guards):
         (name,) = (part for part in guard if len(part) == 1)
         symbols[:, 0] |= (kind == "ABC".index(name)).astype(np.int64) << bit
-    symbols[:, 1:] = values[:, None]
+    symbols[:, 1:] = values
     return symbols
 
 
@@ -77,7 +83,7 @@ def without(program: Program) -> Program:
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("keyed", [False, True], ids=["one stream", "three keys"])
 def test_as_without(name: str, keyed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for capacity, first in (("ENTRIES", 16), ("PENDING", 16), ("ORDERED", 64)):
+    for capacity, first in (("ENTRIES", 16), ("PENDING", 16), ("ORDERED", 64), ("GROUP", 4)):
         monkeypatch.setattr(capacities, capacity, first)
     n = 600
     for seed, (window, distinct) in enumerate((("40", 5), ("25", 1000), ("< 60", 30))):
