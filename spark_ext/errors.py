@@ -92,6 +92,7 @@ class ExpressionError(CersqlError):
         "UNRESOLVED_NAME": Condition(
             "42703", "{name} is neither a variable, a column nor a function that takes no arguments."
         ),
+        "IMPOSSIBLE_TEXT": Condition("22018", "{value} is no {type}, and Spark would read it as one."),
         "ONE_ROW": Condition(
             "0A000",
             "An aggregate of your own, a window function or what makes several rows of one cannot stand here, where "
@@ -116,6 +117,7 @@ _CARRIERS = {
     "XX000": _Carrier("INTERNAL_ERROR", "message", {}),
     "07001": _Carrier("ALL_PARAMETERS_MUST_BE_NAMED", "exprs", {}),
     "22003": _Carrier("ARITHMETIC_OVERFLOW", "message", {"alternative": "", "config": ""}),
+    "22018": _Carrier("CAST_INVALID_INPUT", "expression", {"sourceType": "", "targetType": ""}),
     "42000": _Carrier("AMBIGUOUS_REFERENCE_TO_FIELDS", "field", {"count": ""}),
     "42605": _Carrier(
         "WRONG_NUM_ARGS.WITHOUT_SUGGESTION", "functionName", {"expectedNum": "", "actualNum": "", "docroot": ""}

@@ -16,6 +16,7 @@ from planner.sql import Sql
 from runtime.errors import CersqlError, Span
 from spark_ext.errors import ExpressionError
 from spark_ext.function_hints import function_hint
+from spark_ext.impossible import impossible_text
 from spark_ext.quiet import quiet_captures
 
 
@@ -27,7 +28,7 @@ def explained(
     """Turn an error of Spark's that one of the expressions over `frame` causes into one with a place in `text`.
 
     `columns`: names that can be meant by one that nobody knows. `beside`: the expressions stand beside columns, so that
-    an aggregate is a mistake.
+    an aggregate is a mistake. A text that Spark takes now, and fails on with the first row, is an error at once.
     """
     try:
         with quiet_captures():
@@ -38,6 +39,16 @@ def explained(
             if found is not None:
                 raise found.at(text) from None  # it says all of it, in fewer words
         raise
+    except PySparkException:  # a constant that the optimizer could not compute, where a plan was looked at
+        _check_texts(text, frame, expressions, columns)
+        raise
+    _check_texts(text, frame, expressions, columns)
+
+
+def _check_texts(text: str, frame: DataFrame, expressions: Sequence[Sql], columns: Sequence[str]) -> None:
+    impossible = impossible_text(frame, expressions, columns)
+    if impossible is not None:
+        raise impossible.at(text) from None
 
 
 def analyzed(frame: DataFrame) -> DataFrame:

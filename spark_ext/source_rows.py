@@ -78,7 +78,8 @@ class SourceRows:
         columns = [self._payload(name) for name in self._needed()]
         columns += [f"{sql} AS {key}" for key, sql in self.key_sql.items()]
         columns += [f"{collations.key(self.spark, quote(column))} AS {name}" for column, name in self.sorts.items()]
-        columns += [f"{sql} AS {name}" for name, sql in (*self.symbols, *self.terms)]
+        # A name of ours on a line of its own: where an expression fails, Spark quotes the line.
+        columns += [f"{sql}\nAS {name}" for name, sql in (*self.symbols, *self.terms)]
         if any(tie.name == TYPE_COLUMN for tie in self._ties()):
             columns.append(f"CAST({type_rank_sql(self.plan)} AS INT) AS {TYPE_COLUMN}")
         rows = source.selectExpr(*columns, *more)

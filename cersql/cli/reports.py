@@ -125,10 +125,28 @@ def _where(fragment: str, offset: int, text: str) -> int | None:
     words = re.finditer(rf"(?<!\w){re.escape(fragment)}(?!\w)", text)
     places = [found.start() for found in words] or [found.start() for found in re.finditer(re.escape(fragment), text)]
     if not places:
-        return None
+        return _alike(fragment, text)
     query = first_query(text)
     likely = offset if offset < query.start else offset + (query.end - query.start) - len(_REPLACED)
     return min(places, key=lambda place: abs(place - likely))
+
+
+def _alike(fragment: str, text: str) -> int | None:
+    """Where the text has what Spark read in another form: `a.val > b[i].name` for "`val` > `__cersql_var1`.`name`". None
+    unless it is one place."""
+    read = re.sub(r"\s+AS `[^`]*`$", "", fragment)
+    cast = re.fullmatch(r"CAST\((.*) AS \w+(?:\([\d, ]*\))?\)", read, re.DOTALL)
+    tokens = re.findall(r"(?:`__cersql_\w+\u2028?`\.)?`(?:[^`]|``)+`|\s+|\w+|.", cast[1] if cast else read, re.DOTALL)
+    written = (
+        r"(?:\w+(?:\[[^\]]*\])?\.)?`?" + re.escape(token.split("`.`")[-1].strip("`")) + r"\b`?"
+        if token.startswith("`")
+        else r"\s*"
+        if token.isspace()
+        else re.escape(token)
+        for token in tokens
+    )
+    found = [*re.finditer(rf"(?<![\w.`]){''.join(written)}(?!\w)", text)]
+    return found[0].start() if len(found) == 1 else None
 
 
 _REPLACED = "SELECT * FROM `__cersql_1\u2028`"  # more digits move it by a few characters

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, NumberFormatException, ParseException
 from queries import check_place
-from sparks import taught, view
+from sparks import settings, taught, view
 
 import cersql
 from spark_ext.errors import ExpressionError
@@ -28,6 +29,7 @@ def session(spark: Any) -> Any:
 T = "FROM t PATTERN A a ; B+ b "
 END = " ORDER BY ts RETURN *"
 WRONG = "INVALID_EXPRESSION"
+TEXT = "IMPOSSIBLE_TEXT"
 NAME = "UNRESOLVED_NAME"
 
 
@@ -60,6 +62,20 @@ NAME = "UNRESOLVED_NAME"
         (T + "ORDER BY ts RETURN ‸AVERAGE(a.v)", WRONG, ("Did you mean avg?",)),
         (T + "WHERE ‸LAG(a.v) > 1" + END, WRONG, ("PREV(b.price), or b[i-1].price",)),
         (T + "WHERE ‸a.v > 1 || a.k > 1" + END, WRONG, ("write OR",)),
+        # Texts that cannot be what Spark would read them as
+        (T + "WHERE a.v > 0 AND\n b.k > ‸'abc'" + END, TEXT, ("'abc' is no BIGINT", "without quotes", "AS STRING")),
+        (T + "WHERE a.k > ‸'v'" + END, TEXT, ("If the column v is meant, take the quotes away",)),
+        (T + "WHERE b.v < a.v + ‸'abc'" + END, TEXT, ("DOUBLE",)),
+        (T + "WHERE a.k IN (1, ‸'x')" + END, TEXT, ("BIGINT",)),
+        (T + "WHERE (a.v > 1) = ‸'perhaps'" + END, TEXT, ("BOOLEAN", "TRUE or FALSE")),
+        (T + "WHERE date(a.name) > ‸'today'" + END, TEXT, ("DATE '2024-01-31'",)),
+        (T + "WHERE timestamp(a.ts) > ‸'noon'" + END, TEXT, ("TIMESTAMP '2024-01-31 12:00:00'",)),
+        ("FROM t PATTERN (A a ; B+ b) FILTER a.k > ‸'abc'" + END, TEXT, ()),
+        ("FROM t DEFINE A AS v > ‸'abc', B AS TRUE PATTERN A a ; B b" + END, TEXT, ()),
+        ("FROM t WHERE v > ‸'abc' PATTERN A a ; B b" + END, TEXT, ()),
+        (T + "ORDER BY ts RETURN * HAVING COUNT(b) > ‸'many'", TEXT, ()),
+        (T + "ORDER BY ts RETURN a.k, COUNT(b) + ‸'x'", TEXT, ()),
+        (T + "ORDER BY ts RETURN SUM(b.k + ‸'x')", TEXT, ()),
     ],
 )
 def test_place(session: Any, marked: str, condition: str, fragments: tuple[str, ...]) -> None:
@@ -83,6 +99,8 @@ def test_place(session: Any, marked: str, condition: str, fragments: tuple[str, 
         ("NOT (COUNT(b) = 2 OR b.v IS NULL)", 1),
         ("a.v < FIRST(b.v)", 2),
         ("a.v < b[2].v", 0),
+        ("a.v < '2' AND a.k = ' 1 ' AND a.name = 'x'", 3),  # texts that are numbers, and texts that are texts
+        ("coalesce(a.v, 'none') = 1 AND try_cast('x' AS INT) IS NULL", 3),  # no row asks for 'none'
     ],
 )
 def test_what_spark_takes(session: Any, condition: str, n: int | None) -> None:
@@ -92,6 +110,36 @@ def test_what_spark_takes(session: Any, condition: str, n: int | None) -> None:
             cersql.sql(session, text)
     else:
         assert cersql.sql(session, text).count() == n
+
+
+def test_without_ansi_an_impossible_text_makes_null(session: Any) -> None:
+    with settings(session, spark__sql__ansi__enabled="false"):
+        assert cersql.sql(session, T + "WHERE (a.v > 'abc') IS NULL ORDER BY ts RETURN COUNT(*)").count() == 3
+
+
+def test_an_impossible_text_keeps_sparks_sqlstate(session: Any) -> None:
+    with pytest.raises(ParseException) as raised:
+        session.sql(T + "WHERE a.v > 'abc'" + END)
+    assert raised.value.getSqlState() == "22018"
+
+
+def test_an_impossible_text_over_files(session: Any, tmp_path: Path) -> None:
+    """Their plan is looked at before it runs, so that the optimizer fails on the text first."""
+    (tmp_path / "t.csv").write_text("1,A,1.5\n", encoding="utf-8")
+    session.read.schema("ts BIGINT, type STRING, v DOUBLE").csv(str(tmp_path)).createOrReplaceTempView("in_files")
+    marked = "FROM in_files PATTERN A a WHERE a.v > ‸'abc'" + END
+    with pytest.raises(ExpressionError) as raised:
+        cersql.sql(session, marked.replace("‸", ""))
+    check_place(raised.value, marked.replace("‸", ""), marked.index("‸"), TEXT)
+
+
+def test_what_spark_quotes_of_a_row_is_not_ours(session: Any) -> None:
+    """It fails where it runs: the line that Spark quotes has no name of ours."""
+    for condition in ("a.v > a.name", "a.name > b.v"):
+        with pytest.raises(NumberFormatException) as raised:
+            session.sql(T + f"WHERE {condition}" + END).collect()
+        assert "`name`" in str(raised.value)
+        assert "__cersql" not in str(raised.value)
 
 
 def test_place_in_a_subquery(session: Any) -> None:
