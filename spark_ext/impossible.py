@@ -74,7 +74,9 @@ def _error(cast: Any, sql: Sql, columns: Sequence[str]) -> ExpressionError:
     start, stop = literal.origin().startIndex(), literal.origin().stopIndex()
     first, last = (start.get(), stop.get()) if start.isDefined() and stop.isDefined() else (0, 0)
     span = Span(sql.locate(first), sql.locate(last) + 1)
-    return ExpressionError("IMPOSSIBLE_TEXT", span=span, value=f"'{text}'", type=type, hint=_way_out(text, type, columns))
+    return ExpressionError(
+        "IMPOSSIBLE_TEXT", span=span, value=f"'{text}'", type=type, hint=_way_out(text, type, columns)
+    )
 
 
 def _way_out(text: str, type: str, columns: Sequence[str]) -> str:

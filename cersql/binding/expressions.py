@@ -301,7 +301,8 @@ class _Reader:
         if sign is not None:
             self.at += 1
             return Said(Token("word" if sign.isalpha() else "op", sign, token.start, token.end))
-        check_mark(self.toks, self.at)
+        if token not in self.others:  # of a type, x::ARRAY<INT> = y
+            check_mark(self.toks, self.at)
         if not inert and token.upper == "IN":
             _check_in(self.text, self.toks, self.at)
         self.at += 1

@@ -132,8 +132,10 @@ def _where(fragment: str, offset: int, text: str) -> int | None:
 
 
 def _alike(fragment: str, text: str) -> int | None:
-    """Where the text has what Spark read in another form: `a.val > b[i].name` for "`val` > `__cersql_var1`.`name`". None
-    unless it is one place."""
+    """Where the text has what Spark read in another form; None unless it is one place.
+
+    For "`val` > `__cersql_var1`.`name`" that is the place of `a.val > b[i].name`.
+    """
     read = re.sub(r"\s+AS `[^`]*`$", "", fragment)
     cast = re.fullmatch(r"CAST\((.*) AS \w+(?:\([\d, ]*\))?\)", read, re.DOTALL)
     tokens = re.findall(r"(?:`__cersql_\w+\u2028?`\.)?`(?:[^`]|``)+`|\s+|\w+|.", cast[1] if cast else read, re.DOTALL)

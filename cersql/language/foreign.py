@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cersql.errors import ParseError
-from cersql.language.lexer import Token, shown
+from cersql.language.clause_table import BY_FIRST_WORD
+from cersql.language.clauses import EXPRESSION_WORDS
+from cersql.language.lexer import Token, depths, shown
 from cersql.language.operators import CALLS
 
 _INSTEAD = {
@@ -197,6 +199,34 @@ def statement_of_core(toks: Sequence[Token]) -> str | None:
     begin = " ".join(words[:2])
     opens = words[2:3] == ["{"] or (words[3:] in (["{"], ["("]) and toks[4:] and toks[4].is_name)
     return begin if begin in _OF_CORE and opens else None
+
+
+_FOR_PATTERN = frozenset("MATCH MATCHES MATCHING FIND DETECT SEARCH SEQUENCE".split())
+# What stands before a name, so that the next word begins no clause; a word before one of the others is an alias.
+_BEFORE_NAME = EXPRESSION_WORDS | BY_FIRST_WORD.keys() | frozenset("SELECT JOIN ON USING TABLE INTO LATERAL".split())
+_AFTER_ALIAS = BY_FIRST_WORD.keys() | frozenset(
+    "AS JOIN ON USING INNER CROSS LEFT RIGHT FULL SEMI ANTI NATURAL LATERAL SELECT UNION EXCEPT INTERSECT".split()
+)
+
+
+def check_for_pattern(toks: Sequence[Token]) -> None:
+    """Raises where another language's word stands for PATTERN, or none does. For a query that has no PATTERN.
+
+    FROM t MATCH (A ; B)      Write PATTERN.           FROM t SEQ(A, B)      Write PATTERN SEQ(…).
+    """
+    for index, (token, level) in enumerate(zip(toks[:-1], depths(toks), strict=False)):
+        before, after = toks[index - 1] if index else None, toks[index + 1]
+        begins = before is None or (
+            before.upper not in _BEFORE_NAME and (before.kind != "op" or before.text in (")", "]", "*"))
+        )
+        if level or token.kind != "word" or not begins:
+            continue
+        pattern = after.text in ("(", "!", "¬") or (after.is_name and after.upper not in _AFTER_ALIAS)
+        if token.upper in _FOR_PATTERN and pattern:
+            hint = "Write PATTERN: FROM t PATTERN SEQ(A a, B b) ORDER BY ts RETURN *, for example."
+            raise ParseError("UNKNOWN_CLAUSE", span=token.span, clause=token.text, hint=hint)
+        if token.upper == "SEQ" and after.text == "(" and toks[0].upper == "FROM":
+            raise ParseError("MISSING_CLAUSE", span=token.span, clause="PATTERN", hint="Write PATTERN SEQ(…).")
 
 
 def check_first_word(toks: Sequence[Token]) -> None:

@@ -2,6 +2,7 @@
 
     a.p =< b.p    Write <=.                     b.ts - a.ts < 5 MINUTES    Write INTERVAL 5 MINUTES.
     a.k IS 'x'    Write a.k = 'x'.              a.p > 1, b.p > 1           Write AND.
+    a.p ! = b.p   Write !=.
 
 Spark would refuse each, at a place behind the mistake, or with words about its own grammar.
 """
@@ -21,6 +22,11 @@ _PAIRS = {
     "~=": ("a comparison", "Write RLIKE for a regular expression, <> for other values."),
     "=~": ("a comparison", "Write RLIKE for a regular expression."),
 }
+# Signs of two characters that someone has written apart: what is meant.
+_APART = {
+    ("!", "="): "!=", ("<", ">"): "<>", ("<", "="): "<=", (">", "="): ">=", ("=", ">"): ">=", ("=", "<"): "<=",
+    ("=", "="): "=", ("|", "|"): "|| between texts, OR between conditions", ("&", "&"): "AND",
+}  # fmt: skip
 # What stands around an interval's own units: INTERVAL 1 HOUR 30 MINUTES.
 _OF_INTERVAL = frozenset(["TO", "-", "+"])
 
@@ -34,6 +40,9 @@ def check_mark(toks: Sequence[Token], at: int) -> None:
     if token.kind == "op" and after.kind == "op" and after.start == token.end and token.text + after.text in _PAIRS:
         expected, hint = _PAIRS[token.text + after.text]
         raise _wrong(token, f"'{token.text + after.text}'", expected, hint)
+    apart = _APART.get((token.text, after.text)) if token.kind == after.kind == "op" else None
+    if apart is not None and after.start > token.end:
+        raise _wrong(token, f"'{token.text} {after.text}'", "a comparison, AND or OR", f"Write {apart}.")
     if token.text == "=>" and not _names_argument(toks, at):
         raise _wrong(token, "'=>'", "a comparison", "Write >=.")
     if token.upper == "IS" and after.kind in ("string", "number") and at and toks[at - 1].upper != ".":

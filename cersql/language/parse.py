@@ -30,7 +30,7 @@ from cersql.language.clauses import (
     misspelt_near,
     nearest_key,
 )
-from cersql.language.foreign import check_first_word, check_foreign_query, juxtaposition
+from cersql.language.foreign import check_first_word, check_for_pattern, check_foreign_query, juxtaposition
 from cersql.language.lexer import CLOSING, OPENING, Token, check_brackets, closing, shown
 from cersql.language.operators import EASILY_MISSPELT, INFIX
 from cersql.language.pattern_tokens import OPERAND, PatternLexer, Terminal
@@ -56,6 +56,8 @@ def _query(text: SourceText, toks: list[Token], start: int) -> syntax.Query:
     foreign = esper.find(toks, start)
     if foreign is None and ceql.is_query(toks, surely=False):
         return _of_ceql(text, toks, start)
+    if foreign is None and all(token.upper != "PATTERN" for token in toks):
+        check_for_pattern(toks)
     layout = foreign or lay_out(toks, start)
     ctes = _leading(text, layout)
     fields: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from cersql.language import ceql
 from cersql.language.clause_table import BY_FIRST_WORD
 from cersql.language.clauses import letters_apart, misspelt
-from cersql.language.foreign import check_foreign_query, statement_of_core
+from cersql.language.foreign import check_for_pattern, check_foreign_query, statement_of_core
 from cersql.language.lexer import check_brackets, strip_quotes
 from cersql.statements.kinds import Counted, Embedded, Explain, Query, Whole
 from cersql.statements.words import Words, not_yet
@@ -161,6 +161,8 @@ class Queries(Words):
                 raise self.expected(i, "a query (PATTERN …) only after FROM, JOIN, a comma, AS, IN or TABLE")
         if not calls and self.upper(0) in ("FROM", "SELECT", "RETURN"):
             self._refuse_misspelt()
+        if not calls and self.upper(0) not in ("SELECT", "RETURN"):
+            check_for_pattern(self.toks)
 
     def _refuse_misspelt(self) -> None:
         for i, token in enumerate(self.toks[:-1]):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from types import SimpleNamespace
 
 import pytest
 
 from cersql.cli.reports import problem_of
-
-
-class _Kind(Enum):
-    SQL = 1
 
 
 class _Failed(Exception):
@@ -18,22 +14,13 @@ class _Failed(Exception):
 
     def __init__(self, fragment: str) -> None:
         super().__init__("[CAST_INVALID_INPUT] The value 'x' cannot be cast.")
-        self._fragment = fragment
-
-    def getQueryContext(self) -> list[_Failed]:
-        return [self]
-
-    def contextType(self) -> _Kind:
-        return _Kind.SQL
-
-    def objectType(self) -> str:
-        return ""
-
-    def startIndex(self) -> int:
-        return 21
-
-    def fragment(self) -> str:
-        return self._fragment
+        context = SimpleNamespace(
+            contextType=lambda: SimpleNamespace(name="SQL"),
+            objectType=str,
+            startIndex=lambda: 21,
+            fragment=lambda: fragment,
+        )
+        vars(self)["getQueryContext"] = lambda: [context]
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,14 @@ HINTS = [
     ("FROM t PATTERN A a WHERE a.v IN ‸{1..5}", "UNEXPECTED_TOKEN", "BETWEEN 1 AND 5"),
     ("FROM t PATTERN A a WHERE a.v > 1 ‸&& a.k = 1", "UNEXPECTED_TOKEN", "Write AND."),
     ("FROM t PATTERN A a WHERE a.v ‸=< 1", "UNEXPECTED_TOKEN", "Write <=."),
+    ("FROM t PATTERN A a ; B b WHERE a.v ‸! = b.v", "UNEXPECTED_TOKEN", "Found '! =', expected a comparison"),
+    ("FROM t PATTERN A a WHERE a.v ‸< > 1", "UNEXPECTED_TOKEN", "Write <>."),
+    ("FROM t PATTERN A a WHERE a.v ‸> = 1", "UNEXPECTED_TOKEN", "Write >=."),
+    ("FROM t PATTERN A a WHERE a.v > 1 ‸| | a.v < 0", "UNEXPECTED_TOKEN", "OR between conditions."),
+    ("FROM t ‸MATCH (A a ; B b)", "UNKNOWN_CLAUSE", "Write PATTERN"),
+    ("FROM t ‸MATCH A a ; B b", "UNKNOWN_CLAUSE", "Write PATTERN"),
+    ("FROM t WHERE v > 1 ‸find A", "UNKNOWN_CLAUSE", "Write PATTERN"),
+    ("FROM t ‸SEQ(A a, B b)", "MISSING_CLAUSE", "Write PATTERN SEQ(…)."),
     ("FROM t PATTERN A a WHERE a.v ‸=> 1", "UNEXPECTED_TOKEN", "Write >=."),
     ("FROM t PATTERN A a WHERE a.type ‸=~ 'x.*'", "UNEXPECTED_TOKEN", "Write RLIKE"),
     ("FROM t PATTERN A a WHERE a.type IS ‸'x'", "UNEXPECTED_TOKEN", "compared by '='"),
@@ -292,6 +300,13 @@ HINTS = [
 def test_hints(marked: str, condition: str, fragment: str) -> None:
     error = check_error(marked + END, condition)
     assert fragment in str(error)
+
+
+def test_names_that_are_words_of_other_languages() -> None:
+    check_error("FROM t match WHERE v > 1 AND find(v) RETURN *‸", "MISSING_CLAUSE", "PATTERN SEQ(A a, B b)")
+    read = "PATTERN A find ; B b WHERE find.v < b.v AND array(b.v)::ARRAY<INT> = array(1)"
+    assert query(read).variables[0].name == "find"
+    assert query("PATTERN A a WHERE (a.v > 1) = !(a.k > 1) AND a.v < -a.v").types
 
 
 @pytest.mark.parametrize(

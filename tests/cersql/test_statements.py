@@ -258,6 +258,8 @@ def test_the_query_of_a_view_may_have_any_order_of_clauses() -> None:
         (f"SELECT * FROM ({Q}) MATCH_RECOGNIZE (PATTERN (A))", "MATCH_RECOGNIZE_TEXT", "MATCH"),
         ("FROM readings PATERN SEQ(A a) RETURN *", "MISSPELT_CLAUSE", "PATERN"),
         ("RETURN * PATTRAN (A ; B)", "MISSPELT_CLAUSE", "PATTRAN"),
+        ("FROM readings MATCH (A a ; B b) RETURN *", "UNKNOWN_CLAUSE", "MATCH"),
+        ("MATCH A ; B FROM readings RETURN *", "UNKNOWN_CLAUSE", "MATCH"),
         ("RETURN * PATTREN A", "MISSPELT_CLAUSE", "PATTREN"),
         ("SELECT a.x FROM readings PATTERNS [A]", "MISSPELT_CLAUSE", "PATTERNS"),
         ("SELECT * FROM (PATERN SEQ(A a) RETURN *)", "MISSPELT_CLAUSE", "PATERN"),
