@@ -143,7 +143,7 @@ def _skip(query: syntax.Query, conditions: Conditions, formula: Formula) -> Skip
         first = next(iter(conditions.scope.shown(formula.binds())), "a")
         hint = f"For example: AFTER MATCH {' '.join(words)} {first}."
         raise _wrong(None, clause.span, f"the name of a variable after {toks[at].upper}", hint)
-    if mark is None and not named and toks[at].upper in ("NEXT", "PAST"):
+    if mark is None and toks[at].upper in (("ROW",) if named else ("NEXT", "PAST")):
         raise _wrong(toks[at], clause.span, _SKIPS, "Write AFTER MATCH SKIP TO NEXT ROW, or SKIP PAST LAST ROW.")
     mark = conditions.check_variable(mark, name, toks[at].span, formula.binds())
     return Skip(f"TO {toks[2].upper}" if named else "TO LAST", mark)

@@ -68,12 +68,21 @@ def bound(window: syntax.Window, clauses: Clauses, order: Order, type: str) -> S
         construct = f"SLIDE over {type}"
         hint = "Order by a time, a date or a whole number."
         raise BindError("NOT_SUPPORTED_YET", span=window.slide.span, construct=construct, hint=hint)
-    sizes = [clauses.window(replace(part, slide=None), order).size for part in (window, window.slide)]
+    sizes = [clauses.window(replace(window, slide=None), order).size, _step(window.slide, clauses, order)]
     for size, part in zip(sizes, (window, window.slide), strict=True):
         if size < 1:
             problem = f"it is less than one unit of {order.column}"
             raise BindError("WINDOW_UNIT", span=part.amount.span, found=part.amount.value, problem=problem)
     return Sliding(int(sizes[0]), int(sizes[1]), order.column, type)
+
+
+def _step(slide: syntax.Window, clauses: Clauses, order: Order) -> float:
+    """How far one window begins after the other. What errors advise of a window, they advise of it."""
+    try:
+        return clauses.window(replace(slide, slide=None), order).size
+    except BindError as error:
+        error.hint = error.hint and error.hint.replace("WITHIN", "SLIDE")
+        raise
 
 
 def check(query: syntax.Query, window: syntax.Window, chosen: Selection, formula: Formula) -> None:

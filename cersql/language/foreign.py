@@ -114,10 +114,21 @@ def _instead_of_names(toks: Sequence[Token], at: int) -> str:
     if second is not None and second.kind == "word" and second.upper in _BETWEEN:
         return _BETWEEN[second.upper]  # `A WITHOUT B`, where the word is taken for the variable of A
     hint = "One immediately after the other is A : B : C, with anything between A -> B -> C or SEQ(A, B, C)."
+    inside = _list_around(toks, at)
+    if inside is not None:
+        hint = f"Parts of {inside} stand between commas: {inside}(A a, B b)."
     last = at + 1 == len(toks) or not toks[at + 1].is_name
     if last and first is not None and second is not None and first.is_name and second.is_name:
         hint = f"A name of several words takes back-ticks: `{first.text} {second.text}`. {hint}"
     return f"{hint} (p) AS x names a part."
+
+
+def _list_around(toks: Sequence[Token], at: int) -> str | None:
+    """SEQ, for what stands in the parentheses of SEQ(…)."""
+    levels = depths(toks)
+    opening = next((i for i in range(at - 1, -1, -1) if toks[i].text == "(" and levels[i] < levels[at]), 0)
+    before = toks[opening - 1].upper if opening else ""
+    return before if before in CALLS and CALLS[before].form == "list" else None
 
 
 _QUOTES = ("“", "”", "„", "‘", "’", "‚")

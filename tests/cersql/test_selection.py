@@ -74,6 +74,7 @@ def test_the_point_of_a_skip_is_in_the_labels() -> None:
         ("AFTER MATCH SKIP TO LAST‸", "BAD_CLAUSE", "a variable after LAST. For example: AFTER MATCH SKIP TO LAST a."),
         ("AFTER MATCH SKIP to first‸", "BAD_CLAUSE", "the name of a variable after FIRST"),
         ("AFTER MATCH SKIP TO ‸`last`", "UNKNOWN_VARIABLE", "no variable last"),
+        ("AFTER MATCH SKIP TO LAST ‸ROW", "BAD_CLAUSE", "SKIP PAST LAST ROW"),
         ("AFTER MATCH SKIP TO FIRST ‸bb", "UNKNOWN_VARIABLE", "In scope are: a, b, A, B. Did you mean b?"),
         ("AFTER MATCH SKIP TO LAST ‸BB", "UNKNOWN_VARIABLE", "Did you mean B?"),
         ("SEMANTICS MAX ‸AFTER MATCH SKIP TO NEXT ROW", "CLAUSES_EXCLUDE", "AFTER MATCH SKIP cannot stand beside SEM"),

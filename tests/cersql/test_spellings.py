@@ -284,6 +284,8 @@ HINTS = [
     ("FROM t PATTERN A ‸&& B", "FOREIGN_SYNTAX", "'&&' is not"),
     ("FROM t PATTERN A a ‸— B b", "FOREIGN_SYNTAX", "Write A -> B"),
     ("FROM t PATTERN A WITHOUT ‸B", "FOREIGN_SYNTAX", "SEQ(A, !B, C)"),
+    ("FROM t PATTERN SEQ(A a ‸B b)", "FOREIGN_SYNTAX", "Parts of SEQ stand between commas: SEQ(A a, B b)."),
+    ("FROM t PATTERN SEQ(A a, (B b ‸C c))", "FOREIGN_SYNTAX", "A : B : C"),
     ("FROM t PATTERN A{2,3‸,4}", "UNEXPECTED_TOKEN", "{2,4}"),
     ("FROM t PATTERN A WITHIN ‸MINUTES 10", "BAD_WINDOW", "The number comes first: 10 MINUTES."),
     ("FROM t PATTERN A ; B WITHIN 9 ‸WITH TIMEOUTS", "BAD_WINDOW", "after the last item of RETURN"),
