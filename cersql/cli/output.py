@@ -64,9 +64,13 @@ def print_rows(
     console: Console,
     seconds: float | None = None,
 ) -> None:
-    """At most `limit` of the rows; more only say that there are more."""
+    """At most `limit` of the rows; more only say that there are more. A text of many lines alone, as EXPLAIN's, is
+    printed as it is."""
     if not console.is_terminal:
         console.width = 100_000  # a file has room; nothing in it should be broken into lines
+    if len(columns) == len(rows) == 1 and "\n" in str(rows[0][0]):
+        console.print(Text(str(rows[0][0])), soft_wrap=True)
+        return
     narrow = len(columns) * NARROWEST > console.width and _width(columns, rows[:limit]) > console.width
     console.print((records_of if narrow else table_of)(columns, rows[:limit], right), crop=False)
     count = f"{len(rows)} row{'' if len(rows) == 1 else 's'}"

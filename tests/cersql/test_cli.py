@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from sparks import taught
 
-from cersql.cli import demo, local, running, versions
+from cersql.cli import demo, local, output, running, versions
 from cersql.cli import main as cli
 from cersql.cli.completion import completions, is_complete
 from cersql.cli.progress import Progress, _listed, matches
@@ -572,3 +573,12 @@ def test_a_mistyped_command_is_told_the_nearest_right_one(
     shown = capsys.readouterr()
     assert told.replace("QUERY", query) in shown.err
     assert not shown.out
+
+
+def test_a_text_of_many_lines_is_printed_as_it_is() -> None:
+    """EXPLAIN's, not as a cell of a table that is as wide as its longest line."""
+    out = io.StringIO()
+    output.print_rows(["plan"], [["== cel ==\nA / a\n  " + "x" * 200]], [], 100, Console(file=out), 0.5)
+    assert out.getvalue() == "== cel ==\nA / a\n  " + "x" * 200 + "\n"
+    output.print_rows(["name"], [["one"]], [], 100, Console(file=out, width=80))
+    assert "name" in out.getvalue()

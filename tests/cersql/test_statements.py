@@ -246,6 +246,8 @@ def test_the_query_of_a_view_may_have_any_order_of_clauses() -> None:
         ("DROP PATTERN VIEW db.v", "UNEXPECTED_TOKEN", ".v"),
         ("SHOW PATTERNS v", "UNEXPECTED_TOKEN", "v"),
         ("SHOW PATTERNS LIKE v", "UNEXPECTED_TOKEN", "v"),
+        ("SHOW PATTERN VIEWS", "UNEXPECTED_TOKEN", "VIEWS"),
+        ("SHOW PATTERN FUNCTIONS", "UNEXPECTED_TOKEN", "FUNCTIONS"),
         ("DESCRIBE PATTERN v x y", "UNEXPECTED_TOKEN", "x y"),
         (f"EXPLAIN CREATE PATTERN VIEW v AS {Q}", "NOT_SUPPORTED_YET", "CREATE"),
         (f"CREATE PATTERN VIEW IF NOT EXISTS v AS {Q}", "NOT_SUPPORTED_YET", "IF"),
