@@ -282,6 +282,7 @@ class Start(Formula):
     inner: Formula
     node = nodes.Start
     in_runs = True
+    word = "START"
     undone_by = "one that begins the stream"
 
     def head(self) -> str:
@@ -415,6 +416,9 @@ class Agree(Formula):
 
 BETWEEN: dict[str, Callable[[Formula, Formula], Formula]] = {kind.word: kind for kind in (Or, And, All, Unless)}
 """The operators between two patterns, by their words."""
+
+AROUND: dict[str, Callable[[Formula], Formula]] = {kind.word: kind for kind in (Start,)}
+"""Those around one, `START(p)`, but for strategies."""
 
 
 def searching(formula: Formula) -> Start | Strategy | None:

@@ -26,7 +26,8 @@ class Formula:
     formula, so that it is built whole. `empty_by_parts`: zero copies satisfy it if they satisfy all its parts. `node`:
     the operator of a composed program that is made of the nodes of its parts, if that is all there is to it. `in_runs`:
     runs that hold registers can do it, though it is more than a sequence, a loop or an OR. `word`: what an operator
-    between two patterns is written as. `undone_by`: what an event that comes late can be, so that a match is none.
+    between two patterns, or around one, is written as. `undone_by`: what an event that comes late can be, so that a
+    match is none.
     """
 
     __slots__ = ()

@@ -107,7 +107,7 @@ def _shows(formula: Formula, kept: frozenset[str] | None) -> bool:
 
 def _written_loop(part: syntax.Pattern) -> syntax.Repeat | None:
     """The first loop with gaps of a pattern that is no strategy's."""
-    if isinstance(part, syntax.Function) and part.function not in ("START", "NEXT"):
+    if isinstance(part, syntax.Function) and part.function not in {*cel.AROUND, "NEXT"}:
         return None
     if isinstance(part, syntax.Repeat) and not part.contiguous and (part.high is None or part.high >= MANY_COPIES):
         return part

@@ -81,7 +81,8 @@ class Translator(Filters):
                 return self._next(inner)
             case syntax.Function(function, inner):
                 formula = self._full(inner, self.pattern(inner), f"{function}(…)")
-                return cel.Start(formula) if function == "START" else cel.Strategy(function, formula)
+                around = cel.AROUND.get(function)
+                return cel.Strategy(function, formula) if around is None else around(formula)
             case syntax.Windowed(inner, window):
                 return self._windowed(inner, window)
             case syntax.PartBy(inner, keys):
