@@ -121,6 +121,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "A+ a1 ; B? b1 ; C c1 ; B b2 WHERE a1.x = c1.x",
         "SEQ(A a1, B b1, !C, B b2, A a2) WHERE a1.x = a2.y WITHIN 9",
         "SEQ(A a1, B+ b1, !C c1, B b2) WHERE a1.x = b2.x AND c1.x = a1.x WITHIN 9",
+        "SEQ(A+, !C, B b1, A a2, B b2) WHERE b1.x = b2.x WITHIN 9",
         "A a1 ; B b1 ; A a2 ; B b2 ; A a3 WHERE a1.x = a2.x AND a2.y = a3.y WITHIN 12",
     ),
     "counted": (
