@@ -7,6 +7,7 @@ is kept with it, so that EXPLAIN tells every reason, and no second place decides
       flat table: refused, since it has an operator that is more than a sequence, a loop, an OR or a filter
       parallel runs: refused, since it is no ALL of 2 to 8 single events
       deferred runs: refused, since what must not happen is more than an event
+      two stacks: refused, since events are compared, so that runs hold values
       registers: refused, since what must not happen is more than an event
       composed table: refused, since events are compared, and a state would hold their values
       general engine: runs it
@@ -262,29 +263,35 @@ def deferred_runs(asked: Asked) -> Lowered | Refusal:
     return machine if isinstance(machine, Refusal) else found.lowered(machine, "deferred")
 
 
+def two_stacks(asked: Asked) -> Lowered | Refusal:
+    """The greatest match of each end, or the matches of each start after which something has not happened, in a window
+    that slides over runs which hold nothing."""
+    chosen = asked.choice
+    if chosen.compares:
+        return Refusal("events are compared, so that runs hold values")
+    if chosen.clause not in PICKING and not chosen.ends_late:
+        return Refusal("no match competes by NXT or LAST, or waits for its window to close")
+    found = asked.in_order
+    if isinstance(found, Refusal):
+        return found
+    program = found.program
+    if program.window is None or program.consume or program.skip is not None or program.inner_windows:
+        return Refusal("matches are consumed or skipped, or have windows inside, or none around them")
+    if chosen.ends_late and asked.sums:
+        return Refusal("matches that wait are summed up, which is done start by start")
+    labels = {mask: i for i, mask in enumerate(program.masks)}
+    machine = two_stacks_of(found.made, labels, later=program.pick == "LAST")
+    if isinstance(machine, Refusal):
+        return machine
+    return found._replace(program=replace(program, pick="ALL")).lowered(machine, "two stacks")
+
+
 def registers(asked: Asked) -> Lowered | Refusal:
     """Runs that hold a few values each, or that an absence before or after the match concerns."""
     if not _holds(asked):
         return NOTHING
     found = asked.in_order
     return found if isinstance(found, Refusal) else found.lowered(found.machine, found.program.family)
-
-
-def two_stacks(asked: Asked) -> Lowered | Refusal:
-    """The greatest match of each end, in a window that slides over runs which hold nothing."""
-    if asked.choice.compares or asked.choice.clause not in PICKING or asked.window is None:
-        return Refusal("no match of each end is chosen by NXT or LAST in a window, of events that are not compared")
-    found = asked.in_order
-    if isinstance(found, Refusal):
-        return found
-    program = found.program
-    if program.consume or program.skip is not None or program.inner_windows:
-        return Refusal("matches are consumed or skipped, or have windows inside")
-    labels = {mask: i for i, mask in enumerate(program.masks)}
-    machine = two_stacks_of(found.made, labels, later=program.pick == "LAST")
-    if isinstance(machine, Refusal):
-        return machine
-    return found._replace(program=replace(program, pick="ALL")).lowered(machine, "two stacks")
 
 
 def composed_table(asked: Asked) -> Lowered | Refusal:
@@ -305,8 +312,8 @@ CANDIDATES: tuple[tuple[str, Candidate], ...] = (
     ("flat table", flat_table),
     ("parallel runs", parallel_runs),
     ("deferred runs", deferred_runs),
-    ("registers", registers),
     ("two stacks", two_stacks),
+    ("registers", registers),
     ("composed table", composed_table),
     ("general engine", general_engine),
 )

@@ -100,6 +100,8 @@ def why_compared(made: Lowered, asked: tuple[Tabulated, ...]) -> tuple[str, ...]
         if made.program.family == "timed" and made.program.inner_windows and made.program.skip is None:
             return ("each start in a window has runs of its own: a cost by the starts that wait in the window",)
         if isinstance(made.program.machine, TwoStacks):
+            if made.program.machine.late != NOBODY:
+                return ("matches wait in two stacks for what must not happen: a constant cost per event",)
             return ("the greatest match of each end is found by two stacks: a constant cost per event",)
         if made.program.family != "registers":
             return ()

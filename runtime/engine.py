@@ -16,6 +16,7 @@ import numpy as np
 
 from runtime import nodes
 from runtime.arrays import AnyArray, IntArray
+from runtime.chain_cea import NOBODY
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.semirings import Lift
 from runtime.compact_set.store import BoundedWalks, ChainedWalks, PlainWalks, ProductWalks, Store, Walks
@@ -34,6 +35,7 @@ from runtime.selection.timeouts import Drops, Watch
 from runtime.steppers.deferred_stepper import DeferredStepper
 from runtime.steppers.each_key import EachKey
 from runtime.steppers.general import GeneralStepper
+from runtime.steppers.late_stacks_stepper import LateStacksStepper
 from runtime.steppers.pcea_stepper import PceaStepper
 from runtime.steppers.register_stepper import RegisterStepper
 from runtime.steppers.stepper import ALL_REPORT, NO_KEYS, Feed, Stepper
@@ -281,7 +283,8 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
         case "deferred":
             return DeferredStepper(program, store)
         case "two stacks":
-            return TwoStacksStepper(program, store)
+            waits = isinstance(program.machine, TwoStacks) and program.machine.late != NOBODY
+            return (LateStacksStepper if waits else TwoStacksStepper)(program, store)
         case "pcea":
             return PceaStepper(program, store)
         case "any":

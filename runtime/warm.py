@@ -29,9 +29,9 @@ from runtime.two_stacks import TwoStacks
 FAMILIES: dict[Family, str] = {
     "plain": "sequences, loops, OR",
     "timed": "windows inside the pattern, strategies, consumption",
-    "registers": "comparisons of events, what must not happen before or after",
+    "registers": "comparisons of events, what must not happen before",
     "deferred": "equality of events that are not neighbours",
-    "two stacks": "NXT and LAST in a window",
+    "two stacks": "NXT and LAST in a window, what must not happen after the match",
     "pcea": "ALL with equalities",
 }
 
@@ -113,6 +113,8 @@ def _run_each(family: Family) -> None:
             _run(replace(program, family=family, machine=_apart(), terms=("x",)))
         case "two stacks":
             _run(replace(program, family=family, machine=_next_of_two()))
+            waiting = replace(_next_of_two(), n_places=3, late=2)
+            _run(replace(program, family=family, machine=waiting, ends_late=True))
         case "pcea":
             _run(replace(program, family=family, machine=_side_by_side(), terms=("x",)))
         case "timed" | "any":
@@ -221,7 +223,7 @@ def _next_of_two() -> TwoStacks:
         guard=ints(0, 1),
         label=ints(0, 1),
         last=ints(0, 1),
-        goes_on=ints(1, 0),
+        to=ints(1, NOBODY),
         lacks_of=ints(0, 0, 0),
         lacks=ints(),
         edge_of=ints(0, 1, 2),
@@ -229,7 +231,7 @@ def _next_of_two() -> TwoStacks:
         veto_guard=ints(),
         veto_from=ints(),
         veto_to=ints(),
-        n_places=3,
+        n_places=2,
         later=False,
     )
 

@@ -45,7 +45,6 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "((A+) WITHIN 2) ; B WITHIN 7",
         "A ; ((B+ ; A) WITHIN < 3) ; C",
         "((A ; B+) WITHIN 3 EVENTS) ; C",
-        "A+ ; B ; !C WITHIN 5",
         "!C ; A+ ; B WITHIN 4",
         "((A+) WITHIN < 3) ; ((B ; C) WITHIN 4) WITHIN 9",
         "(A : B) OR (A a1 : B b1) WITHIN 6 SEMANTICS NXT",
@@ -61,6 +60,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "registers": (
         "A a ; B b ; C c WHERE a.x = b.x AND b.y = c.y WITHIN 9",
         "A a ; B b WHERE a.x < b.x WITHIN 9",
+        "A ; !C WITHIN 4",
         "A a ; B b WHERE a.x <> b.x",
         "A a ; B b ; C c WHERE a.x = b.x AND a.y < c.y",
         "A a ; B b WHERE a.x >= b.x WITHIN 4 EVENTS",
@@ -138,6 +138,11 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "SEQ(A, !C, B+) WITHIN 8 SEMANTICS NXT",
         "SEQ(A, B+, !C, B b2) OR (A ; C) WITHIN 9 SEMANTICS LAST",
         "A? ; B+ ; C* ; B b2 WITHIN 6 SEMANTICS NXT",
+        "A+ ; B ; !C WITHIN 5",
+        "A ; B+ ; !C WITHIN 6 EVENTS",
+        "SEQ(A, !B, C+, !B) WITHIN 7",
+        "SEQ(A a, (B OR C)+, A a2, !B, !(C OR A)) WITHIN 9",
+        "SEQ(A? a, B+ b, A+ a2, !C) WITHIN 6",
     ),
     "pcea": (
         "ALL(A a, B b) WHERE a.x = b.x WITHIN 7",
@@ -165,6 +170,7 @@ FRACTIONS = {
     "((A a ; B b) WITHIN < 1.5) ; C c WHERE a.x <= b.x WITHIN 2.5": "registers",
     "A ; B ; C WHERE A.x = C.x WITHIN < 2.5": "deferred",
     "A ; B+ WITHIN < 2.5 SEMANTICS NXT": "two stacks",
+    "A ; B+ ; !C WITHIN < 2.5": "two stacks",
     "(((A a ; B b) WITHIN < 1.5) UNLESS (C ; C)) WHERE a.x <= b.x WITHIN 2.5": "bound",
 }
 # Of a family, if not its name.

@@ -50,7 +50,7 @@ class Automaton(NamedTuple):
     guard: AnyArray
     label: AnyArray
     last: AnyArray
-    goes_on: AnyArray
+    to: AnyArray
     lacks_of: AnyArray
     lacks: AnyArray
     edge_of: AnyArray
@@ -238,7 +238,7 @@ def steps_of(automaton, queue, steps, at):
         if queue.event[at, q] == BOTTOM:
             continue
         for e in range(automaton.edge_of[q], automaton.edge_of[q + 1]):
-            steps.begin[n], steps.end[n], steps.node[n] = automaton.source[e], q + 1, queue.event[at, q]
+            steps.begin[n], steps.end[n], steps.node[n] = automaton.source[e], automaton.to[q], queue.event[at, q]
             n += 1
     return n
 
@@ -365,7 +365,7 @@ def note(arena, automaton, work, values, row, now):
     at, acts = counts[N_BACK], False
     for q in range(len(automaton.guard)):
         node = np.int64(BOTTOM)
-        if automaton.goes_on[q] and takes(automaton, q, values):
+        if automaton.to[q] != NOBODY and takes(automaton, q, values):
             node = extend(arena, row, automaton.label[q], BOTTOM, now)
             acts = True
         queue.event[at, q] = node

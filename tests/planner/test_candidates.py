@@ -58,12 +58,13 @@ def test_each_rule_changes_its_example_and_nothing_twice(rule: object) -> None:
     assert rewritten(after) == (after, ())
 
 
+LATE = cel.NotAfter(cel.Sequence(A, B), (C,), HOUR)
 RUN_BY = {
     "flat table": (cel.Sequence(A, B), {}),
     "parallel runs": (cel.Compare(cel.All(A, B), EQUAL), {}),
     "deferred runs": (cel.Compare(cel.Sequence(A, cel.Sequence(B, C)), APART), {}),
-    "registers": (cel.Compare(cel.Sequence(A, B), RISING), {}),
     "two stacks": (cel.Sequence(A, B), {"window": HOUR, "strategy": "NXT"}),
+    "registers": (cel.Compare(cel.Sequence(A, B), RISING), {}),
     "composed table": (cel.Unless(cel.Sequence(A, B), C), {}),
     "general engine": (cel.Compare(cel.Unless(cel.Sequence(A, B), cel.Sequence(C, C)), RISING), {}),
 }
@@ -100,6 +101,14 @@ def test_the_first_that_can_runs_it_and_all_before_it_say_why_not(name: str) -> 
         (cel.NotBefore((cel.Start(C),), A, HOUR), {"consume": "ANY"}, "general engine", "asks where its search begins"),
         (cel.Sequence(A, B), {"consume": "ANY"}, "composed table", "consumed"),
         (cel.NotBefore((cel.Start(C),), A, HOUR), {}, "general engine", "asks where its search begins"),
+        (LATE, {}, "two stacks", "something must not happen before or after the match"),
+        (LATE, {"sums": True}, "registers", "summed up"),
+        (LATE, {"strategy": "NXT"}, "composed table", "matches compete by MAX, or are consumed in all keys"),
+        (LATE, {"timeouts": True}, "composed table", "WITH TIMEOUTS looks on"),
+        (LATE, {"consume": "PARTITION"}, "composed table", "consumed or skipped beside an absence"),
+        (cel.NotBefore((C,), LATE, HOUR), {}, "registers", "something must not happen before the match"),
+        (cel.NotAfter(cel.Sequence(A, B), (cel.Sequence(C, C),), HOUR), {}, "composed table", "more than an event"),
+        (cel.NotAfter(A, (C,), HOUR), {}, "registers", "no event looks at others"),
     ],
 )
 def test_why_not_something_faster(formula: Formula, options: dict, stepper: str, why: str) -> None:
