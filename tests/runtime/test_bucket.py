@@ -270,6 +270,7 @@ def test_timeouts(window: Window, options: Options) -> None:
 def test_absences_around(window: Window, strategy: str) -> None:
     for formula in (
         cel.NotAfter(A, (B,), window),
+        cel.NotAfter(cel.Sequence(A, cel.Iteration(B)), (C,), window),
         cel.NotBefore((C,), cel.Sequence(A, B), window),
         cel.NotAfter(cel.NotBefore((C,), A, window), (B,), window),
     ):
