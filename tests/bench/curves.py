@@ -95,7 +95,7 @@ QUERIES = {
     "last": Query("A+ ; B", rest="SEMANTICS LAST"),
     "max-clause": Query("A+ ; B", rest="SEMANTICS MAX"),
     "trailing": Query("SEQ(A, B, !C)"),
-    "trailing-loop": Query("SEQ(A, !D, B+, !C)"),
+    "trailing-veto": Query("SEQ(A, !D, B, !C)"),
     "skip": Query("A ; B", rest="AFTER MATCH SKIP PAST LAST ROW"),
     "cooldown": Query("ANY g : ANY:* rest", rest="AFTER MATCH SKIP PAST LAST ROW"),
     "longest-loop": Query("A+ a", rest="AFTER MATCH SKIP PAST LAST ROW"),

@@ -20,7 +20,7 @@ COSTS = {
     CONSTANT: """
         chain chain-swapped two-equalities chain-of-four same-twice equal-loop equal-veto example-4 loop-or or-of-pairs
         or-of-all project unless start nxt last nxt-of-three last-of-three
-        trailing trailing-loop
+        trailing trailing-veto
     """,
     LOG: """
         two-apart apart-few apart-loop apart-before four-apart apart-twice apart-veto apart-own-veto proposition-9 less
