@@ -8,7 +8,7 @@ digits that adding one by one gives. O(chains) for each value.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from runtime.compact_set.chained import Beginnings, events
 from runtime.partition.order import as_clock, combined, float_codes
 
 NO_ROW = -1
+Total = Literal["whole", "doubles", "sizes"]
 
 
 def sortable(values: pa.Array) -> IntArray:
@@ -84,17 +85,17 @@ class Chains:
 
         return self._of_matches(("number", mark, field), [0], add)[0]
 
-    def total(self, mark: Hashable, bound: AnyArray, field: str, sizes: bool = False) -> AnyArray:
-        """The sum of their values; `sizes`: of how large they are, as DOUBLE."""
-        is_float = sizes or pa.types.is_floating(self._rows.column(field).type)
+    def total(self, mark: Hashable, bound: AnyArray, field: str, of: Total) -> AnyArray:
+        """The sum of their values: as whole numbers, which may overflow, as DOUBLEs, or of how large they are."""
 
         def add(found: list[AnyArray], new: New) -> None:
             numbers = as_clock(self._column(field, new.begin))
-            numbers = np.abs(numbers.astype(np.float64)) if sizes else numbers
+            numbers = numbers if of == "whole" else numbers.astype(np.float64)
+            numbers = np.abs(numbers) if of == "sizes" else numbers
             add_values(found[0], new, bound, self._are_known(field, new.begin), numbers)
 
-        dtype = np.float64 if is_float else np.int64
-        return self._of_matches(("total", mark, field, sizes), [0], add, dtype)[0]
+        dtype = np.int64 if of == "whole" else np.float64
+        return self._of_matches(("total", mark, field, of), [0], add, dtype)[0]
 
     def best(self, mark: Hashable, bound: AnyArray, field: str, greatest: bool) -> tuple[IntArray, IntArray]:
         """The row of the first of the least (or greatest) values, NO_ROW for none; and a number that sorts as it does,

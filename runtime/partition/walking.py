@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.arrays import AnyArray, IntArray
-from runtime.partition.beginnings import NO_ROW, Chains, sortable
+from runtime.partition.beginnings import NO_ROW, Chains, Total, sortable
 from runtime.partition.order import as_clock, codes, combined
 from runtime.task import Walked
 
@@ -41,8 +41,8 @@ class Earlier(NamedTuple):
     def number(self, field: str | None) -> IntArray:
         return self.chains.number(self.mark, self.bound, field)
 
-    def total(self, field: str, sizes: bool = False) -> AnyArray:
-        return self.chains.total(self.mark, self.bound, field, sizes)
+    def total(self, field: str, of: Total) -> AnyArray:
+        return self.chains.total(self.mark, self.bound, field, of)
 
     def first_of_least(self, field: str, greatest: bool, row: IntArray, code: IntArray) -> IntArray:
         """The row of the first of the least values, of these and later ones: `row`, or NO_ROW, and its `code`."""
@@ -90,7 +90,7 @@ def _float_sums(field: str, values: pa.Array, match_of: IntArray, events: Events
     weights = np.asarray(values).astype(np.float64)
     if events.earlier is not None:
         match_of = np.concatenate([np.arange(events.n), match_of])
-        weights = np.concatenate([events.earlier.total(field), weights])
+        weights = np.concatenate([events.earlier.total(field, "doubles"), weights])
     return np.bincount(match_of, weights=weights, minlength=events.n).astype(np.float64)  # of no value they are int64
 
 
@@ -104,14 +104,14 @@ def _exact_sums(
     if len(begins):
         found[match_of[begins]] = np.add.reduceat(numbers, begins)
     if earlier is not None:
-        found += earlier.total(field)
+        found += earlier.total(field, "whole")
     is_decimal = pa.types.is_decimal(values.type)
     if not is_decimal and values.type != pa.int64():
         return pa.array(found, mask=number == 0)
     high = found >> 63
     size = np.bincount(match_of, weights=np.abs(numbers.astype(np.float64)), minlength=len(number))
     if earlier is not None:
-        size = size + earlier.total(field, sizes=True)
+        size = size + earlier.total(field, "sizes")
     for match in np.flatnonzero(size >= SAFE).tolist():
         total = sum(numbers[match_of == match].tolist())
         if earlier is not None:

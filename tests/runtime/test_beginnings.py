@@ -44,7 +44,7 @@ def value(chance: random.Random, name: str) -> Any:
         return None
     x = chance.choice((-9, -1, 0, 0, 3, 7))
     return {
-        "l": x * 10**17, "f": x / 3, "d": chance.choice((x / 7, -0.0, 0.0, math.nan, 1e300, -1e300)),
+        "l": x * 10**18, "f": x / 3, "d": chance.choice((x / 7, -0.0, 0.0, math.nan, 1e300, -1e300)),
         "m": Decimal(x) / 8, "b": x > 0, "day": datetime.date(2024, 1, 10 + x),
         "at": datetime.datetime(2024, 1, 10 + x),
     }.get(name, x)  # fmt: skip

@@ -148,6 +148,13 @@ def test_rows(session: SparkSession, source: str, query: str) -> None:
     assert counted == [(len(found),)]
 
 
+def test_aggregates_of_matches_that_begin_alike(session: SparkSession) -> None:
+    """Of columns that are read when matches are there: their types are those of Spark."""
+    sums = "SUM(b.whole), SUM(b.price), SUM(b.double), AVG(b.long), AVG(b.single)"
+    pattern = "PATTERN A a ; B+ b ; C c WITHIN 9 SECONDS ORDER BY ts"
+    assert same(session, f"FROM one {pattern} RETURN a.id, COUNT(*), COUNT(b.text), {sums}, MIN(b.day), MAX(b.at)")
+
+
 SEVERAL = [
     "FROM one, many PATTERN one a ; many b WHERE a.whole > 0 AND b.double > 1 WITHIN 9 SECONDS ORDER BY ts "
     "RETURN *, a.id AS i, b.id AS j",
