@@ -96,6 +96,7 @@ class Conditions(Agreements):
                 raise BindError(
                     "NOT_SUPPORTED_YET", span=call.span,
                     construct=f"{self._shown(call)}, about the events of a negated part together,",
+                    hint="Ask it inside that part: !((B+ b) FILTER SUM(b.x) > 5), for example.",
                 )  # fmt: skip
             created = isinstance(call, Ref) and call.variable in self.created
             self._refuse_neighbours(clause, "other conditions on created events" if created else self._shown(call))
@@ -137,6 +138,12 @@ class Conditions(Agreements):
         for node in neighbours(clause):
             if isinstance(node, Call) and node.function in TRENDS:  # which is of all events together
                 continue
+            refs = (part for part in walk([node]) if isinstance(part, Ref))
+            made = next((f"{ref.variable}.{ref.column}" for ref in refs if ref.variable in self.created), None)
+            if made is not None:
+                hint = f"INCREASING({made}) and DECREASING({made}) compare each with the next."
+                construct = f"{self._shown(node)}, a neighbour of created events,"
+                raise BindError("NOT_SUPPORTED_YET", span=node.span, construct=construct, hint=hint)
             raise BindError(
                 "NOT_SUPPORTED_YET", span=node.span, construct=f"{self._shown(node)} beside {other}",
                 hint="Join them with AND, if both are to hold.",

@@ -181,7 +181,8 @@ class GroupedReturns(Returns):
         if isinstance(ref.index, int):
             return False
         if not variable.single and not self._agrees(ref):
-            hint = f"Where all of them agree on it, write [{ref.column}] in WHERE, and GROUP BY {ref.column}."
+            hint = f"Where all events agree on it, write [{ref.column}] in WHERE, and GROUP BY {ref.column}; "
+            hint += f"else name one of them: {variable.name}[1].{ref.column}."
             problem = f"has one in each event of {variable.name}"
             raise BindError("GROUP_KEY", span=ref.span, found=shown, problem=problem, hint=hint)
         return True

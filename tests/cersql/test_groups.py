@@ -61,7 +61,7 @@ ERRORS = [
     ("COUNT(*) GROUP BY k HAVING ‸c.v > 1", "NOT_GROUPED"),
     ("‸match_start, COUNT(*) GROUP BY k", "NOT_GROUPED"),
     ("2 * ‸c.v + 1, COUNT(*) GROUP BY c.v + 1", "NOT_GROUPED"),
-    ("COUNT(*) GROUP BY ‸b.v", "GROUP_KEY", "has one in each event of b", "[v]"),
+    ("COUNT(*) GROUP BY ‸b.v", "GROUP_KEY", "has one in each event of b", "[v]", "b[1].v"),
     ("COUNT(*) GROUP BY ‸COUNT(b)", "GROUP_KEY", "query around"),
     ("COUNT(*) GROUP BY ‸3", "GROUP_KEY", "RETURN, which has 1"),
     ("COUNT(*) GROUP BY ‸a", "EVENT_NOT_VALUE", "a.x"),
