@@ -27,8 +27,8 @@ from runtime.task import GroupedBy, Summed, Trend
 FOUND = "__cersql_found"  # a column that every row has
 MOST_KEYS = 1 << 62
 OVERFLOW_HINT = (
-    "Bound the matches by WITHIN or WITHIN … SLIDE, group them by more, or ask for what has no end: AVG, MIN, MAX, or "
-    "SUM of a DOUBLE."
+    "Bound the matches by WITHIN or WITHIN … SLIDE, group them by more, or ask for what has no end: MIN, MAX, or AVG "
+    "and SUM of DOUBLEs."
 )
 
 
