@@ -271,6 +271,8 @@ def two_stacks(asked: Asked) -> Lowered | Refusal:
         return Refusal("events are compared, so that runs hold values")
     if chosen.clause not in PICKING and not chosen.ends_late:
         return Refusal("no match competes by NXT or LAST, or waits for its window to close")
+    if chosen.next_match:
+        return Refusal("a run takes the first event that it can, and is then not there any more")
     found = asked.in_order
     if isinstance(found, Refusal):
         return found

@@ -94,6 +94,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "A a ; B b ; C c WHERE a.x <= c.x WITHIN 8 SEMANTICS LAST",
         "A a ; B b WHERE a.x = b.x WITHIN 8 CONSUME BY PARTITION",
         "A a ; B b ; C c WHERE a.x <= c.x WITHIN 8 SEMANTICS SKIP TILL NEXT MATCH",
+        "SEQ(A, B, !C) WITHIN 6 SEMANTICS SKIP TILL NEXT MATCH",
         "A ; ((B ; A) WITHIN < 3) ; C",
         "((A ; B) WITHIN 3 EVENTS) ; C WITHIN 7",
         "((A a ; B b) WITHIN 3) ; C WHERE a.x = b.x WITHIN 9",

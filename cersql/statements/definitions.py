@@ -31,7 +31,7 @@ class Definitions(Words):
             return self._drop()
         if (words[0], second) == ("SHOW", "PATTERNS"):
             return self._show()
-        if (words[0], second) == ("SHOW", "PATTERN"):  # STREAM and STREAMS are stream.py's
+        if (words[0], second) == ("SHOW", "PATTERN") and len(words) > 2:  # STREAM and STREAMS are stream.py's
             raise self.expected(2, "STREAMS; SHOW PATTERNS lists views and functions")
         if words[0] in ("DESCRIBE", "DESC") and second == "PATTERN":
             return self._describe()

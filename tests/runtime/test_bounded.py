@@ -17,6 +17,7 @@ from runtime.engine import engine_for
 from runtime.program import Program
 from runtime.steppers.deferred_stepper import DeferredStepper
 from runtime.steppers.general import GeneralStepper
+from runtime.steppers.late_stacks_stepper import LateStacksStepper
 from runtime.steppers.pcea_stepper import PceaStepper
 from runtime.steppers.register_stepper import RegisterStepper
 from runtime.steppers.stepper import Stepper
@@ -28,7 +29,7 @@ QUERIES: dict[str, tuple[str, type[Stepper], int]] = {
     "table": ("A+ a ; B b", TableStepper, LOOP),
     "composed": ("(A+ a ; B b) UNLESS C", TableStepper, LOOP),
     "timed": ("((A+ a) WITHIN 1 HOUR) ; B b", TableStepper, LOOP),
-    "known late": ("A+ a ; B b ; !C WITHIN 1 HOUR", RegisterStepper, LOOP),
+    "known late": ("A+ a ; B b ; !C WITHIN 1 HOUR", LateStacksStepper, LOOP),
     "registers": ("A+ a ; B b WHERE a.v <= b.v", RegisterStepper, LOOP),
     "side by side": (
         "ALL(A a1, A a2, A a3, B b1) WHERE a1.v = a2.v AND a2.v = a3.v AND a3.v = b1.v AND a1.w = a2.w",
