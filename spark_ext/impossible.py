@@ -21,7 +21,7 @@ from spark_ext.errors import ExpressionError
 from spark_ext.quiet import quiet_captures
 
 _QUOTES = ("'", '"')
-_CHOICES = frozenset({"Coalesce", "If", "CaseWhen"})  # what they do not choose is not computed
+_CHOICES = frozenset({"Coalesce", "If", "CaseWhen"})  # of these a row computes the first part, and others by need
 
 
 def impossible_text(frame: DataFrame, expressions: Sequence[Sql], columns: Sequence[str]) -> ExpressionError | None:
@@ -47,7 +47,7 @@ def impossible_text(frame: DataFrame, expressions: Sequence[Sql], columns: Seque
 
 
 def _casts(expression: Any, chosen: bool = False) -> Iterator[Any]:
-    """The casts of literals that are texts; `chosen`: only some rows compute this."""
+    """The casts of literals that are texts, in what each row computes; `chosen`: only some rows compute this."""
     name = expression.getClass().getSimpleName()
     children = expression.children()
     inside = [children.apply(i) for i in range(children.length())]
@@ -55,8 +55,8 @@ def _casts(expression: Any, chosen: bool = False) -> Iterator[Any]:
         if not chosen and inside[0].dataType().typeName().startswith("string"):
             yield expression
         return
-    for child in inside:
-        yield from _casts(child, name in _CHOICES)
+    for k, child in enumerate(inside):  # the first is what a choice begins with
+        yield from _casts(child, chosen or (k > 0 and name in _CHOICES))
 
 
 def _has_value(cast: Any) -> bool:

@@ -93,12 +93,12 @@ def ordered_places(made: RunBuilder, index: dict[int, tuple[int, ...]]) -> dict[
             continue
         own = {e: edge for e, edge in enumerate(made.edges) if edge.source == p}
         ranges = [_ranges(made, register, own) for register in sorted(registers)]
-        if any(edge.contiguous for edge in own.values()) or None in ranges:
+        known = [checks for checks in ranges if checks is not None]
+        if any(edge.contiguous for edge in own.values()) or len(known) < len(registers):
             continue
         first, second = (*sorted(registers), NOBODY)[:2]
-        by_first, by_second = (*ranges, dict.fromkeys(own, (EVERY, 0)))[:2]
-        assert by_first is not None and by_second is not None  # noqa: PT018
-        found[p] = (first, second), {e: (by_first[e], by_second[e]) for e in own}
+        by_second = known[1] if second != NOBODY else dict.fromkeys(own, (EVERY, 0))
+        found[p] = (first, second), {e: (known[0][e], by_second[e]) for e in own}
     return found
 
 

@@ -20,9 +20,10 @@ import numpy as np
 
 from runtime import capacities
 from runtime.arrays import AnyArray
-from runtime.chain_cea import EVERY, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, UNEQUAL
-from runtime.compact_set.tecs import BOTTOM, inside, link
+from runtime.chain_cea import UNEQUAL
 from runtime.jit import inlined, kernel
+from runtime.steppers.register_ops import passes
+from runtime.steppers.sorted_trees import Sorted, joined, make_tree_over, part, range_of
 
 
 class Groups(NamedTuple):
@@ -78,17 +79,6 @@ def sorted_groups(values, nodes, begin, n, size, spare):
         width *= 2
 
 
-@inlined
-def make_tree_over(arena, nodes, tree, begin, n):
-    """The unions over n items: node k has the children 2k and 2k + 1, where those from n on are the items."""
-    for k in range(n - 1, 0, -1):
-        left = tree[begin + 2 * k] if 2 * k < n else nodes[begin + 2 * k - n]
-        right = tree[begin + 2 * k + 1] if 2 * k + 1 < n else nodes[begin + 2 * k + 1 - n]
-        if arena.start[left] < arena.start[right]:
-            left, right = right, left
-        tree[begin + k] = link(arena, left, right)
-
-
 @kernel
 def make_groups(arena, ordered, x, begin, n):
     """The groups of a block of n items. O(n log n), and as many nodes."""
@@ -113,93 +103,6 @@ def make_groups(arena, ordered, x, begin, n):
 
 
 # ---------------------------------------------------------------- asking them
-
-
-@inlined
-def below(values, begin, end, value, equal):
-    """How many of the sorted values begin … end are less than `value`, or with `equal` at most that."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < value or (equal and values[middle] == value):
-            low = middle + 1
-        else:
-            high = middle
-    return low - begin
-
-
-@inlined
-def range_of(values, begin, end, kind, value):
-    """The part of sorted values (from, to) that pass a check with the event's value; UNEQUAL: all but that part."""
-    low, high = 0, end - begin
-    if kind == LESS:
-        high = below(values, begin, end, value, False)
-    elif kind == LESS_EQUAL:
-        high = below(values, begin, end, value, True)
-    elif kind == GREATER:
-        low = below(values, begin, end, value, True)
-    elif kind == GREATER_EQUAL:
-        low = below(values, begin, end, value, False)
-    elif kind != EVERY:
-        low = below(values, begin, end, value, False)
-        high = below(values, begin, end, value, True)
-    return low, high
-
-
-@inlined
-def passes(kind, own, value):
-    """Does a single value pass it?"""
-    if kind == LESS:
-        return own < value
-    if kind == LESS_EQUAL:
-        return own <= value
-    if kind == GREATER:
-        return own > value
-    if kind == GREATER_EQUAL:
-        return own >= value
-    if kind == UNEQUAL:
-        return own != value
-    return kind == EVERY or own == value
-
-
-@inlined
-def joined(arena, node, more, now, bounds):
-    """The union of two sets, of which BOTTOM is none; what has left the window stays outside."""
-    if not inside(arena.start[more], now, bounds):
-        return node
-    if node == BOTTOM:
-        return more
-    if arena.start[node] < arena.start[more]:
-        return link(arena, more, node)
-    return link(arena, node, more)
-
-
-class Sorted(NamedTuple):
-    """n sorted items from `begin` on, and the tree over them."""
-
-    node: AnyArray
-    tree: AnyArray
-    begin: Any
-    n: Any
-
-
-@kernel
-def part(arena, items, low, high, node, now, bounds):
-    """`node` and items low … high. O(log n)."""
-    begin, n = items.begin, items.n
-    left, right = low + n, high + n
-    while left < right:
-        if left & 1:
-            more = items.tree[begin + left] if left < n else items.node[begin + left - n]
-            node = joined(arena, node, more, now, bounds)
-            left += 1
-        if right & 1:
-            right -= 1
-            more = items.tree[begin + right] if right < n else items.node[begin + right - n]
-            node = joined(arena, node, more, now, bounds)
-        left >>= 1
-        right >>= 1
-    return node
 
 
 @inlined

@@ -23,16 +23,8 @@ from runtime.arrays import AnyArray
 from runtime.chain_cea import EVERY, UNEQUAL
 from runtime.compact_set.tecs import BOTTOM, inside
 from runtime.jit import inlined, kernel
-from runtime.steppers.groups import (
-    Groups,
-    Sorted,
-    make_groups,
-    make_tree_over,
-    new_groups,
-    of_both,
-    part,
-    range_of,
-)  # fmt: skip
+from runtime.steppers.groups import Groups, make_groups, new_groups, of_both
+from runtime.steppers.sorted_trees import Sorted, make_tree_over, part, range_of
 
 BLOCKS = 64  # more than there can be: each is twice as long as the next
 N_BLOCKS, END = 0, 1

@@ -101,6 +101,7 @@ def test_place(session: Any, marked: str, condition: str, fragments: tuple[str, 
         ("a.v < b[2].v", 0),
         ("a.v < '2' AND a.k = ' 1 ' AND a.name = 'x'", 3),  # texts that are numbers, and texts that are texts
         ("coalesce(a.v, 'none') = 1 AND try_cast('x' AS INT) IS NULL", 3),  # no row asks for 'none'
+        ("CASE WHEN a.v IS NULL THEN a.v > 'abc' ELSE TRUE END", 3),  # nor for this
     ],
 )
 def test_what_spark_takes(session: Any, condition: str, n: int | None) -> None:
