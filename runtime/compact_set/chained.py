@@ -8,7 +8,7 @@ at one C it writes 1,000 numbers of chains, and each B once:
            └───── B2                         matches: 4 C, 3 C, 2 C
            └───── B1
 
-Whoever sums up the events of matches does so chain by chain, in the order of the events (runtime.partition.chains).
+Whoever sums up the events of matches does so chain by chain, in the order of the events (runtime.partition.beginnings).
 Chains are known while roots are listed, and forgotten with them, since nodes get other numbers.
 """
 

@@ -4,7 +4,7 @@ A block (runtime.steppers.ordered) is sorted by the first value. Its items also 
 follow each other, each sorted by the second value and with a tree of unions over it. The items whose first value passes
 are a range of the block, which is O(log n) groups and less than two groups' worth of single items. In each of these
 groups those whose second value passes are a range again, so O(log n) nodes of its tree. An event takes O(log³ n) unions
-over the blocks; an item is sorted O(log² n) times. A block of less than a group is looked through: for a few hundred
+over the blocks; an item is sorted O(log² n) times. A block of less than a group is looked through: for a few dozen
 items that is as fast.
 
     first   1 2 3 4 5 6 7 8      of groups of 2: | 7 9 | 1 4 | 5 8 | 2 6 |
