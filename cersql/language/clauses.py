@@ -143,13 +143,22 @@ def _trailing(toks: Sequence[Token], index: int, clause: str, sections: Sequence
             return misspelt(word, "PATTERN")
     key = key_at(toks, index + 1)
     hint = "Send one statement at a time; only a pattern may hold a ';' (there '->' and SEQ(…) say the same)."
-    if clause == "WITHIN":
+    if (type := _type_called_as_clause(toks, sections)) is not None:
+        hint = f"If {type} is the name of a type, put it in back-ticks: `{type}`."
+    elif clause == "WITHIN":
         hint = "The window of a part of the pattern stands in parentheses: (A ; B WITHIN 10 MINUTES) ; C."
     elif key is not None and key[0] not in ("FROM", "PATTERN") and all(key[0] != section.kind for section in sections):
         hint = f"Leave the ';' out: {key[0]} belongs to the same query."
     elif clause == "WHERE" and key is None and all(section.kind != "RETURN" for section in sections):
         hint = "A condition inside the pattern is written FILTER: (A a FILTER a.x > 1) ; B. WHERE follows the pattern."
     return ParseError("TRAILING_TEXT", span=token.span, found=shown(token), hint=hint)
+
+
+def _type_called_as_clause(toks: Sequence[Token], sections: Sequence[Section]) -> str | None:
+    """`PATTERN limit l ; …`: the word behind PATTERN, if it begins a clause, so that the pattern is empty."""
+    empty = (i for i, section in enumerate(sections[:-1]) if section.kind == "PATTERN" and not section.body)
+    following = next((sections[i + 1].key for i in empty), None)
+    return next((token.text for token in toks if following is not None and token.start == following.start), None)
 
 
 def _duplicate(kind: str, span: Span) -> ParseError:

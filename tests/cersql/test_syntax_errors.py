@@ -309,6 +309,7 @@ MEANT_ELSEWHERE = [
     ("FROM t ‸PATERN A a ; B b RETURN *", "MISSPELT_CLAUSE", "Did you mean PATTERN?"),
     ("PATTERN A a WHERE a.v > 1 ; ‸B b RETURN *", "TRAILING_TEXT", "is written FILTER"),
     ("PATTERN A a ORDER BY ts ; ‸RETURN *", "TRAILING_TEXT", "Leave the ';' out: RETURN"),
+    ("PATTERN limit l ; ‸px p RETURN *", "TRAILING_TEXT", "back-ticks: `limit`"),
     # RETURN
     ("PATTERN A a ; B b RETURN a.v ‸b.v", "UNEXPECTED_TOKEN", "between commas"),
     ("PATTERN A a RETURN a.v ‸alias total", "UNEXPECTED_TOKEN", "a name follows AS"),
