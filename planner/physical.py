@@ -21,6 +21,7 @@ from planner.refusal import Refusal
 from planner.rewrite.keys import keyed
 from planner.rewrite.rules import Rewritten
 from planner.second_pass import consumption, counting, later_of, listing
+from planner.sieve import NO_SIEVE, Sieve, sieve
 from planner.sql import literal, quote
 from planner.tabulated import Tabulated, tabulated
 from planner.terms import Predicate
@@ -39,7 +40,7 @@ class PhysicalPlan:
     is chosen in a second pass (runtime.selection.rivals), of matches that are listed. `tabulated`: the conditions on
     two events that Spark decides before, pair by pair. `reasons`: why it is so, for EXPLAIN. `rewritten`: the formula
     that the program was made from; `stepper`: what runs it; `refusals`: what would be faster, and why it does not
-    (planner.candidates).
+    (planner.candidates). `sifts`: the conditions on aggregates by which matches are left out.
     """
 
     query: Query
@@ -60,6 +61,7 @@ class PhysicalPlan:
     rewritten: Rewritten | None = None
     stepper: str = ""
     refusals: tuple[tuple[str, Refusal], ...] = ()
+    sifts: Sieve = NO_SIEVE
 
     def __str__(self) -> str:
         lines = [f"layout: {self.layout}", f"rows dropped before the shuffle: {'yes' if self.drops else 'none'}"]
@@ -88,6 +90,8 @@ def plan(query: Query) -> PhysicalPlan:
     made = lowered(wanted)
     program, automaton = replace(made.program, most_at_end=query.most_at_end), made.automaton
     later = _second_pass(asked, query, program)
+    sifts = sieve(asked, query, program, later)
+    program = replace(program, sieve=sifts.conditions, n_weights=len(sifts.columns))
     if query.groups is not None:
         listed = why_listed(query.groups, program, bool(query.on_match), later)
         query = replace(query, groups=replace(query.groups, listed=listed))
@@ -116,12 +120,12 @@ def plan(query: Query) -> PhysicalPlan:
             why_drop,
             *why_compared(made, pairs),
             *why_tabulated(pairs, query),
-            *why_all_listed(asked, later),
-            *why_created(query.formula, program),
+            *why_all_listed(asked, later, sifts),
+            *why_created(query.formula, program, sifts),
             *why_grouped(query),
         ),
         terms=made.terms, later=later, tabulated=pairs,
-        rewritten=made.rewritten, stepper=made.stepper, refusals=made.refusals,
+        rewritten=made.rewritten, stepper=made.stepper, refusals=made.refusals, sifts=sifts,
     )  # fmt: skip
 
 

@@ -256,7 +256,8 @@ class Query:
     `gathered`: what these, and `having` and `outputs`, read beside the columns of a match, in this order;
     `gathered_on_match`: how many of them `on_match` reads. `computed`: the outputs that `having` reads. `created`:
     what is computed before all of these. `counts`: for each of `on_match` the same as an AND of ORs about numbers of
-    events, COUNT(b) >= 3, which runs can answer; None where it is another.
+    events, COUNT(b) >= 3, which runs can answer; None where it is another. `asks`: the same about aggregates,
+    SUM(b.x) > 5, and `having_asks` for HAVING; `round_asks`: on parts of the pattern, by the numbers of these.
     `most_at_end`: of the matches that end at one event any so many.
     `of_events`: aggregates over the events of one match that conditions, `having` and `outputs` read.
     """
@@ -298,6 +299,9 @@ class Query:
     held: tuple[tuple[str, ...], ...] = ()
     created: Created | None = None
     counts: tuple[tuple[tuple[Measure, ...], ...] | None, ...] = ()
+    asks: tuple[tuple[tuple[Measure, ...], ...] | None, ...] = ()
+    having_asks: tuple[tuple[tuple[Measure, ...], ...] | None, ...] = ()
+    round_asks: tuple[tuple[int, tuple[tuple[Measure, ...], ...]], ...] = ()
     demands: tuple[tuple[str, tuple[Demand, ...]], ...] = ()
 
     def column(self, name: str) -> Column:

@@ -11,15 +11,19 @@ from planner.layout import sees_gaps
 from planner.lower import Lowered
 from planner.query import Query
 from planner.second_pass import COMPETING
+from planner.sieve import NO_SIEVE, Sieve
 from planner.tabulated import Tabulated
 from runtime.chain_cea import EACH, EQUAL_ONES, LATE, NOBODY, ONE, RANGE, RANGES, SEARCHED, Registers
 from runtime.marks import is_round
 from runtime.program import Later, Program
 from runtime.two_stacks import TwoStacks
 
+PASSED_OVER = "by bounds on sums in the compact set those that fail are passed over, at a cost by those that hold"
 
-def why_all_listed(query: Query, later: Later | None) -> tuple[str, ...]:
-    """Conditions that only a whole match answers, `SUM(b.x) > 10`, act on matches that are listed, all of them."""
+
+def why_all_listed(query: Query, later: Later | None, sifts: Sieve) -> tuple[str, ...]:
+    """Conditions that only a whole match answers, `SUM(b.x) > 10`, act on matches that are listed: on all of them, or
+    on those that a sieve lets pass."""
     if later is not None:
         named = {
             query.strategy: query.strategy in COMPETING or later.strict,
@@ -28,17 +32,25 @@ def why_all_listed(query: Query, later: Later | None) -> tuple[str, ...]:
             "WITH TIMEOUTS": query.timeouts,
         }
         chooses = ", ".join(name for name, is_asked in named.items() if is_asked)
-        why = f"all matches are listed, since WHERE asks about them as a whole; {chooses}: in a second pass, slow"
-        return (why, *why_all_listed(replace(query, on_match=()), None))
+        which = _which(sifts)
+        why = f"{which} listed, since WHERE asks about them as a whole; {chooses}: in a second pass, slow"
+        return (why, *why_all_listed(replace(query, on_match=()), None, NO_SIEVE))
     having = query.having if query.groups is None else ()
     asks = [clause for clause, on in (("WHERE", query.on_match), ("HAVING", having)) if on]
     if not asks:
         return ()
     verb = "asks" if len(asks) == 1 else "ask"
-    return (f"all matches are listed and then filtered, since {' and '.join(asks)} {verb} about them as a whole",)
+    why = f"{' and '.join(asks)} {verb} about"
+    if sifts.is_sharp:
+        return (f"{why} matches as a whole: {PASSED_OVER}",)
+    return (f"{_which(sifts)} listed and then filtered, since {why} them as a whole",)
 
 
-def why_created(formula: Formula, program: Program) -> tuple[str, ...]:
+def _which(sifts: Sieve) -> str:
+    return "matches within bounds on sums are" if sifts.conditions else "all matches are"
+
+
+def why_created(formula: Formula, program: Program, sifts: Sieve) -> tuple[str, ...]:
     """What aggregates inside the pattern cost, and numbers of events."""
     found = []
     if program.counted is not None:
@@ -51,8 +63,11 @@ def why_created(formula: Formula, program: Program) -> tuple[str, ...]:
                 names = ", ".join(sorted(mark for mark in marks if not is_round(mark)))
                 found.append(f"{names} of AGG: computed of each match that is listed, at a cost by its events")
             case Judged(_, _, condition):
-                why = f"since {condition} asks about a part as a whole"
-                found.append(f"all matches are listed and then filtered, {why}")
+                why = f"{condition} asks about a part as a whole"
+                if sifts.is_sharp:
+                    found.append(f"{why}: {PASSED_OVER}")
+                else:
+                    found.append(f"{_which(sifts)} listed and then filtered, since {why}")
             case Measured(_, sides, condition) if program.counted is None:
                 few = all(side.holds_few for side in sides)
                 cost = "few values, so that matches that fail are never listed" if few else "as many values as occur"

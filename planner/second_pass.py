@@ -42,14 +42,19 @@ def counting(query: Query) -> Query:
     if not drops and not _has_gaps(query.formula):
         return query
     formula, left = query.formula, []
-    for sql, clauses in zip(query.on_match, query.counts, strict=True):
+    for sql, clauses, asks in zip(query.on_match, query.counts, query.asks, strict=True):
         if clauses is None:
-            left.append((sql, clauses))
+            left.append((sql, clauses, asks))
             continue
         for sides in clauses:
             formula = Measured(formula, sides, " OR ".join(map(str, sides)))
-    kept = tuple(sql for sql, _ in left), tuple(clauses for _, clauses in left)
-    return replace(query, formula=formula, on_match=kept[0], counts=kept[1])
+    return replace(
+        query,
+        formula=formula,
+        on_match=tuple(sql for sql, _, _ in left),
+        counts=tuple(clauses for _, clauses, _ in left),
+        asks=tuple(asks for _, _, asks in left),
+    )
 
 
 def _has_gaps(formula: Formula) -> bool:

@@ -138,7 +138,8 @@ class Test:
 class Register:
     """An aggregate that runs hold: FUNCTION(variable.sql), `type` the Spark type of the values; sql None: of events
     (COUNT(x); variable None, too: COUNT(*)). `key`, `key_type`: the key of MAX_BY. `scale`: see runtime.nodes.Register.
-    `own`: the user's own function. `truth`: it gives TRUE or FALSE, as 1 or 0."""
+    `own`: the user's own function. `truth`: it gives TRUE or FALSE, as 1 or 0. `constant`: it is the same for all
+    rows."""
 
     function: str
     variable: str | None
@@ -149,6 +150,7 @@ class Register:
     scale: int = 0
     own: Own | None = None
     truth: bool = False
+    constant: bool = False
 
     def __str__(self) -> str:
         column = "" if self.sql is None else f".{self.sql}"

@@ -62,3 +62,4 @@ CHUNK_STARTS = 1 << 14  # without a match, that are listed at a time
 
 # Of what is read from files by the tasks.
 FED_ROWS = 1 << 16  # that are fed at once
+WEIGHTS = 1 << 14  # rows whose weights are kept before some are forgotten

@@ -19,8 +19,9 @@ from runtime.arrays import AnyArray, IntArray
 from runtime.chain_cea import NOBODY
 from runtime.compact_set.matches import Matches
 from runtime.compact_set.semirings import Lift
-from runtime.compact_set.store import BoundedWalks, ChainedWalks, PlainWalks, ProductWalks, Store, Walks
+from runtime.compact_set.store import ChainedWalks, PlainWalks, ProductWalks, Store, Walks
 from runtime.compact_set.trends import Trends
+from runtime.compact_set.within import Within, within_of
 from runtime.deferred import Deferred
 from runtime.errors import InternalError
 from runtime.pcea import Parallel
@@ -64,7 +65,8 @@ class Engine:
         check_version(program)
         own = program if dropped is None or program.timeouts is None else program.timeouts
         self._program = own
-        self._store = Store(own.window, walks_of(own, chains and own is program))
+        self._within = within_of(own)
+        self._store = Store(own.window, walks_of(own, self._within, chains and own is program))
         self._stepper = stepper_of(own, self._store, logs=dropped is not None)
         if dropped is None:
             self._selector = selector_of(own)(own, self._store, self._stepper)
@@ -86,11 +88,11 @@ class Engine:
     ) -> Iterator[Matches]:
         """Read events in order; yield the matches that end at them, in chunks of bounded size.
 
-        symbols: int64[n] (or int64[n, words + terms]), bit i for guard i; times: int64[n] or float64[n], non-decreasing
-        in a key; positions: int64[n] in the key's stream, where a gap stands for events without any guard (default:
-        consecutive); keys: int64[n], equal ones adjacent, a new one begins a new stream; rows: int64[n], increasing in
-        no particular way, what the matches mention (default: the positions); mute: bool[n], do not report the matches
-        that end here. O(n · live states) + output.
+        symbols: int64[n] (or int64[n, words + terms + weights]), bit i for guard i; times: int64[n] or float64[n],
+        non-decreasing in a key; positions: int64[n] in the key's stream, where a gap stands for events without any
+        guard (default: consecutive); keys: int64[n], equal ones adjacent, a new one begins a new stream; rows:
+        int64[n], increasing in no particular way, what the matches mention (default: the positions); mute: bool[n], do
+        not report the matches that end here. O(n · live states) + output.
         """
         if not len(symbols):
             return
@@ -199,15 +201,29 @@ class Engine:
         keys = NO_KEYS if keys is None else keys
         if positions is None:
             positions = self._stepper.next_positions(self._position, self._key, len(symbols), keys)
+        rows = positions if rows is None else rows
         return Feed(
-            symbols=symbols,
+            symbols=self._weighed(symbols, rows),
             times=times,
             positions=positions,
-            rows=positions if rows is None else rows,
+            rows=rows,
             clocks=positions if self._store.by_position else times,
             keys=keys,
             mute=ALL_REPORT if mute is None else mute,
         )
+
+    def _weighed(self, symbols: AnyArray, rows: IntArray) -> AnyArray:
+        """Remember what rows weigh; what is left of their symbols is what steppers read."""
+        n = self._program.n_weights
+        if not n:
+            return symbols
+        if self._within is not None:
+            weights = self._within.weights
+            if weights.are_many:
+                weights.forget(self.least_row())
+            weights.put(rows, symbols[:, -n:])
+        own = symbols[:, :-n]
+        return np.ascontiguousarray(own[:, 0] if own.shape[1] == 1 else own)
 
     def _read(self, feed: Feed) -> Iterator[Found]:
         """Read a feed; yields what has been found before it goes on."""
@@ -294,19 +310,15 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
     assert_never(program.family)
 
 
-def walks_of(program: Program, chains: bool = False) -> Walks:
+def walks_of(program: Program, within: Within | None, chains: bool = False) -> Walks:
     """How the sets of a program are walked. `chains`: nobody but who gets the matches looks at their events."""
     machine = program.machine
     if isinstance(machine, Parallel | Deferred):
         return ProductWalks(len(machine.guard), machine.label_of)
     if isinstance(machine, TwoStacks):
         return ProductWalks(len(machine.guard), np.arange(len(program.labels), dtype=np.int64), whole=True)
-    if program.counted is not None:
-        variable, low, high = program.counted
-        weight = np.array([variable in label for label in program.labels], np.int64)
-        return BoundedWalks(weight, low, high)
     alone = selector_of(program) is Selector and program.most_at_end is None and program.timeouts is None
-    return ChainedWalks() if chains and alone else PlainWalks()
+    return (ChainedWalks if chains and alone else PlainWalks)(within)
 
 
 def selector_of(program: Program) -> type[Selector]:

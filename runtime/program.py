@@ -17,8 +17,9 @@ from runtime.arrays import IntArray
 from runtime.errors import ExecutionError
 from runtime.marks import is_hidden
 from runtime.nodes import Node
+from runtime.sieve import Bounded
 
-FORMAT = 12  # of Program; raised whenever an older worker could not read it
+FORMAT = 13  # of Program; raised whenever an older worker could not read it
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 
@@ -128,6 +129,8 @@ class Program:
     `max_subsets`: the states that a worker may make; `max_matches`: the matches that a task may list, or hold to choose
     from; `most_at_end`: of the matches of each end any so many are given, None for all. `counted`: the
     matches are those with so many events of a variable, from the one number to the other (None: any so many more).
+    `sieve`: matches whose weights are not within these bounds may be left out; behind the codes of terms come the
+    values of `n_weights` columns that it reads, as the bits of a DOUBLE, NULL_CODE for NULL.
     """
 
     n_states: int
@@ -158,6 +161,8 @@ class Program:
     max_matches: int = MOST_MATCHES
     most_at_end: int | None = None
     counted: tuple[str, int, int | None] | None = None
+    sieve: tuple[Bounded, ...] = ()
+    n_weights: int = 0
     format: int = FORMAT
     package: str = field(default_factory=package_version)
 

@@ -102,7 +102,8 @@ DEFAULT_LIMITS = Limits()
 class Task:
     """What a worker does with one partition. Columns are named as in the batches that Spark sends.
 
-    `terms`: the columns of Program.terms. `ties`: columns that put rows in order that agree on all of `order`.
+    `terms`: the columns of Program.terms, `weights`: those that its sieve reads. `ties`: columns that put rows in order
+    that agree on all of `order`.
     `presorted`: Spark has sorted by key, order and ties, and the partition is read in a stream; otherwise it is sorted
     here. `count_only`: one row, the number of matches. `position`: a column that numbers the rows of the whole stream,
     so that gaps show what was dropped. `symbol_bits`: if not None, only so many low bits of the symbol column are the
@@ -137,6 +138,7 @@ class Task:
     reached: str | None = None
     names: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ()
     later: Later | None = None
     pairs: str | None = None
     counted: tuple[str, ...] | None = None

@@ -104,7 +104,7 @@ class Batch(TaskMaker, Pairing):
         names += [own.field for own in task.walked if own.field is not None]
         names += [source for source, _ in task.key_outputs] + self._carried()
         columns = {name: quote(name) for name in names if name in self.types}
-        columns |= {**self.key_sql, **dict(self.terms), **self._made_for_tasks()}
+        columns |= {**self.key_sql, **dict(self.terms), **dict(self.weights), **self._made_for_tasks()}
         columns |= {name: collations.key(self.spark, quote(column)) for column, name in self.sorts.items()}
         own = scan.Wanted(self._with_keys(), columns, self.plan.guards, task.order[0].name, *reach)
         return scan.scan_of(self.plan, own, task, self._partitions())
@@ -134,7 +134,7 @@ class Batch(TaskMaker, Pairing):
         order = (*self._order(), *self._ties())
         numbered = with_positions(rows, self.source, order, self._relevant(), n if cut else 1)
         kept = {self.query.order_by[0].column, *self._carried(), POSITION_COLUMN}
-        kept.update(name for name, _ in (*self.symbols, *self.terms))
+        kept.update(name for name, _ in (*self.symbols, *self.terms, *self.weights))
         columns = [quote(name) for name in numbered.columns if name in kept]
         if self.plan.span is None:
             return self._with_pairs(numbered.select(*columns), ()).repartition(1), 1

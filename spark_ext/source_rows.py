@@ -59,6 +59,7 @@ class SourceRows:
         if packed is not None:
             self.symbols = [(self.symbols[0][0], packed)]
         self.terms = [(f"__cersql_term{i}", self._term(sql, type)) for i, (sql, type) in enumerate(plan.terms)]
+        self.weights = [(f"__cersql_weight{i}", self._weight(*own)) for i, own in enumerate(plan.sifts.columns)]
         keys = [self._normalised(name) for name in self.query.partition_by]
         keys += [self._equal(key) for key in self.query.keys]
         self.key_sql = {f"__cersql_group{i}": sql for i, sql in enumerate(keys)}
@@ -79,7 +80,7 @@ class SourceRows:
         columns += [f"{sql} AS {key}" for key, sql in self.key_sql.items()]
         columns += [f"{collations.key(self.spark, quote(column))} AS {name}" for column, name in self.sorts.items()]
         # A name of ours on a line of its own: where an expression fails, Spark quotes the line.
-        columns += [f"{sql}\nAS {name}" for name, sql in (*self.symbols, *self.terms)]
+        columns += [f"{sql}\nAS {name}" for name, sql in (*self.symbols, *self.terms, *self.weights)]
         if any(tie.name == TYPE_COLUMN for tie in self._ties()):
             columns.append(f"CAST({type_rank_sql(self.plan)} AS INT) AS {TYPE_COLUMN}")
         rows = source.selectExpr(*columns, *more)
@@ -212,11 +213,19 @@ class SourceRows:
 
     def _term(self, sql: str, type: str) -> str:
         """What is compared, as NULL in rows that can be no event of its variables, where it could raise an error."""
-        formula, types = self.query.formula, dict(self.query.types)
-        users = {variable for variable, own, as_type in formula.compared() if (own, as_type) == (sql, type)}
-        kinds = {kind for variable, kind in formula.bindings() if variable in users}
-        tests = [types[kind] for kind in sorted(kind for kind in kinds if kind is not None)]
-        return self._where(term_sql(self.spark, sql, type), sql, tests if None not in kinds else ["TRUE"])
+        compared = self.query.formula.compared()
+        users = {variable for variable, own, as_type in compared if (own, as_type) == (sql, type)}
+        return self._where(term_sql(self.spark, sql, type), sql, self._tests(users))
+
+    def _weight(self, variable: str, sql: str) -> str:
+        """What rows weigh, likewise."""
+        return self._where(sql, sql, self._tests({variable}))
+
+    def _tests(self, variables: set[str | None]) -> list[str]:
+        """What rows must be to be an event of one of the variables, as SQL."""
+        types = dict(self.query.types)
+        kinds = {kind for variable, kind in self.query.formula.bindings() if variable in variables}
+        return sorted("TRUE" if kind is None else types[kind] for kind in kinds)
 
     def _where(self, made: str, sql: str, conditions: Sequence[str]) -> str:
         """An expression where one of the conditions holds, else NULL; a column as it is cannot raise an error."""

@@ -351,8 +351,8 @@ class Streaming(Batch):
         """All that the state depends on."""
         ties = tuple(tie.name for tie in self._ties() if tie.name.startswith("__cersql"))
         return (
-            meaning(self.query, self.holding.arrival), self.symbols, self.terms, self.key_sql, ties, self.buckets,
-            self.slabs, self.plan.guards, *(["spread"] if self._spread else []),
+            meaning(self.query, self.holding.arrival), self.symbols, [*self.terms, *self.weights], self.key_sql, ties,
+            self.buckets, self.slabs, self.plan.guards, *(["spread"] if self._spread else []),
         )  # fmt: skip
 
     def _sees_zone(self) -> bool:

@@ -76,6 +76,7 @@ class TaskMaker(SourceRows):
             limits=limits_of(self.spark, query),
             symbols=tuple(name for name, _ in self.symbols),
             terms=tuple(name for name, _ in self.terms),
+            weights=tuple(name for name, _ in self.weights),
             symbol_bits=self.symbol_bits,
             order=self._order(),
             keys=tuple(self.keys),

@@ -61,7 +61,7 @@ def demands_of(formula: Formula, stream: Sequence[oracle.Event]) -> dict[str, tu
 
 def symbols_of(program: Program, stream: Sequence[oracle.Event]) -> Ints:
     """The symbol of every event: bit i is set iff all of guard i is true. int64[n], or int64[n, words]."""
-    symbols = np.zeros((len(stream), program.words + len(program.terms)), np.int64)
+    symbols = np.zeros((len(stream), program.words + len(program.terms) + program.n_weights), np.int64)
     for row, event in enumerate(stream):
         for n, sql in enumerate(program.terms):
             value = event.value(sql)

@@ -32,6 +32,7 @@ ALLOWED = {
         "runtime.position_automaton",
         "runtime.own",
         "runtime.relations",
+        "runtime.sieve",
         "runtime.two_stacks",
         "runtime.scan.conditions",
         "runtime.errors",

@@ -15,7 +15,7 @@ from cersql.binding.conditions import Conditions
 from cersql.binding.expressions import walk
 from cersql.binding.formulas import MANY, occurrences
 from cersql.binding.groups import GroupedReturns
-from cersql.binding.measures import held_by_runs, numbers_of_events
+from cersql.binding.measures import held_by_runs, numbers_of_events, of_aggregates
 from cersql.binding.ordering import Clauses
 from cersql.binding.returns import Returns
 from cersql.binding.row_keys import RowKeys
@@ -87,6 +87,7 @@ class _Binder:
         counts = occurrences(formula)
         variables = tuple(self._variable(mark, counts[mark]) for mark in self._marks(formula))
         returns, returned = self._returned(translator, formula, variables, chosen.timeouts, asked)
+        asks = tuple(of_aggregates(clause, self.conditions, formula) for clause in asked)
         # What PROJECT keeps tells matches apart, whether it is returned or not.
         told = {mark for part in formula.walk() if isinstance(part, cel.Project) for mark in part.keep}
         labelled = {*returns.used, *told, *([chosen.skip.mark] if chosen.skip else [])}
@@ -112,7 +113,10 @@ class _Binder:
             watermark_us=self.clauses.watermark(),
             emit=emission.bind(query),
             created=translator.rounds.created(formula, variables),
-            counts=tuple(numbers_of_events(clause, self.conditions, formula) for clause in asked),
+            counts=tuple(numbers_of_events(clause, own, formula) for clause, own in zip(asked, asks, strict=True)),
+            asks=asks,
+            round_asks=tuple(translator.rounds.asks(asked, formula)),
+            having_asks=tuple(of_aggregates(clause, self.conditions, formula) for clause in returns.asked),
             origins=tuple({**translator.origins, **self.types.origins_of_sql}.items()),
             **returned,
         )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -69,12 +69,21 @@ def _of_one_event(formula: Formula) -> frozenset[str]:
     return frozenset(mark for mark, n in counts.items() if n == 1 and mark in present)
 
 
-def numbers_of_events(clause: OrOf, conditions: Conditions, formula: Formula) -> Clauses | None:
-    """The same of a condition on the match that only counts events; created ones are not seen by runs."""
-    named = {node.function for part, _ in clause for node in walk(part.nodes) if isinstance(node, Call)}
-    if named != {"COUNT"} or formula.contains((Aggregation,)):
+def of_aggregates(clause: OrOf, conditions: Conditions, formula: Formula) -> Clauses | None:
+    """The same of a condition on the match whose sides are single comparisons, or only count events."""
+    if _functions(clause) != {"COUNT"} and any(part.parts for part, _ in clause):
         return None
-    found = measures(clause, conditions, formula)
+    return measures(clause, conditions, formula)
+
+
+def _functions(clause: OrOf) -> set[str]:
+    return {node.function for part, _ in clause for node in walk(part.nodes) if isinstance(node, Call)}
+
+
+def numbers_of_events(clause: OrOf, found: Clauses | None, formula: Formula) -> Clauses | None:
+    """What was found of a condition that only counts events; created ones are not seen by runs."""
+    if _functions(clause) != {"COUNT"} or formula.contains((Aggregation,)):
+        return None
     registers = [side.left for sides in found or () for side in sides]
     return found if all(one.sql is None for one in registers) else None
 
@@ -160,7 +169,8 @@ class _Reader:
         value = self._value(nodes)
         if value is None or value.variable is not None or beside.variable is None or beside.function == "COUNT":
             return None
-        return _of_values("MAX", _Value(beside.variable, value.sql, value.type))
+        register = _of_values("MAX", _Value(beside.variable, value.sql, value.type))
+        return None if register is None else replace(register, constant=True)
 
     def _aggregate(self, call: Call) -> Register | None:
         known = aggregate_named(call.function)

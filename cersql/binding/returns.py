@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from cersql.binding.about import free_variables
-from cersql.binding.booleans import Bool, OrOf
+from cersql.binding.booleans import Bool, OrOf, structure
 from cersql.binding.clause import any_of
 from cersql.binding.comparisons import unwrapped
 from cersql.binding.event_values import TIMEOUTS
@@ -40,6 +40,7 @@ class Returns(MatchValues):
     named: dict[str, list[int]] = field(default_factory=dict)  # folded names that RETURN gives: the outputs
     result: list[Output] = field(default_factory=list)
     wanted: set[int] = field(default_factory=set)  # the outputs that HAVING reads
+    asked: list[OrOf] = field(default_factory=list)  # what HAVING asks of a match
 
     @property
     def groups(self) -> Groups | None:
@@ -131,6 +132,7 @@ class Returns(MatchValues):
         """A condition on a match. It knows the names that RETURN gives, too, where they mean nothing else."""
         nodes = self.conditions.gathered(self._nodes(condition))
         _refuse_several_rows(nodes)
+        self.asked = [((part, True),) for part in structure(nodes).conjuncts()]
 
         def replace(node: Node) -> str | None:
             if isinstance(node, Bare):

@@ -105,6 +105,16 @@ class Rounds(RoundColumns):
             found[number] = own
         return found
 
+    def asks(self, asked: Sequence[OrOf], formula: Formula) -> Iterator[tuple[int, Clauses]]:
+        """Conditions as what runs could answer, by the number of the part that each is asked of; `asked`: those on
+        whole matches."""
+        for made in self.found:
+            if made.measures is not None:
+                yield made.number, made.measures
+            yield from made.parts.items()
+        for clause in asked:
+            yield from self._of_parts(clause, formula).items()
+
     def _is_of_stream(self, mark: str) -> bool:
         """Does the pattern bind the variable to events of the stream, anywhere?"""
         names, fold = self.conditions.scope.names, self.conditions.scope.fold

@@ -1,13 +1,18 @@
-"""Sets of which only the complex events count that have so many events of a label: `B{2,500}`, as `B+` within bounds.
+"""Sets of which only the complex events count whose weights come to enough, and to no more: within bounds.
+
+    B{2,500}, as B+ within bounds     each B weighs 1: 2 to 500
+    SUM(b.x) > 1000                   each B weighs its x: more than 1000      (runtime.sieve)
 
 The automaton of `A ; B+ ; C` has three states, that of `A ; B{2,500} ; C` five hundred. So loops with great numbers run
-as loops without, and matches with too few or too many rounds are left out where they are listed. A node has an
-*interval*: the fewest and the most such events of a complex event below it. A walk that has met c of them from the end
-of the match on turns back at a node where c and the fewest are too many, or c and the most too few; so what it goes on
-with ends in a match, but where the numbers between fewest and most are not all there.
+as loops without, and matches with too few or too many rounds are left out where they are listed; and so are matches
+that fail a condition on a sum. A node has an *interval*: the least and the most that a complex event below it weighs. A
+walk that has met events of weight m from the end of the match on turns back at a node where m and the least are too
+much, or m and the most too little. The least and the most are there, so where a sum has one bound, what a walk goes on
+with ends in a match. Where it has two, or there are several conditions, that may be none: not each sum in between is
+there.
 
-Counting adds, for each node that a root reaches, how many complex events have 0, 1, 2, … of them: a polynomial of the
-degree of the greatest number. That is a step for each round of an automaton that is written out.
+Counting adds, for each node that a root reaches, how many complex events have 0, 1, 2, … events of a label: a
+polynomial of the degree of the greatest number. That is a step for each round of an automaton that is written out.
 """
 
 from __future__ import annotations
@@ -18,33 +23,51 @@ import numpy as np
 
 from runtime.arrays import AnyArray, grown
 from runtime.compact_set.tecs import BOTTOM, MOST, OVERFLOW, UNION, inside
+from runtime.compact_set.weights import MOST_EXACT, SLACK, Limits, Weights
 from runtime.jit import inlined, kernel
 
 
 class Bound(NamedTuple):
-    """`weight[label]` is 1 for labels whose events are counted; there must be `low` to `high` of them, or (`is_open`)
-    `low` and more. The intervals of nodes are valid where `stamp` is `serial`: nodes keep theirs while roots are
-    listed."""
+    """The conditions, what events weigh for them, and the intervals of nodes, which are valid where `stamp` is
+    `serial`: nodes keep theirs while roots are listed. `now`: the bounds of the root that is walked; `met`: what the
+    first events of the path weigh, by how many they are."""
 
-    weight: AnyArray  # int64[labels]
-    low: Any  # int64
-    high: Any  # int64
-    is_open: Any  # bool
-    fewest: AnyArray  # int64[nodes]
-    most: AnyArray  # int64[nodes]
+    of_event: AnyArray  # float64[conditions, labels]
+    of_label: AnyArray  # bool[terms, labels]
+    term: AnyArray  # int64[terms]: of which condition it is
+    row: AnyArray  # int64[rows], ascending
+    value: AnyArray  # float64[rows, terms]
+    low: AnyArray  # float64[2, conditions], as in Limits
+    high: AnyArray  # float64[2, conditions]
+    exact: AnyArray  # bool[conditions]
+    now: AnyArray  # float64[2, conditions]
+    own: AnyArray  # float64[nodes, conditions]
+    least: AnyArray  # float64[nodes, conditions]
+    most: AnyArray  # float64[nodes, conditions]
+    size: AnyArray  # float64[nodes, conditions]: the most that it weighs where each weight is positive
+    met: AnyArray  # float64[path, conditions]
     stamp: AnyArray  # int64[nodes]
     serial: AnyArray  # int64[1]
 
 
-def new_bound(weight: AnyArray, low: int, high: int | None) -> Bound:
-    """The intervals of no node are known. `high` None: as many as there are."""
+def new_bound(of_event: AnyArray, limits: Limits, weights: Weights) -> Bound:
+    """The intervals of no node are known, and the weights of no row."""
+    n = len(of_event)
     return Bound(
-        weight=weight,
-        low=np.int64(low),
-        high=np.int64(MOST // 2 if high is None else high),
-        is_open=high is None,
-        fewest=np.zeros(1, np.int64),
-        most=np.zeros(1, np.int64),
+        of_event=of_event,
+        of_label=weights.of_label,
+        term=weights.term,
+        row=weights.row,
+        value=weights.value,
+        low=limits.low,
+        high=limits.high,
+        exact=weights.exact,
+        now=np.zeros((2, n)),
+        own=np.zeros((1, n)),
+        least=np.zeros((1, n)),
+        most=np.zeros((1, n)),
+        size=np.zeros((1, n)),
+        met=np.zeros((1, n)),
         stamp=np.zeros(1, np.int64),
         serial=np.zeros(1, np.int64),
     )
@@ -54,7 +77,19 @@ def for_nodes(bound: Bound, nodes: int) -> Bound:
     """The same with room for the intervals of so many nodes."""
     if nodes <= len(bound.stamp):
         return bound
-    return bound._replace(**{name: grown(getattr(bound, name), nodes) for name in ("fewest", "most", "stamp")})
+    names = ("own", "least", "most", "size", "stamp")
+    return bound._replace(**{name: grown(getattr(bound, name), nodes) for name in names})
+
+
+def for_path(bound: Bound, room: int) -> Bound:
+    """The same for paths of so many events."""
+    return bound if room <= len(bound.met) else bound._replace(met=grown(bound.met, room))
+
+
+def for_rows(bound: Bound, weights: Weights, limits: Limits) -> Bound:
+    """The same with the weights of these rows. A condition on what is no number has no bounds."""
+    low, high = np.where(weights.known, limits.low, -np.inf), np.where(weights.known, limits.high, np.inf)
+    return bound._replace(row=weights.row, value=weights.value, low=low, high=high, exact=weights.exact)
 
 
 # ---------------------------------------------------------------- intervals
@@ -66,16 +101,47 @@ def is_known(bound, node):
 
 
 @inlined
-def know(bound, node, fewest, most):
-    bound.fewest[node], bound.most[node], bound.stamp[node] = fewest, most, bound.serial[0]
+def place_of(rows, row):
+    """Where a row stands among those that are known. O(1) where none is left out between it and the first."""
+    at = row - rows[0]
+    if at < len(rows) and rows[at] == row:
+        return at
+    return np.searchsorted(rows, row)
+
+
+@inlined
+def weigh(bound, node, row, label):
+    """Write what the event of a node weighs."""
+    for k in range(len(bound.of_event)):
+        bound.own[node, k] = bound.of_event[k, label]
+    if len(bound.term) > 0:
+        at = place_of(bound.row, row)
+        for t in range(len(bound.term)):
+            if bound.of_label[t, label]:
+                bound.own[node, bound.term[t]] += bound.value[at, t]
+
+
+@inlined
+def know(bound, node, child, right, both, is_event):
+    """Write the interval of a node, from those of its children; `both`: it is the union of two of them."""
+    for k in range(len(bound.of_event)):
+        least, most, size = bound.least[child, k], bound.most[child, k], bound.size[child, k]
+        if both:
+            least, most = min(least, bound.least[right, k]), max(most, bound.most[right, k])
+            size = max(size, bound.size[right, k])
+        elif is_event:
+            own = bound.own[node, k]
+            least, most, size = least + own, most + own, size + abs(own)
+        bound.least[node, k], bound.most[node, k], bound.size[node, k] = least, most, size
+    bound.stamp[node] = bound.serial[0]
 
 
 @kernel
 def measured(space, bound, root, now, todo):
     """Make the intervals of a node and of all below it known. False if `todo`, which holds nodes meanwhile, is too
     short. O(nodes), once for each."""
-    arena, weight = space.arena, bound.weight
-    know(bound, BOTTOM, 0, 0)
+    arena = space.arena
+    bound.stamp[BOTTOM] = bound.serial[0]  # which weighs nothing
     todo[0] = root
     top = 1
     while top > 0:
@@ -86,7 +152,8 @@ def measured(space, bound, root, now, todo):
         if top + 2 > len(todo):
             return False
         child, right = arena.child[node], arena.right[node]
-        both = arena.label[node] == UNION and inside(arena.start[right], now, space.bounds)
+        is_union = arena.label[node] == UNION
+        both = is_union and inside(arena.start[right], now, space.bounds)
         if not is_known(bound, child):
             todo[top] = child
             top += 1
@@ -94,53 +161,58 @@ def measured(space, bound, root, now, todo):
             todo[top] = right
             top += 1
         else:
-            fewest, most = bound.fewest[child], bound.most[child]
-            if both:
-                fewest, most = min(fewest, bound.fewest[right]), max(most, bound.most[right])
-            elif arena.label[node] != UNION:
-                fewest, most = fewest + weight[arena.label[node]], most + weight[arena.label[node]]
-            know(bound, node, fewest, most)
+            if not is_union:
+                weigh(bound, node, arena.row[node], arena.label[node])
+            know(bound, node, child, right, both, not is_union)
             top -= 1
     return True
 
 
-@inlined
-def can_fit(bound, node, met):
-    """May what is below a node bring the number that was met inside the bounds?"""
-    return met + bound.fewest[node] <= bound.high and met + bound.most[node] >= bound.low
-
-
-# ---------------------------------------------------------------- listing
-
-
-@inlined
-def descended(space, walk, bound, branch, top, now):
-    """As runtime.compact_set.tecs.descended, where something fits: (the node, the depth of the path, the number met,
-    the height of the stack, is there a match this way?)."""
-    arena, room = space.arena, len(walk.path_row) - 1
-    node, depth, met = branch
-    fits = can_fit(bound, node, met)
-    while fits and node != BOTTOM and top < room and depth < room:
-        if arena.label[node] == UNION:
-            left, right = np.int64(arena.child[node]), np.int64(arena.right[node])
-            to_left = can_fit(bound, left, met)
-            to_right = inside(arena.start[right], now, space.bounds) and can_fit(bound, right, met)
-            if to_left and to_right:
-                walk.stack_node[top], walk.stack_depth[top], walk.stack_more[top] = right, depth, met
-                top += 1
-            fits = to_left or to_right
-            node = left if to_left else right
+@kernel
+def begin_root(bound, root):
+    """Take the bounds of a root whose interval is known."""
+    for k in range(len(bound.of_event)):
+        size = bound.size[root, k]
+        if bound.exact[k] and size < MOST_EXACT:
+            bound.now[0, k], bound.now[1, k] = bound.low[1, k], bound.high[1, k]
         else:
-            walk.path_row[depth] = arena.row[node]
-            walk.path_label[depth] = arena.label[node]
-            depth += 1
-            met += bound.weight[arena.label[node]]
-            node = np.int64(arena.child[node])
-            fits = can_fit(bound, node, met)
-    return node, depth, met, top, fits
+            bound.now[0, k], bound.now[1, k] = bound.low[0, k] - SLACK * size, bound.high[0, k] + SLACK * size
+        bound.met[0, k] = 0.0
+
+
+@inlined
+def can_fit(bound, node, depth):
+    """May what is below a node bring the first events of the path, so many, inside the bounds?"""
+    fits = True
+    for k in range(len(bound.of_event)):
+        met = bound.met[depth, k]
+        fits = fits and met + bound.least[node, k] <= bound.now[1, k] and met + bound.most[node, k] >= bound.now[0, k]
+    return fits
+
+
+@inlined
+def meet(bound, node, depth):
+    """Put the event of a node behind the first ones of the path."""
+    for k in range(len(bound.of_event)):
+        bound.met[depth + 1, k] = bound.met[depth, k] + bound.own[node, k]
 
 
 # ---------------------------------------------------------------- counting
+
+
+class Numbers(NamedTuple):
+    """`weight[label]` is 1 for labels whose events are counted; there must be `low` to `high` of them, or (`is_open`)
+    `low` and more."""
+
+    weight: AnyArray  # int64[labels]
+    low: Any  # int64
+    high: Any  # int64
+    is_open: Any  # bool
+
+
+def new_numbers(weight: AnyArray, low: int, high: int | None) -> Numbers:
+    """`high` None: as many as there are."""
+    return Numbers(weight, np.int64(low), np.int64(MOST // 2 if high is None else high), high is None)
 
 
 class Polynomials(NamedTuple):
@@ -171,21 +243,21 @@ def plus(a, b):
 
 
 @inlined
-def fill(arena, found, node, both, bound):
+def fill(arena, found, node, both, numbers):
     """Write the polynomial of a node into its row, from those of its children."""
     row, left = found.place[node], found.place[arena.child[node]]
     degree = found.number.shape[1] - 1
-    shift = bound.weight[arena.label[node]] if arena.label[node] != UNION else np.int64(0)
+    shift = numbers.weight[arena.label[node]] if arena.label[node] != UNION else np.int64(0)
     for k in range(degree + 1):
         found.number[row, k] = found.number[left, k - shift] if k >= shift else 0
-        if bound.is_open and k == degree and shift > 0:  # which stands for more, too
+        if numbers.is_open and k == degree and shift > 0:  # which stands for more, too
             found.number[row, k] = plus(found.number[row, k], found.number[left, k])
         if both:
             found.number[row, k] = plus(found.number[row, k], found.number[found.place[arena.right[node]], k])
 
 
 @kernel
-def polynomial(space, found, todo, root, now, bound):
+def polynomial(space, found, todo, root, now, numbers):
     """Make the polynomial of a root known. False if there is no room for it. O(nodes · degree)."""
     arena, serial = space.arena, found.serial[0]
     found.place[BOTTOM], found.stamp[BOTTOM] = 0, serial
@@ -209,14 +281,14 @@ def polynomial(space, found, todo, root, now, bound):
             top += 1
         else:
             found.place[node], found.stamp[node] = rows, serial
-            fill(arena, found, node, both, bound)
+            fill(arena, found, node, both, numbers)
             rows += 1
             top -= 1
     return True
 
 
 @kernel
-def count_bounded(space, begin, n_roots, found, todo, bound, total):
+def count_bounded(space, begin, n_roots, found, todo, numbers, total):
     """Add the number of matches of the roots to total[0]. Returns the root for which there was no room, n_roots, or
     OVERFLOW."""
     roots = space.roots
@@ -224,10 +296,10 @@ def count_bounded(space, begin, n_roots, found, todo, bound, total):
         found.number[0, k] = 1 if k == 0 else 0
     for root in range(begin, n_roots):
         found.serial[0] += 1
-        if not polynomial(space, found, todo, roots.node[root], roots.clock[root], bound):
+        if not polynomial(space, found, todo, roots.node[root], roots.clock[root], numbers):
             return root
         row = found.place[roots.node[root]]
-        for k in range(bound.low, found.number.shape[1]):
+        for k in range(numbers.low, found.number.shape[1]):
             total[0] = plus(total[0], found.number[row, k])
         if total[0] == MOST:
             return OVERFLOW

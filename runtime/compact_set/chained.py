@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray, IntArray, grown
-from runtime.compact_set.tecs import BOTTOM, UNION, inside
+from runtime.compact_set.tecs import BOTTOM
 from runtime.jit import inlined
 
 
@@ -76,27 +76,6 @@ def forget(chains: Chains) -> None:
 @inlined
 def is_known(chains, node):
     return chains.stamp[node] == chains.serial[0]
-
-
-@inlined
-def descended(space, walk, chains, branch, top, now):
-    """As runtime.compact_set.tecs.descended, to a node whose chain is known: (the node, the depth of the path, the
-    depth of its last union, the height of the stack)."""
-    arena, room = space.arena, len(walk.path_row) - 1
-    node, depth, since = branch
-    while not is_known(chains, node) and top < room and depth < room:
-        if arena.label[node] == UNION:
-            since = depth
-            right = arena.right[node]
-            if inside(arena.start[right], now, space.bounds):
-                walk.stack_node[top], walk.stack_depth[top], walk.stack_more[top] = right, depth, since
-                top += 1
-        else:
-            walk.path_row[depth], walk.path_label[depth] = arena.row[node], arena.label[node]
-            walk.path_node[depth] = node
-            depth += 1
-        node = np.int64(arena.child[node])
-    return node, depth, since, top
 
 
 @inlined

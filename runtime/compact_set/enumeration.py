@@ -1,46 +1,71 @@
 """Listing the matches of roots: a depth-first walk that can stop after any match and go on later.
 
-One loop lists sets without products in three ways, of which the compiler keeps what is asked for: all matches, those
-with so many events of a label (`bound`, runtime.compact_set.bounded), and matches that share their beginnings
-(`chains`, runtime.compact_set.chained). Products have a walk of their own (runtime.compact_set.products).
+One loop lists sets without products, of which the compiler keeps what is asked for: all matches or those within bounds
+(`bound`, runtime.compact_set.bounded), with all their events or behind beginnings that they share (`chains`,
+runtime.compact_set.chained). Products have a walk of their own (runtime.compact_set.products).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from runtime.compact_set.bounded import descended as descended_bounded
-from runtime.compact_set.bounded import measured
+from runtime.compact_set.bounded import begin_root, can_fit, measured, meet
 from runtime.compact_set.chained import chained, is_known
-from runtime.compact_set.chained import descended as descended_chained
-from runtime.compact_set.tecs import BOTTOM, CHAINS_FULL, FINISHED, LISTING_FULL, WALK_FULL
-from runtime.compact_set.tecs import descended as descended_plain
+from runtime.compact_set.tecs import BOTTOM, CHAINS_FULL, FINISHED, LISTING_FULL, UNION, WALK_FULL, inside
 from runtime.jit import inlined, kernel
 
 
 @inlined
+def has_ended(chains, node):
+    """Is all that is below a node known?"""
+    return node == BOTTOM if chains is None else is_known(chains, node)
+
+
+@inlined
+def taken(space, bound, node, depth, now):
+    """The side of a union to go on with, the other one if it is to be taken, too (else BOTTOM), and is there one?"""
+    left, right = np.int64(space.arena.child[node]), np.int64(space.arena.right[node])
+    to_left, to_right = True, inside(space.arena.start[right], now, space.bounds)
+    if bound is not None:
+        to_left = can_fit(bound, left, depth)
+        to_right = to_right and can_fit(bound, right, depth)
+    return left if to_left else right, right if to_left and to_right else np.int64(BOTTOM), to_left or to_right
+
+
+@inlined
 def went_down(space, walk, bound, chains, top, now):
-    """Take branch `top` of the stack: (the node that it came to, the depth of the path, what else is remembered of the
-    branch, the height of the stack, is there a match this way?)."""
-    node, depth, more = np.int64(walk.stack_node[top]), walk.stack_depth[top], walk.stack_more[top]
+    """Take branch `top` of the stack to the end of one match, or as far as the walk has room, and remember the branches
+    there: (the node that it came to, the depth of the path, the depth of its last union, the height of the stack, is
+    there a match this way?)."""
+    arena, room = space.arena, len(walk.path_row) - 1
+    node, depth, since = np.int64(walk.stack_node[top]), walk.stack_depth[top], walk.stack_more[top]
     fits = True
     if bound is not None:
-        node, depth, more, top, fits = descended_bounded(space, walk, bound, (node, depth, more), top, now)
-    elif chains is not None:
-        node, depth, more, top = descended_chained(space, walk, chains, (node, depth, more), top, now)
-    else:
-        node, depth, top = descended_plain(space, walk, (node, depth), top, now)
-    return node, depth, more, top, fits
+        fits = can_fit(bound, node, depth)
+    while fits and not has_ended(chains, node) and top < room and depth < room:
+        if arena.label[node] == UNION:
+            since = depth
+            node, other, fits = taken(space, bound, node, depth, now)
+            if other != BOTTOM:
+                walk.stack_node[top], walk.stack_depth[top], walk.stack_more[top] = other, depth, since
+                top += 1
+            continue
+        walk.path_row[depth], walk.path_label[depth] = arena.row[node], arena.label[node]
+        if chains is not None:
+            walk.path_node[depth] = node
+        if bound is not None:
+            meet(bound, node, depth)
+        depth += 1
+        node = np.int64(arena.child[node])
+        if bound is not None:
+            fits = can_fit(bound, node, depth)
+    return node, depth, since, top, fits
 
 
 @inlined
 def lacking(chains, node, depth, own, listing, n):
     """What match n, whose last `own` events are written, lacks where its walk has stopped; FINISHED: nothing."""
-    if chains is None:
-        ended = node == BOTTOM
-    else:
-        ended = is_known(chains, node)
-    if not ended:
+    if not has_ended(chains, node):
         return WALK_FULL
     if listing.offsets[n] + own > len(listing.row):
         return LISTING_FULL
@@ -58,6 +83,19 @@ def write_match(walk, depth, listing, n, key):
         listing.label[begin + k] = walk.path_label[depth - 1 - k]
     listing.key[n] = key
     listing.offsets[n + 1] = begin + depth
+
+
+@inlined
+def opened(space, bound, root, todo):
+    """Begin to walk a root within bounds. False if there is no room to measure it."""
+    roots = space.roots
+    if root > 0 and roots.clock[root] < roots.clock[root - 1]:
+        bound.serial[0] += 1  # what has left the window of the root before may be in that of this one
+    node = roots.node[root]
+    if not measured(space, bound, node, roots.clock[root], todo):
+        return False
+    begin_root(bound, node)
+    return True
 
 
 @kernel
@@ -78,22 +116,22 @@ def enumerate_kernel(space, walk, n_roots, listing, bound, chains):
             result = LISTING_FULL
             break
         if top == 0:
-            if bound is not None and not measured(space, bound, roots.node[root], roots.clock[root], walk.path_node):
+            if bound is not None and not opened(space, bound, root, walk.path_node):
                 result = WALK_FULL
                 break
             walk.stack_node[0], walk.stack_depth[0], walk.stack_more[0] = roots.node[root], 0, 0
             top = 1
             root += 1
-        node, depth, more, top, fits = went_down(space, walk, bound, chains, top - 1, roots.clock[root - 1])
+        node, depth, since, top, fits = went_down(space, walk, bound, chains, top - 1, roots.clock[root - 1])
         if not fits:
             continue
         own = depth
         if chains is not None:
-            own = more  # the events above the last union; the others are a chain
+            own = since  # the events above the last union; the others are a chain
         result = lacking(chains, node, depth, own, listing, n)
         if result != FINISHED:
             # Come back to this branch: what is above it is already on the path.
-            walk.stack_node[top], walk.stack_depth[top], walk.stack_more[top] = node, depth, more
+            walk.stack_node[top], walk.stack_depth[top], walk.stack_more[top] = node, depth, since
             top += 1
             break
         if chains is not None:

@@ -14,9 +14,10 @@ import numpy as np
 
 from runtime import capacities
 from runtime.arrays import AnyArray, IntArray, grown
-from runtime.compact_set import bounded, chained, enumeration, newest, products, tecs
+from runtime.compact_set import chained, enumeration, newest, products, tecs
 from runtime.compact_set.ends import Ends
 from runtime.compact_set.matches import Matches
+from runtime.compact_set.within import Within
 from runtime.errors import ExecutionError
 from runtime.program import Window
 
@@ -274,30 +275,39 @@ class _Counting(_Whole):
 
 
 class PlainWalks(_Counting):
-    """Walks of sets without products."""
+    """Walks of sets without products. `within`: the bounds that matches are within, if there are any."""
+
+    def __init__(self, within: Within | None = None) -> None:
+        super().__init__()
+        self.within = within
 
     def begin(self) -> None:
         self._walk.top[0] = 0
+        if self.within is not None:
+            self.within.begin()
 
     def go_on(self, store: Store, listing: tecs.Listing) -> int:
         return self._listed(store, listing)
 
-    def _listed(
-        self, store: Store, listing: tecs.Listing, bound: bounded.Bound | None = None,
-        chains: chained.Chains | None = None,
-    ) -> int:  # fmt: skip
+    def _listed(self, store: Store, listing: tecs.Listing, chains: chained.Chains | None = None) -> int:
         while True:
+            bound = None
+            if self.within is not None:
+                bound = self.within.bound(len(store.arena.row), len(self._walk.path_row))
             result: int = enumeration.enumerate_kernel(store.space, self._walk, store.n_roots, listing, bound, chains)
             if result != tecs.WALK_FULL:
                 return result
             self._walk = tecs.grown_walk(self._walk)
 
+    def count(self, store: Store) -> int:
+        return super().count(store) if self.within is None else self.within.count(store.space, store.n_roots)
+
 
 class ChainedWalks(PlainWalks):
     """The same, which list what matches share at their beginnings as chains."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, within: Within | None = None) -> None:
+        super().__init__(within)
         self._chains = chained.new_chains(capacities.CHAINS)
 
     def begin(self) -> None:
@@ -314,52 +324,6 @@ class ChainedWalks(PlainWalks):
 
     def beginnings(self, n: int) -> chained.Beginnings | None:
         return chained.beginnings(self._chains, n)
-
-
-class BoundedWalks(PlainWalks):
-    """The same, of whose matches those with `low` to `high` events of some labels are given."""
-
-    def __init__(self, weight: IntArray, low: int, high: int | None) -> None:
-        self._asked = weight, low, high
-        self._clear()
-
-    def _clear(self) -> None:
-        super().__init__()
-        weight, low, high = self._asked
-        self._degree = low if high is None else high
-        self._bound = bounded.new_bound(weight, low, high)
-        self._found = bounded.new_polynomials(1, self._degree, 1)
-        self._todo = np.zeros(capacities.WALK, np.int32)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is made again."""
-        return {"_asked": self._asked}
-
-    def __setstate__(self, known: dict[str, Any]) -> None:
-        self.__dict__.update(known)
-        self._clear()
-
-    def begin(self) -> None:
-        super().begin()
-        self._bound.serial[0] += 1
-
-    def go_on(self, store: Store, listing: tecs.Listing) -> int:
-        self._bound = bounded.for_nodes(self._bound, len(store.arena.row))
-        return self._listed(store, listing, bound=self._bound)
-
-    def count(self, store: Store) -> int:
-        total, at = np.zeros(1, np.int64), 0
-        if len(self._found.place) < len(store.arena.row):
-            self._found = bounded.new_polynomials(capacities.WALK, self._degree, len(store.arena.row))
-        while at != store.n_roots:
-            at = bounded.count_bounded(store.space, at, store.n_roots, self._found, self._todo, self._bound, total)
-            if at == tecs.OVERFLOW:
-                return at
-            if at != store.n_roots:
-                rows = 2 * len(self._found.number)
-                self._todo = grown(self._todo, max(rows, 2 * len(self._todo)))
-                self._found = self._found._replace(number=np.zeros((rows, self._degree + 1), np.int64))
-        return int(total[0])
 
 
 class ProductWalks(_Counting):

@@ -276,27 +276,6 @@ class Listing(NamedTuple):
 FINISHED, LISTING_FULL, WALK_FULL, CHAINS_FULL = 0, 1, 2, 3
 
 
-@inlined
-def descended(space, walk, branch, top, now):
-    """Go down from a node to the end of one match, or as far as the walk has room, and remember the branches there.
-    Returns (the node, the depth of the path, the height of the stack)."""
-    arena, room = space.arena, len(walk.path_row) - 1
-    node, depth = branch
-    while node != BOTTOM and top < room and depth < room:
-        if arena.label[node] == UNION:
-            right = arena.right[node]
-            if inside(arena.start[right], now, space.bounds):
-                walk.stack_node[top] = right
-                walk.stack_depth[top] = depth
-                top += 1
-        else:
-            walk.path_row[depth] = arena.row[node]
-            walk.path_label[depth] = arena.label[node]
-            depth += 1
-        node = np.int64(arena.child[node])
-    return node, depth, top
-
-
 WALK_STEPS = 64  # a set whose walk takes longer is counted node by node instead
 OVERFLOW = -1
 MOST = np.int64(9223372036854775807)

@@ -21,7 +21,7 @@ from runtime.partition.grouping import Grouping
 from runtime.partition.order import as_clock, as_symbols, codes, combined, group_ids, has_clock, sorted_rows
 from runtime.partition.rows import IN_ORDER, RowBuilder
 from runtime.partition.tables import PairRows, tables_of, with_tables
-from runtime.partition.terms import term_codes
+from runtime.partition.terms import term_codes, weight_codes
 from runtime.program import Later, Program
 from runtime.selection.rivals import Places, reaches, reaches_in_all
 from runtime.task import Task
@@ -54,13 +54,28 @@ def given(task: Task, rows: Iterator[pa.RecordBatch | int]) -> Iterator[pa.Recor
 
 
 def symbols_of(task: Task, rows: pa.Table, in_pieces: bool = False) -> AnyArray:
-    """int64[n] or int64[n, words + terms]. `in_pieces`: the codes of terms must mean the same in other rows."""
+    """int64[n] or int64[n, words + terms + weights]. `in_pieces`: codes of terms must mean the same in other rows."""
     symbols = as_symbols([rows.column(name) for name in task.symbols], task.symbol_bits)
-    if not task.terms:
+    if not (task.terms or task.weights):
         return symbols
     words = symbols[:, None] if symbols.ndim == 1 else symbols
+    return np.concatenate([words, codes_of(task, rows, in_pieces)], axis=1)
+
+
+def codes_of(task: Task, rows: pa.Table, in_pieces: bool = False) -> IntArray:
+    """int64[n, terms + weights]: what stands behind the words of symbols."""
     numbers = tuple(range(len(task.terms))) if in_pieces else task.program.numbers
-    return np.concatenate([words, term_codes([rows.column(name) for name in task.terms], numbers)], axis=1)
+    terms, weights = ([rows.column(name) for name in names] for names in (task.terms, task.weights))
+    parts = [term_codes(terms, numbers)] if terms else []
+    parts += [weight_codes(weights)] if weights else []
+    return np.concatenate(parts, axis=1)
+
+
+def own_codes(task: Task, symbols: AnyArray) -> IntArray:
+    """int64[n, terms]: the codes of terms, of symbols."""
+    begin = symbols.shape[1] - len(task.terms) - len(task.weights)
+    codes: IntArray = symbols[:, begin : begin + len(task.terms)]
+    return codes
 
 
 def first_codes(task: Task, rows: pa.Table) -> tuple[AnyArray, tuple[Any, ...]]:
@@ -158,7 +173,7 @@ def read(task: Task, rows: pa.Table) -> Read:
         return Read(rows, symbols, task.program)
     numbers = combined(rows.column(task.pairs))
     is_pair = np.asarray(numbers.is_valid())
-    codes = symbols[is_pair][:, symbols.shape[1] - len(task.terms) :]
+    codes = own_codes(task, symbols[is_pair])
     pairs = PairRows(is_pair, as_clock(numbers)[is_pair], codes)
     program = with_tables(task.program, tables_of(task.program, pairs.numbers, codes))
     return Read(rows.filter(numbers.is_null()), symbols[~is_pair], program, pairs)

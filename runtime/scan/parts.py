@@ -58,7 +58,7 @@ class _Reader:
         task = scan.task
         self._scan, self._stretch, self._files = scan, stretch, files
         order = task.order[0].name
-        self._names = [order, *(name for name in (*task.keys, *task.terms) if name != order)]
+        self._names = [order, *(name for name in (*task.keys, *task.terms, *task.weights) if name != order)]
         self._asked = [self._columns(source) for source in scan.sources]
 
     def _columns(self, source: Source) -> list[str]:

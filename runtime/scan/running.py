@@ -15,8 +15,7 @@ import pyarrow as pa
 from runtime import capacities
 from runtime.arrays import AnyArray, IntArray
 from runtime.partition.order import is_sorted, sorted_rows
-from runtime.partition.partition import Fed, given, matched, streamed
-from runtime.partition.terms import term_codes
+from runtime.partition.partition import Fed, codes_of, given, matched, streamed
 from runtime.scan.parts import Part, joined, parts_of
 from runtime.scan.reading import Files, LateRows, check_folders, unordered
 from runtime.scan.task import Scan, Stretch
@@ -66,12 +65,11 @@ def _mute(stretch: Stretch, times: AnyArray) -> AnyArray | None:
 
 
 def _with_terms(scan: Scan, part: Part) -> AnyArray:
-    """int64[n], or int64[n, 1 + terms]."""
+    """int64[n], or int64[n, 1 + terms + weights]."""
     task = scan.task
-    if not task.terms:
+    if not (task.terms or task.weights):
         return part.symbols
-    codes = term_codes([part.rows.column(name) for name in task.terms], task.program.numbers)
-    return np.concatenate([part.symbols[:, None], codes], axis=1)
+    return np.concatenate([part.symbols[:, None], codes_of(task, part.rows)], axis=1)
 
 
 def _streamed(scan: Scan, stretch: Stretch) -> Iterator[pa.RecordBatch | int]:

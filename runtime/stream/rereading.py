@@ -174,7 +174,7 @@ def _with_pairs(
     assert task.until is not None
     slabs, found, events = as_clock(rows.column(task.slab)), np.flatnonzero(pairs.among), np.flatnonzero(~pairs.among)
     stays = ~kept.gone
-    held = Coded(slabs[events[stays]], symbols[stays][:, symbols.shape[1] - len(task.task.terms) :])
+    held = Coded(slabs[events[stays]], partition.own_codes(task.task, symbols[stays]))
     until = as_clock(rows.column(task.until))[found]
     own = Coded(slabs[found], pairs.codes)
     gone, spent, first = (np.zeros(rows.num_rows, np.bool_) for _ in range(3))

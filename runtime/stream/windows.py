@@ -133,7 +133,7 @@ class WindowBucket(Waiting):
         """bool[n]: which pairs windows to come need."""
         task, none = self._task.task, np.zeros(0, np.int64)
         symbols, until = partition.symbols_of(task, rows), self.matters_until(rows)
-        codes = symbols[:, symbols.shape[1] - len(task.terms) :]
+        codes = partition.own_codes(task, symbols)
         closed = watermark if watermark >= FOREVER else watermark - self._task.size + 1
         pairs, held = Coded(as_clock(rows.column(self._task.slab)), codes), Coded(none, codes[:0])
         return needed(task.program.tables, as_clock(rows.column(task.pairs)), pairs, until, held, closed)

@@ -64,13 +64,28 @@ def file(spark: SparkSession, number: int, rows: int, folder: Path) -> None:
     written.rename(folder / "rows" / f"part-{number:05}.parquet")
 
 
-def memory_mb() -> int:
-    """What this process and all that it has begun hold: the JVM, and the workers of Python."""
+def on_disk_mb(folder: Path) -> int:
+    """The state, with the versions of it that Spark keeps."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) >> 20
+
+
+def memory_mb(spark: SparkSession) -> int:
+    """What the JVM's heap holds after a collection, and what this process and the workers of Python take. (The JVM
+    takes as much as it may before it collects.)"""
+    jvm = spark.sparkContext._jvm
+    jvm.java.lang.System.gc()
+    runtime = jvm.java.lang.Runtime.getRuntime()
+    return (runtime.totalMemory() - runtime.freeMemory() >> 20) + python_mb()
+
+
+def python_mb() -> int:
+    """This process, and all that it has begun but for the JVM."""
     parents, pages = {}, {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
             parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-            pages[int(place.name)] = int((place / "statm").read_text().split()[1])
+            is_java = (place / "comm").read_text().strip() == "java"
+            pages[int(place.name)] = 0 if is_java else int((place / "statm").read_text().split()[1])
         except OSError:  # it has ended meanwhile
             continue
     ours = {int(Path("/proc/self").resolve().name)}
@@ -94,13 +109,10 @@ def main(minutes: float, live: int, rows: int, emit: str) -> None:
         try:
             while time.monotonic() < until or number < 4:
                 file(spark, number, rows, folder)
-                before = len(metrics.batches)
                 query.processAllAvailable()
-                for progress in query.recentProgress:
-                    metrics.note(progress)
-                total, new = metrics.total, list(metrics.batches)[before:]
-                taken = sum(batch.batch_seconds for batch in new)
-                seen.append(Seen(total.held_rows, total.state_bytes >> 20, memory_mb(), taken))
+                new = [metrics.batches[-1] for progress in query.recentProgress if metrics.note(progress)]
+                total, taken = metrics.total, sum(batch.batch_seconds for batch in new)
+                seen.append(Seen(total.held_rows, on_disk_mb(folder / "checkpoint"), memory_mb(spark), taken))
                 engine = sum(batch.engine_seconds for batch in new)
                 print(
                     f"file {number}: {total.held_rows} rows held, {seen[-1].state_mb} MB of state, "

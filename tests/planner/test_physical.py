@@ -125,10 +125,10 @@ def test_many_types_make_two_words() -> None:
 @pytest.mark.parametrize(
     ("pattern", "having", "why"),
     [
-        ("A a ; B+ b WHERE SUM(b.v) > 10", "", "since WHERE asks about them as a whole"),
-        ("A a ; B+ b", "HAVING SUM(b.v) > 10", "since HAVING asks about them as a whole"),
-        ("A a ; B+ b WHERE LAST(b.v) > 10", "HAVING COUNT(b) > 1", "since WHERE and HAVING ask about them as a whole"),
-        ("A a ; B+ b WHERE SUM(b.v) > 10 SEMANTICS SKIP TILL NEXT MATCH", "", "since WHERE asks"),
+        ("A a ; B+ b WHERE STDDEV(b.v) > 10", "", "since WHERE asks about them as a whole"),
+        ("A a ; B+ b", "HAVING STDDEV(b.v) > 10", "since HAVING asks about them as a whole"),
+        ("A a ; B+ b WHERE LAST(b.v) > 10", "HAVING LAST(b.v) < 9", "since WHERE and HAVING ask about them as a whole"),
+        ("A a ; B+ b WHERE STDDEV(b.v) > 10 SEMANTICS SKIP TILL NEXT MATCH", "", "since WHERE asks"),
         ("A a ; B+ b WHERE SUM(b.v) > 10 SEMANTICS MAX", "HAVING COUNT(b) > 1", "since HAVING asks"),
         ("A a ; B+ b WHERE b.v > 10", "", None),
     ],

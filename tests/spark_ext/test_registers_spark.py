@@ -14,7 +14,9 @@ from pyspark.errors import PySparkException
 
 import cersql
 from cersql.binding.rounds import Rounds
+from planner import physical
 from planner.acel import Measured
+from planner.sieve import NO_SIEVE
 
 SCHEMA = "ts BIGINT, type STRING, i INT, s SMALLINT, big BIGINT, d DOUBLE, f FLOAT, dec DECIMAL(10,2), t TIMESTAMP"
 CONDITIONS = (
@@ -78,6 +80,24 @@ def test_registers_answer_as_spark_does(session: Any, step: int) -> None:
     assert all(by_runs), [condition for condition, n in zip(asked, by_runs, strict=True) if not n]
     for condition, one, other in zip(asked, sparks.together(listed), sparks.together(held), strict=True):
         assert sorted(map(str, one)) == sorted(map(str, other)), condition
+
+
+ASKED = (
+    "PATTERN A a ; B+ b ; C c WHERE {} WITHIN 9 ORDER BY ts RETURN a.ts AS a, b.ts AS b, c.ts AS c",
+    "PATTERN (A a ; B+ b ; C c) WITHIN 9 ORDER BY ts RETURN a.ts AS a, COUNT(b) AS n, c.ts AS c HAVING {}",
+    "PATTERN ((A a ; B+ b) FILTER {}) ; C c ORDER BY ts WITHIN 9 RETURN a.ts AS a, SUM(b.i) AS s, c.ts AS c",
+)
+
+
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_a_sieve_leaves_out_what_fails_alone(session: Any, step: int) -> None:
+    """What bounds on sums pass over is what Spark would filter out (planner.sieve)."""
+    texts = [f"FROM numbers {ASKED[n % len(ASKED)].format(one)}" for n, one in enumerate(CONDITIONS[::step])]
+    sifted = [cersql.sql(session, text) for text in texts]
+    with sparks.patched(physical, "sieve", lambda *_: NO_SIEVE):
+        whole = [cersql.sql(session, text) for text in texts]
+    for text, one, other in zip(texts, sparks.together(sifted), sparks.together(whole), strict=True):
+        assert sorted(map(str, one)) == sorted(map(str, other)), text
 
 
 def test_a_sum_that_leaves_its_type_is_an_error_where_it_is_asked(session: Any) -> None:
