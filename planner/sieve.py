@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, cast
@@ -76,11 +75,7 @@ def sieve(asked: Query, query: Query, program: Program, later: Later | None) -> 
             if len(sides) == 1:
                 builder.add(sides[0])
     n_asked = len(query.on_match) + len(query.having) + sum(isinstance(part, Judged) for part in query.formula.walk())
-    return Sieve(tuple(builder.conditions), tuple(builder.columns), n_asked == 1 and _is_one_sided(builder.conditions))
-
-
-def _is_one_sided(conditions: Sequence[Bounded]) -> bool:
-    return len(conditions) == 1 and not (math.isfinite(conditions[0].low) and math.isfinite(conditions[0].high))
+    return Sieve(tuple(builder.conditions), tuple(builder.columns), n_asked == builder.n_one_sided == 1)
 
 
 def _is_whole(formula: Formula, number: int, clauses: tuple[tuple[Measure, ...], ...]) -> bool:
@@ -127,14 +122,20 @@ class _Builder:
             self._known.add(ALL)
         self.columns: list[tuple[str, str]] = []
         self.conditions: list[Bounded] = []
+        self.n_one_sided = 0
 
     def add(self, side: Measure) -> None:
         """Add what it says, if that is a bound."""
         n = len(self.columns)
         try:
-            self.conditions += self._bounds(side)
+            found = self._bounds(side)
         except _NoBound:
             del self.columns[n:]
+            return
+        self.n_one_sided += len(found) == 1 and not (math.isfinite(found[0].low) and math.isfinite(found[0].high))
+        self.conditions += found
+        if side.left.function != "COUNT" and all(map(_holds_of_none, found)):
+            self.conditions.append(_some(_known(found[0].weights[0])))
 
     def _bounds(self, side: Measure) -> list[Bounded]:
         left, right = side.left, side.right
@@ -266,6 +267,16 @@ def _between(op: Op, weights: tuple[Weight, ...], number: float) -> Bounded:
     low = number if op in (">", ">=", "=") else -math.inf
     high = number if op in ("<", "<=", "=") else math.inf
     return Bounded(weights, low, high, strict=op in ("<", ">"))
+
+
+def _holds_of_none(bound: Bounded) -> bool:
+    """Does a sum of nothing pass, which Spark has as NULL?"""
+    return bound.low < 0 < bound.high if bound.strict else bound.low <= 0 <= bound.high
+
+
+def _known(weight: Weight) -> Weight:
+    """1 for each value that is not NULL."""
+    return Weight(weight.variable, weight.column, 0.0, 1.0, whole=True)
 
 
 def _none(weight: Weight) -> Bounded:

@@ -90,6 +90,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "SEQ(!C d, A a, B b) WHERE d.x <> a.x AND d.y > b.y WITHIN 5",
         "SEQ(!C d, A a, B b) WHERE d.x = b.x AND d.y = a.y WITHIN 6",
         "SEQ(!C d, A a, B b) WHERE d.x <= a.x WITHIN 6",
+        "SEQ(!C c1, !D d1, A a, B b) WHERE c1.x >= a.x AND d1.y < b.x AND d1.x > a.y WITHIN 8",
         "A a ; B+ b WHERE a.x <= b.x WITHIN 6 SEMANTICS NXT",
         "A a ; B b ; C c WHERE a.x <= c.x WITHIN 8 SEMANTICS LAST",
         "A a ; B b WHERE a.x = b.x WITHIN 8 CONSUME BY PARTITION",
@@ -115,6 +116,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         f"A g : ANY:* r WHERE g.x <= r.x WITHIN 4 {AFTER} PAST LAST ROW",
         f"A a ; B b WHERE a.x = b.x WITHIN 8 {AFTER} TO NEXT ROW",
         f"A a ; B b ; C c WHERE a.x < c.x WITHIN 8 {AFTER} TO LAST b",
+        f"(A a2 OR A a1) ; (B b2 OR B b1) ; B b3 ; C c1 WHERE b3.x <= c1.x WITHIN 9 {AFTER} TO NEXT ROW",
     ),
     "deferred": (
         "A ; B ; C WHERE A.x = C.x WITHIN 7",

@@ -104,9 +104,12 @@ class Mutant(NamedTuple):
 
 
 def operators(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST, str, int]]:
-    """(node, what holds its operator, the name of that field, the index in it or -1), inside functions."""
+    """(node, what holds its operator, the name of that field, the index in it or -1), inside functions. Not those
+    beside a capacity, which change when an array grows or a cache is emptied, and no answer."""
     for function in tree.body:
         for node in ast.walk(function) if isinstance(function, ast.FunctionDef | ast.ClassDef) else ():
+            if "capacities." in ast.unparse(node) and isinstance(node, ast.Compare | ast.BinOp):
+                continue
             if isinstance(node, ast.Compare):
                 yield from ((node, node, "ops", k) for k, op in enumerate(node.ops) if type(op) in OTHERS)
             elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in OTHERS:

@@ -26,6 +26,8 @@ from runtime.compact_set.tecs import BOTTOM, MOST, OVERFLOW, UNION, inside
 from runtime.compact_set.weights import MOST_EXACT, SLACK, Limits, Weights
 from runtime.jit import inlined, kernel
 
+OWN, LOW, HIGH, SIZE = 0, 1, 2, 3  # what the event of a node weighs, its interval, and that of sizes, from 0 on
+
 
 class Bound(NamedTuple):
     """The conditions, what events weigh for them, and the intervals of nodes, which are valid where `stamp` is
@@ -41,10 +43,7 @@ class Bound(NamedTuple):
     high: AnyArray  # float64[2, conditions]
     exact: AnyArray  # bool[conditions]
     now: AnyArray  # float64[2, conditions]
-    own: AnyArray  # float64[nodes, conditions]
-    least: AnyArray  # float64[nodes, conditions]
-    most: AnyArray  # float64[nodes, conditions]
-    size: AnyArray  # float64[nodes, conditions]: the most that it weighs where each weight is positive
+    of_node: AnyArray  # float64[nodes, conditions, 4]: OWN, LOW, HIGH, SIZE
     met: AnyArray  # float64[path, conditions]
     stamp: AnyArray  # int64[nodes]
     serial: AnyArray  # int64[1]
@@ -63,10 +62,7 @@ def new_bound(of_event: AnyArray, limits: Limits, weights: Weights) -> Bound:
         high=limits.high,
         exact=weights.exact,
         now=np.zeros((2, n)),
-        own=np.zeros((1, n)),
-        least=np.zeros((1, n)),
-        most=np.zeros((1, n)),
-        size=np.zeros((1, n)),
+        of_node=np.zeros((1, n, 4)),
         met=np.zeros((1, n)),
         stamp=np.zeros(1, np.int64),
         serial=np.zeros(1, np.int64),
@@ -77,8 +73,7 @@ def for_nodes(bound: Bound, nodes: int) -> Bound:
     """The same with room for the intervals of so many nodes."""
     if nodes <= len(bound.stamp):
         return bound
-    names = ("own", "least", "most", "size", "stamp")
-    return bound._replace(**{name: grown(getattr(bound, name), nodes) for name in names})
+    return bound._replace(of_node=grown(bound.of_node, nodes), stamp=grown(bound.stamp, nodes))
 
 
 def for_path(bound: Bound, room: int) -> Bound:
@@ -113,26 +108,27 @@ def place_of(rows, row):
 def weigh(bound, node, row, label):
     """Write what the event of a node weighs."""
     for k in range(len(bound.of_event)):
-        bound.own[node, k] = bound.of_event[k, label]
+        bound.of_node[node, k, OWN] = bound.of_event[k, label]
     if len(bound.term) > 0:
         at = place_of(bound.row, row)
         for t in range(len(bound.term)):
             if bound.of_label[t, label]:
-                bound.own[node, bound.term[t]] += bound.value[at, t]
+                bound.of_node[node, bound.term[t], OWN] += bound.value[at, t]
 
 
 @inlined
 def know(bound, node, child, right, both, is_event):
     """Write the interval of a node, from those of its children; `both`: it is the union of two of them."""
     for k in range(len(bound.of_event)):
-        least, most, size = bound.least[child, k], bound.most[child, k], bound.size[child, k]
+        of_node, below = bound.of_node[node, k], bound.of_node[child, k]
+        least, most, size = below[LOW], below[HIGH], below[SIZE]
         if both:
-            least, most = min(least, bound.least[right, k]), max(most, bound.most[right, k])
-            size = max(size, bound.size[right, k])
+            other = bound.of_node[right, k]
+            least, most, size = min(least, other[LOW]), max(most, other[HIGH]), max(size, other[SIZE])
         elif is_event:
-            own = bound.own[node, k]
+            own = of_node[OWN]
             least, most, size = least + own, most + own, size + abs(own)
-        bound.least[node, k], bound.most[node, k], bound.size[node, k] = least, most, size
+        of_node[LOW], of_node[HIGH], of_node[SIZE] = least, most, size
     bound.stamp[node] = bound.serial[0]
 
 
@@ -172,7 +168,7 @@ def measured(space, bound, root, now, todo):
 def begin_root(bound, root):
     """Take the bounds of a root whose interval is known."""
     for k in range(len(bound.of_event)):
-        size = bound.size[root, k]
+        size = bound.of_node[root, k, SIZE]
         if bound.exact[k] and size < MOST_EXACT:
             bound.now[0, k], bound.now[1, k] = bound.low[1, k], bound.high[1, k]
         else:
@@ -181,12 +177,17 @@ def begin_root(bound, root):
 
 
 @inlined
+def one_fits(bound, node, depth, k):
+    met, of_node = bound.met[depth, k], bound.of_node[node, k]
+    return met + of_node[LOW] <= bound.now[1, k] and met + of_node[HIGH] >= bound.now[0, k]
+
+
+@inlined
 def can_fit(bound, node, depth):
     """May what is below a node bring the first events of the path, so many, inside the bounds?"""
-    fits = True
-    for k in range(len(bound.of_event)):
-        met = bound.met[depth, k]
-        fits = fits and met + bound.least[node, k] <= bound.now[1, k] and met + bound.most[node, k] >= bound.now[0, k]
+    fits = one_fits(bound, node, depth, 0)  # there is one, mostly
+    for k in range(1, len(bound.of_event)):
+        fits = fits and one_fits(bound, node, depth, k)
     return fits
 
 
@@ -194,7 +195,7 @@ def can_fit(bound, node, depth):
 def meet(bound, node, depth):
     """Put the event of a node behind the first ones of the path."""
     for k in range(len(bound.of_event)):
-        bound.met[depth + 1, k] = bound.met[depth, k] + bound.own[node, k]
+        bound.met[depth + 1, k] = bound.met[depth, k] + bound.of_node[node, k, OWN]
 
 
 # ---------------------------------------------------------------- counting

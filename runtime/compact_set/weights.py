@@ -92,7 +92,9 @@ class Weights:
 
     def _weights(self, k: int, weight: Weight, codes: IntArray) -> AnyArray:
         """Those of one term. Infinity, what is no number, and what is too large end the condition's bounds."""
-        values = codes.view(np.float64) * weight.factor + weight.shift
+        values = np.full(len(codes), weight.shift)
+        if weight.factor:  # else what it is does not matter
+            values += codes.view(np.float64) * weight.factor
         if weight.op:
             values = np.rint(values) if weight.whole else values
             values = OPS[weight.op](np.where(np.isnan(values), np.inf, values), weight.number).astype(np.float64)
