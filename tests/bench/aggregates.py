@@ -5,7 +5,8 @@
 First the engine alone, over rows that are in memory: it reads `A ; B+ ; C` over a million events, of which one in a
 hundred is an A and one a C, and gives nothing; then it sums up all matches, of which there are more than 2^900000. Then
 the same through Spark, also with windows; SELECT k, count(*) … GROUP BY k around a query, beside count(k), which lists
-the matches; and RETURN SUM(b.x) over loops of 1,000 events, with arrays and without.
+the matches; RETURN SUM(b.x) over loops of 1,000 events, with arrays and without; and conditions that few of 2^n matches
+fulfil (--failing n).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from run import median
 
 import cersql
 from cersql.binding import match_values
+from planner import physical
+from planner.sieve import NO_SIEVE
 from runtime.engine import engine_for
 from runtime.partition.grouping import Grouping
 from runtime.task import GroupedBy, Summed, Trend
@@ -57,6 +60,7 @@ SHAPES = {  # of loops of 1,000 events: how many ends each has, and the pattern
     "one match": (1, "A a : B:+ b : C c"),
     "50,000 matches": (50, "A a : B:+ b ; C c"),
 }
+ASKED = ("SUM(b.x) >= {0}", "SUM(b.d) >= {0}", "AVG(b.x) > 1.5", "MAX(b.x) > 1", "MIN(b.x) < 1")
 CALLS = ("SUM(b.x)", "COUNT(b), SUM(b.x), AVG(b.x), MIN(b.x), MAX(b.x)")
 
 
@@ -117,6 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--failing", type=int, default=20, help="2^n matches, of which few hold")
     given = parser.parse_args()
     logging.disable(logging.WARNING)
     engine_alone(given.rows, given.repeat)
@@ -139,7 +144,27 @@ def main() -> None:
         print(f"{name:50}{old:>10.2f}{new:>10.2f}{old / new:>8.1f}", flush=True)
     for shape in SHAPES:
         of_each_match(spark, shape, given.rows // 1000, given.repeat)
+    few_that_hold(spark, given.failing, given.repeat)
     spark.stop()
+
+
+def few_that_hold(spark: SparkSession, n: int, repeat: int) -> None:
+    """A, n times B and C: 2^n - 1 matches, of which none to n + 1 hold; passed over, and all listed and filtered."""
+    rows = "SELECT id AS ts, CASE id WHEN 0 THEN 'A' WHEN {n} + 1 THEN 'C' ELSE 'B' END AS type, 1 AS x, 1.0D AS d"
+    for view, m in (("failing", n), ("twice", 2 * n)):
+        spark.sql(f"{rows.format(n=m)} FROM range({m} + 2)").cache().createOrReplaceTempView(view)
+    columns = f"{'hold':>10}{'all listed':>12}{'passed over':>13}{'times':>8}{f'of 2^{2 * n}':>10}"
+    print(f"\n{f'of 2^{n} - 1 matches':40}{columns}")
+    for asked in ASKED:
+        asking = PATTERN.replace("ORDER", f"WHERE {asked} ORDER")
+        counts = f"SELECT count(*) FROM (FROM {{1}} {asking} RETURN c.ts)"
+        texts = [counts.format(m, view) for view, m in (("failing", n), ("twice", 2 * n))]
+        passed, of_more = (seconds(lambda text=text: spark.sql(text).collect(), repeat) for text in texts)
+        with patch.object(physical, "sieve", lambda *_: NO_SIEVE):
+            listed = seconds(lambda text=texts[0]: spark.sql(text).collect(), 1)
+        hold = spark.sql(texts[0]).collect()[0][0]
+        shown = f"{asked.format(n):40}{hold:>10}{listed:>12.2f}{passed:>13.2f}{listed / passed:>8.1f}{of_more:>10.2f}"
+        print(shown, flush=True)
 
 
 def of_each_match(spark: SparkSession, shape: str, most: int, repeat: int) -> None:
