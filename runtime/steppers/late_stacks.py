@@ -73,13 +73,14 @@ class Queue(NamedTuple):
 
 class Work(NamedTuple):
     """All that a stepper keeps. `latest`: the clock of the last event of the queue; `late`: the place where matches
-    wait."""
+    wait; `begins`: can a match begin at a position?"""
 
     queue: Queue
     matrices: Matrices
     steps: Steps
     latest: AnyArray  # as the clocks, [1]
     late: int
+    begins: AnyArray  # bool[positions]
 
 
 @inlined
@@ -281,9 +282,22 @@ def slide(space, automaton, work, stepped, now, ended):
 
 
 @inlined
+def is_idle(automaton, work, values):
+    """Has nothing begun, and does the event begin nothing?"""
+    counts = work.queue.counts
+    idle = counts[HEAD] == counts[N_FRONT] and counts[N_BEGINS] == 0
+    if idle:
+        for q in range(len(work.begins)):
+            idle = idle and not (work.begins[q] and takes(automaton, q, values))
+    return idle
+
+
+@inlined
 def note(arena, automaton, work, values, row, now, reports):
     """The event joins the back, if it does something to what has begun, or begins something."""
     queue, counts = work.queue, work.queue.counts
+    if is_idle(automaton, work, values):  # as below, without a node for nothing
+        return
     at, acts = counts[N_BACK], False
     for q in range(len(automaton.guard)):
         node = np.int64(BOTTOM)

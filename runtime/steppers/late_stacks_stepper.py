@@ -45,6 +45,10 @@ class LateStacksStepper(StacksStepper):
             ),
             latest=np.zeros(1, np.int64),
             late=machine.late,
+            begins=np.array(
+                [bool((machine.source[slice(*machine.edge_of[q : q + 2])] == 0).any()) for q in range(positions)],
+                np.bool_,
+            ),
         )
         late_stacks.forget(self._work)
 
