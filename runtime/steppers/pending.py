@@ -96,7 +96,11 @@ def begun(arena, automaton, runs, n, q, edge, event, apart):
 def range_asked(automaton, happened, edge, which, values):
     """(kind, value): the check of the first or second value of an ordered index, and the event's value."""
     kind, term = automaton.range_kind[edge, which], automaton.range_term[edge, which]
-    value = window_begin(happened) if term == WINDOW else term_of(values, max(term, 0))
+    value = np.int64(0)  # of nothing, where there is no check
+    if term == WINDOW:
+        value = window_begin(happened)
+    elif term >= 0:
+        value = term_of(values, term)
     if kind == REFUSED + EQUAL:
         kind = EVERY if value == NULL_CODE else UNEQUAL
     return kind, value
