@@ -99,7 +99,7 @@ def range_asked(automaton, happened, edge, which, values):
     value = np.int64(0)  # of nothing, where there is no check
     if term == WINDOW:
         value = window_begin(happened)
-    elif term >= 0:
+    elif kind != EVERY:
         value = term_of(values, term)
     if kind == REFUSED + EQUAL:
         kind = EVERY if value == NULL_CODE else UNEQUAL
