@@ -165,15 +165,21 @@ def measured(space, bound, root, now, todo):
 
 
 @kernel
-def begin_root(bound, root):
-    """Take the bounds of a root whose interval is known."""
+def opened(space, bound, root, todo):
+    """Take the bounds of a root, whose interval is known then. False if there is no room to measure it."""
+    roots, node = space.roots, space.roots.node[root]
+    if root > 0 and roots.clock[root] < roots.clock[root - 1]:
+        bound.serial[0] += 1  # what has left the window of the root before may be in that of this one
+    if not measured(space, bound, node, roots.clock[root], todo):
+        return False
     for k in range(len(bound.of_event)):
-        size = bound.of_node[root, k, SIZE]
+        size = bound.of_node[node, k, SIZE]
         if bound.exact[k] and size < MOST_EXACT:
             bound.now[0, k], bound.now[1, k] = bound.low[1, k], bound.high[1, k]
         else:
             bound.now[0, k], bound.now[1, k] = bound.low[0, k] - SLACK * size, bound.high[0, k] + SLACK * size
         bound.met[0, k] = 0.0
+    return True
 
 
 @inlined

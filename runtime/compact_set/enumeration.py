@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.compact_set.bounded import begin_root, can_fit, measured, meet
+from runtime.compact_set.bounded import can_fit, meet, opened
 from runtime.compact_set.chained import chained, is_known
 from runtime.compact_set.tecs import BOTTOM, CHAINS_FULL, FINISHED, LISTING_FULL, UNION, WALK_FULL, inside
 from runtime.jit import inlined, kernel
@@ -36,12 +36,10 @@ def taken(space, bound, node, depth, now):
 def went_down(space, walk, bound, chains, top, now):
     """Take branch `top` of the stack to the end of one match, or as far as the walk has room, and remember the branches
     there: (the node that it came to, the depth of the path, the depth of its last union, the height of the stack, is
-    there a match this way?)."""
+    there a match this way?). Only where ways part is it asked what fits: without a union there is one sum."""
     arena, room = space.arena, len(walk.path_row) - 1
     node, depth, since = np.int64(walk.stack_node[top]), walk.stack_depth[top], walk.stack_more[top]
     fits = True
-    if bound is not None:
-        fits = can_fit(bound, node, depth)
     while fits and not has_ended(chains, node) and top < room and depth < room:
         if arena.label[node] == UNION:
             since = depth
@@ -57,8 +55,6 @@ def went_down(space, walk, bound, chains, top, now):
             meet(bound, node, depth)
         depth += 1
         node = np.int64(arena.child[node])
-        if bound is not None:
-            fits = can_fit(bound, node, depth)
     return node, depth, since, top, fits
 
 
@@ -85,19 +81,6 @@ def write_match(walk, depth, listing, n, key):
     listing.offsets[n + 1] = begin + depth
 
 
-@inlined
-def opened(space, bound, root, todo):
-    """Begin to walk a root within bounds. False if there is no room to measure it."""
-    roots = space.roots
-    if root > 0 and roots.clock[root] < roots.clock[root - 1]:
-        bound.serial[0] += 1  # what has left the window of the root before may be in that of this one
-    node = roots.node[root]
-    if not measured(space, bound, node, roots.clock[root], todo):
-        return False
-    begin_root(bound, node)
-    return True
-
-
 @kernel
 def enumerate_kernel(space, walk, n_roots, listing, bound, chains):
     """List the matches of the roots. Output-linear delay; returns FINISHED, or what is full.
@@ -119,9 +102,11 @@ def enumerate_kernel(space, walk, n_roots, listing, bound, chains):
             if bound is not None and not opened(space, bound, root, walk.path_node):
                 result = WALK_FULL
                 break
-            walk.stack_node[0], walk.stack_depth[0], walk.stack_more[0] = roots.node[root], 0, 0
-            top = 1
             root += 1
+            if bound is not None and not can_fit(bound, np.int64(roots.node[root - 1]), 0):
+                continue
+            walk.stack_node[0], walk.stack_depth[0], walk.stack_more[0] = roots.node[root - 1], 0, 0
+            top = 1
         node, depth, since, top, fits = went_down(space, walk, bound, chains, top - 1, roots.clock[root - 1])
         if not fits:
             continue
