@@ -9,7 +9,7 @@
 
 A match that is left out fails; what is listed Spark still decides, with NULLs and rounding of its own. So a condition
 that has no such form (an OR, STDDEV, SUM times SUM) has none, and bounds may be wider than what it says. There is none
-either where matches are known late, or chosen by what is listed, and none in sets with products.
+either where matches are chosen by what is listed, nor where runs go side by side.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ from planner.acel import Aggregate, Judged
 from planner.formula import Formula
 from planner.query import Query
 from planner.terms import Measure, Register
-from runtime.deferred import Deferred
 from runtime.pcea import Parallel
 from runtime.program import Later, Program
 from runtime.sieve import Bounded, Weight
-from runtime.two_stacks import TwoStacks
 
 Op = Literal["<", "<=", ">", ">=", "="]
 FLIPPED: dict[Op, Op] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -105,7 +103,7 @@ def _lists_alone(program: Program) -> bool:
         chooses
         or program.timeouts is not None
         or program.most_at_end is not None
-        or isinstance(program.machine, Parallel | Deferred | TwoStacks)
+        or isinstance(program.machine, Parallel)  # of which one event can be several
     )
 
 

@@ -314,9 +314,9 @@ def walks_of(program: Program, within: Within | None, chains: bool = False) -> W
     """How the sets of a program are walked. `chains`: nobody but who gets the matches looks at their events."""
     machine = program.machine
     if isinstance(machine, Parallel | Deferred):
-        return ProductWalks(len(machine.guard), machine.label_of)
+        return ProductWalks(len(machine.guard), machine.label_of, within=within)
     if isinstance(machine, TwoStacks):
-        return ProductWalks(len(machine.guard), np.arange(len(program.labels), dtype=np.int64), whole=True)
+        return ProductWalks(len(machine.guard), np.arange(len(program.labels), dtype=np.int64), True, within)
     alone = selector_of(program) is Selector and program.most_at_end is None and program.timeouts is None
     return (ChainedWalks if chains and alone else PlainWalks)(within)
 

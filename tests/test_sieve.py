@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,7 @@ from small import shrunk
 
 import cersql
 from planner.physical import PhysicalPlan
+from runtime.compact_set.matches import Matches
 from runtime.engine import engine_for
 from runtime.program import NULL_CODE, Program
 
@@ -23,6 +24,7 @@ SCHEMA = {"t": "type STRING, ts LONG, v INT, w DOUBLE"}
 PATTERNS = (
     "A a ; B+ b ; C c", "A+ a ; B+ b", "(A a OR B b)+ ; C c", "A a ; (B b ; C? c)+", "B+ b", "A a ; B{2,12} b ; C c",
     "A a ; B+ b ; C c WHERE a.v <= c.v", "SEQ(A a, B+ b, !D, C c)", "A:+ a ; B+ b",
+    "A a ; B+ b ; C c WHERE a.v = c.v", "SEQ(A a, B+ b, !D)",
 )  # fmt: skip
 FUNCTIONS: dict[str, Any] = {"SUM": sum, "MIN": min, "MAX": max, "AVG": lambda own: sum(own) / len(own), "COUNT": len}
 HOLDS: dict[str, Any] = {
@@ -57,13 +59,18 @@ def symbols_of(plan: PhysicalPlan, kinds: Sequence[str], values: Values) -> Any:
 def listed(program: Program, symbols: Any, borders: Sequence[int], numbers: Any) -> set[Match]:
     """The matches of rows with these numbers, read in pieces: by row and label."""
     engine, found = engine_for(program), list[Match]()
-    for begin, end in pairwise(borders):
-        clocks = np.arange(begin, end, dtype=np.int64)
-        for some in engine.feed(symbols[begin:end], clocks, None, None, numbers[begin:end]):
+
+    def take(given: Iterator[Matches]) -> None:
+        for some in given:
             for k in range(some.n):
                 part = slice(int(some.offsets[k]), int(some.offsets[k + 1]))
                 labels = [program.labels[label] for label in some.labels[part]]
                 found.append(tuple(zip(some.positions[part].tolist(), labels, strict=True)))
+
+    for begin, end in pairwise(borders):
+        clocks = np.arange(begin, end, dtype=np.int64)
+        take(engine.feed(symbols[begin:end], clocks, None, None, numbers[begin:end]))
+    take(engine.flush())
     assert len(found) == len(set(found))
     return set(found)
 
@@ -149,15 +156,15 @@ def test_what_has_bounds(condition: str, bounds: int) -> None:
     "text",
     [
         "A a ; B+ b WHERE SUM(b.v) > 3 AND a.v = b.v WITHIN 5 RETURN * WITH TIMEOUTS",
-        "A a ; B+ b ; C c WHERE a.v = c.v AND SUM(b.v) > 3 RETURN *",
+        "ALL(A a, B b, C c) WHERE a.v = b.v AND b.v = c.v AND a.w = b.w AND SUM(b.v) > 3 RETURN *",
         "A a ; B+ b RETURN COUNT(*) GROUP BY () HAVING COUNT(*) > 3",
-        "A a ; B+ b WITHIN 5 SEMANTICS LAST RETURN * HAVING SUM(b.v) > 3",
+        "A a ; B+ b WHERE a.v < b.v WITHIN 5 SEMANTICS LAST RETURN * HAVING SUM(b.v) > 3",
         "((A a ; B+ b) FILTER SUM(b.v) > 3)+ RETURN *", "(((A a ; B+ b) FILTER SUM(b.v) > 3) OR C) RETURN *",
         "((A a ; B+ b) FILTER SUM(b.v) > 3) ; B b RETURN *",
     ],
 )  # fmt: skip
 def test_what_has_none(text: str) -> None:
-    """Where matches compete with each other, in sets with products, and for parts that a match has several times."""
+    """Where matches compete, where runs go side by side, and for parts that a match has several times."""
     made = cersql.compile(f"FROM t PATTERN {text.replace(' RETURN', ' ORDER BY ts RETURN')}", SCHEMA)
     assert not made.plan.program.sieve
 

@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray, grown
-from runtime.compact_set.tecs import BOTTOM, MOST, OVERFLOW, UNION, inside
+from runtime.compact_set.tecs import BOTTOM, MOST, OVERFLOW, PRODUCT, UNION, inside
 from runtime.compact_set.weights import MOST_EXACT, SLACK, Limits, Weights
 from runtime.jit import inlined, kernel
 
+EVENT, EITHER, BOTH, CHILD = 0, 1, 2, 3  # those of its child with its event; of either side; of both; of its child
 OWN, LOW, HIGH, SIZE = 0, 1, 2, 3  # what the event of a node weighs, its interval, and that of sizes, from 0 on
 
 
@@ -45,6 +46,7 @@ class Bound(NamedTuple):
     now: AnyArray  # float64[2, conditions]
     of_node: AnyArray  # float64[nodes, conditions, 4]: OWN, LOW, HIGH, SIZE
     met: AnyArray  # float64[path, conditions]
+    rest: AnyArray  # float64[cells, conditions, 3]: of a walk through products, LOW and HIGH of what they still ask for
     stamp: AnyArray  # int64[nodes]
     serial: AnyArray  # int64[1]
 
@@ -64,6 +66,7 @@ def new_bound(of_event: AnyArray, limits: Limits, weights: Weights) -> Bound:
         now=np.zeros((2, n)),
         of_node=np.zeros((1, n, 4)),
         met=np.zeros((1, n)),
+        rest=np.zeros((1, n, 3)),
         stamp=np.zeros(1, np.int64),
         serial=np.zeros(1, np.int64),
     )
@@ -78,7 +81,9 @@ def for_nodes(bound: Bound, nodes: int) -> Bound:
 
 def for_path(bound: Bound, room: int) -> Bound:
     """The same for paths of so many events."""
-    return bound if room <= len(bound.met) else bound._replace(met=grown(bound.met, room))
+    if room <= len(bound.met):
+        return bound
+    return bound._replace(met=grown(bound.met, room), rest=grown(bound.rest, room))
 
 
 def for_rows(bound: Bound, weights: Weights, limits: Limits) -> Bound:
@@ -93,6 +98,16 @@ def for_rows(bound: Bound, weights: Weights, limits: Limits) -> Bound:
 @inlined
 def is_known(bound, node):
     return bound.stamp[node] == bound.serial[0]
+
+
+@inlined
+def kind_of(arena, node, now, bounds):
+    """What the complex events of a node are."""
+    if arena.label[node] == PRODUCT:
+        return BOTH
+    if arena.label[node] != UNION:
+        return EVENT
+    return EITHER if inside(arena.start[arena.right[node]], now, bounds) else CHILD
 
 
 @inlined
@@ -117,15 +132,18 @@ def weigh(bound, node, row, label):
 
 
 @inlined
-def know(bound, node, child, right, both, is_event):
-    """Write the interval of a node, from those of its children; `both`: it is the union of two of them."""
+def know(bound, node, child, right, kind):
+    """Write the interval of a node, from those of its children."""
     for k in range(len(bound.of_event)):
         of_node, below = bound.of_node[node, k], bound.of_node[child, k]
         least, most, size = below[LOW], below[HIGH], below[SIZE]
-        if both:
+        if kind == EITHER:
             other = bound.of_node[right, k]
             least, most, size = min(least, other[LOW]), max(most, other[HIGH]), max(size, other[SIZE])
-        elif is_event:
+        elif kind == BOTH:
+            other = bound.of_node[right, k]
+            least, most, size = least + other[LOW], most + other[HIGH], size + other[SIZE]
+        elif kind == EVENT:
             own = of_node[OWN]
             least, most, size = least + own, most + own, size + abs(own)
         of_node[LOW], of_node[HIGH], of_node[SIZE] = least, most, size
@@ -148,18 +166,17 @@ def measured(space, bound, root, now, todo):
         if top + 2 > len(todo):
             return False
         child, right = arena.child[node], arena.right[node]
-        is_union = arena.label[node] == UNION
-        both = is_union and inside(arena.start[right], now, space.bounds)
+        kind = kind_of(arena, node, now, space.bounds)
         if not is_known(bound, child):
             todo[top] = child
             top += 1
-        elif both and not is_known(bound, right):
+        elif kind in (EITHER, BOTH) and not is_known(bound, right):
             todo[top] = right
             top += 1
         else:
-            if not is_union:
+            if kind == EVENT:
                 weigh(bound, node, arena.row[node], arena.label[node])
-            know(bound, node, child, right, both, not is_union)
+            know(bound, node, child, right, kind)
             top -= 1
     return True
 
@@ -195,6 +212,25 @@ def can_fit(bound, node, depth):
     for k in range(1, len(bound.of_event)):
         fits = fits and one_fits(bound, node, depth, k)
     return fits
+
+
+@inlined
+def can_fit_beside(bound, node, depth, then):
+    """The same where products still ask for the cells from `then` on."""
+    fits = True
+    for k in range(len(bound.of_event)):
+        met, of_node, rest = bound.met[depth, k], bound.of_node[node, k], bound.rest[then + 1, k]
+        fits = fits and met + of_node[LOW] + rest[LOW] <= bound.now[1, k]
+        fits = fits and met + of_node[HIGH] + rest[HIGH] >= bound.now[0, k]
+    return fits
+
+
+@inlined
+def put_off(bound, node, cell, then):
+    """Cell number `cell` asks for a node, before those from `then` on."""
+    for k in range(len(bound.of_event)):
+        of_node, rest, made = bound.of_node[node, k], bound.rest[then + 1, k], bound.rest[cell + 1, k]
+        made[LOW], made[HIGH] = of_node[LOW] + rest[LOW], of_node[HIGH] + rest[HIGH]
 
 
 @inlined

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from runtime.arrays import AnyArray, grown
+from runtime.compact_set.bounded import can_fit, can_fit_beside, meet, opened, put_off
 from runtime.compact_set.tecs import (
     BOTTOM,
     FINISHED,
@@ -194,7 +195,7 @@ def write(arena, path, order, depth, label_of, listing, begin):
 
 
 @kernel
-def enumerate_products(space, walk, n_roots, label_of, listing):
+def enumerate_products(space, walk, n_roots, label_of, listing, bound):
     """As runtime.compact_set.enumeration.enumerate_kernel, through products."""
     arena, roots = space.arena, space.roots
     most, room = len(listing.key), len(walk.stack_node) - 1
@@ -207,14 +208,19 @@ def enumerate_products(space, walk, n_roots, label_of, listing):
             result = LISTING_FULL
             break
         if top == 0:
-            top = push(walk, top, roots.node[root], 0, NOTHING, 0)
+            if bound is not None and not opened(space, bound, root, walk.stack_node):
+                result = WALK_FULL
+                break
             root += 1
+            if bound is not None and not can_fit(bound, np.int64(roots.node[root - 1]), 0):
+                continue
+            top = push(walk, top, roots.node[root - 1], 0, NOTHING, 0)
         top -= 1
         node, depth, then, n_cells = (
             walk.stack_node[top], walk.stack_depth[top], walk.stack_then[top], walk.stack_cells[top],
         )  # fmt: skip
-        now = roots.clock[root - 1]
-        while node != BOTTOM or then != NOTHING:
+        now, fits = roots.clock[root - 1], True
+        while fits and (node != BOTTOM or then != NOTHING):
             if top == room or n_cells == room:
                 result = WALK_FULL
                 break
@@ -222,10 +228,20 @@ def enumerate_products(space, walk, n_roots, label_of, listing):
                 node, then = walk.cell_node[then], walk.cell_next[then]
                 continue
             if arena.label[node] == UNION:
-                right = arena.right[node]
-                if inside(arena.start[right], now, space.bounds):
+                right, to_left = np.int64(arena.right[node]), True
+                to_right = inside(arena.start[right], now, space.bounds)
+                if bound is not None:
+                    to_left = can_fit_beside(bound, np.int64(arena.child[node]), depth, then)
+                    to_right = to_right and can_fit_beside(bound, right, depth, then)
+                fits = to_left or to_right
+                if to_left and to_right:
                     top = push(walk, top, right, depth, then, n_cells)
+                elif to_right:
+                    node = right
+                    continue
             elif arena.label[node] == PRODUCT:
+                if bound is not None:
+                    put_off(bound, np.int64(arena.right[node]), n_cells, then)
                 walk.cell_node[n_cells], walk.cell_next[n_cells] = arena.right[node], then
                 then = n_cells
                 n_cells += 1
@@ -234,8 +250,12 @@ def enumerate_products(space, walk, n_roots, label_of, listing):
                     result = WALK_FULL
                     break
                 walk.path[depth] = node
+                if bound is not None:
+                    meet(bound, node, depth)
                 depth += 1
             node = arena.child[node]
+        if not fits:
+            continue
         begin = listing.offsets[n]
         if result != WALK_FULL and begin + depth > len(listing.row):
             result = LISTING_FULL

@@ -329,20 +329,27 @@ class ChainedWalks(PlainWalks):
 class ProductWalks(_Counting):
     """Walks of sets with products. `label_of`: of the label of a node, or of several of one event taken together as
     bits, the label in the program; `longest`: the events of most matches; `whole`: the window cuts off no part of a
-    root."""
+    root; `within`: the bounds that matches are within, by the labels of nodes."""
 
-    def __init__(self, longest: int, label_of: IntArray, whole: bool = False) -> None:
+    def __init__(self, longest: int, label_of: IntArray, whole: bool = False, within: Within | None = None) -> None:
         super().__init__(whole)
+        self._within = within
         self._products = products.new_product_walk(capacities.WALK, max(1, longest))
         self._label_of = label_of
 
     def begin(self) -> None:
         self._products.top[0] = 0
+        if self._within is not None:
+            self._within.begin()
 
     def go_on(self, store: Store, listing: tecs.Listing) -> int:
         while True:
+            bound = None
+            if self._within is not None:
+                room = max(len(self._products.stack_node), len(self._products.path))
+                bound = self._within.bound(len(store.arena.row), 1 + room)
             result: int = products.enumerate_products(
-                store.space, self._products, store.n_roots, self._label_of, listing
+                store.space, self._products, store.n_roots, self._label_of, listing, bound
             )
             if result != tecs.WALK_FULL:
                 return result

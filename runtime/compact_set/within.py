@@ -12,6 +12,7 @@ from runtime.arrays import grown
 from runtime.compact_set import bounded
 from runtime.compact_set.tecs import OVERFLOW, Space
 from runtime.compact_set.weights import Weights, limits_of, of_events
+from runtime.deferred import Deferred
 from runtime.program import Program
 from runtime.sieve import Bounded, Weight
 
@@ -23,9 +24,9 @@ class Within:
     """
 
     def __init__(self, program: Program) -> None:
-        self._counted, self._labels = program.counted, program.labels
+        self._counted, self._labels = program.counted, labels_of(program)
         self._conditions = (*numbers_of(program.counted), *program.sieve)
-        self.weights = Weights(self._conditions, program.labels)
+        self.weights = Weights(self._conditions, self._labels)
         self._clear()
 
     def _clear(self) -> None:
@@ -71,6 +72,14 @@ class Within:
                 self._todo = grown(self._todo, max(more, 2 * len(self._todo)))
                 self._found = self._found._replace(number=np.zeros((more, degree + 1), np.int64))
         return int(total[0])
+
+
+def labels_of(program: Program) -> tuple[frozenset[str], ...]:
+    """What each label of a node binds."""
+    machine = program.machine
+    if isinstance(machine, Deferred):
+        return tuple(program.labels[number] for number in machine.label_of)
+    return program.labels
 
 
 def numbers_of(counted: tuple[str, int, int | None] | None) -> tuple[Bounded, ...]:
