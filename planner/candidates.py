@@ -31,6 +31,7 @@ from planner.automata.compose import Composer
 from planner.automata.counted import counted
 from planner.automata.deferred import deferred_of
 from planner.automata.pcea import masks_of, parallel, pcea_of, picture
+from planner.automata.position_parts import NoPositions
 from planner.automata.positions import branches, positions_of
 from planner.automata.register_runs import RunBuilder
 from planner.automata.register_twins import with_twins
@@ -216,8 +217,12 @@ def _in_order(
 ) -> InOrder | Refusal:
     chosen, variables = asked.choice, asked.variables
     composer, family = Composer(), "skipping" if skips else "registers"
+    try:
+        positions = positions_of(parts, composer, branching)
+    except NoPositions as why:
+        return Refusal(str(why))
     program = program_of(
-        composer, positions_of(parts, composer, branching), variables, projects=False, window=lower_window(window),
+        composer, positions, variables, projects=False, window=lower_window(window),
         family=family, consume=chosen.consume != "NONE", pick=chosen.clause, skip=lower_skip(chosen),
         ends_late=chosen.ends_late,
     )  # fmt: skip

@@ -182,6 +182,7 @@ class And(Formula):
 
     left: Formula
     right: Formula
+    in_runs = True
     word = "AND"
 
     def head(self) -> str:

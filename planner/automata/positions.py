@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import combinations, combinations_with_replacement
-from typing import NamedTuple
 
 from planner import cel
 from planner.acel import Aggregate, Judged
@@ -25,6 +24,8 @@ from planner.across import Across
 from planner.automata.automaton import NOTHING, TRUE, Automaton, Transition, trim
 from planner.automata.cea import MAX_STATES
 from planner.automata.compose import Composer
+from planner.automata.position_pairs import both
+from planner.automata.position_parts import Asked, Edge, Part, Position
 from planner.automata.simple import Surrounded, any_order, is_around
 from planner.errors import PlanError
 from planner.formula import Formula
@@ -74,6 +75,8 @@ def is_once(formula: Formula, variable: str) -> bool:
             return False
         case cel.As(inner, name) if name == variable:
             return isinstance(inner, cel.Event)
+        case cel.And(left, right):  # of the same events
+            return any(is_once(part, variable) for part in (left, right) if variable in part.binds())
     own = [part for part in formula.positive() if variable in part.binds()]
     return (len(own) == 1 or isinstance(formula, cel.Or)) and all(is_once(part, variable) for part in own)
 
@@ -91,49 +94,6 @@ def agreements(terms: tuple[tuple[str | None, str], ...], type: str, composer: C
         choices = tuple(Choice(mask, 1) for mask in masks)
         found.append(Compared(choices, ((Operand(0, 0, left), "=", Operand(1, 0, right)),)))
     return found
-
-
-class Part(NamedTuple):
-    """The positions with which a part of the formula can begin and end, and do zero copies satisfy it?"""
-
-    first: tuple[int, ...]
-    last: tuple[int, ...]
-    may_be_empty: bool = False
-
-
-Asked = tuple[tuple[int, int], ...]  # of one clause, see runtime.position_automaton
-
-
-@dataclass
-class Position:
-    """One occurrence of an atom. `asks`: (clause, (side, guard) for each side that speaks of this event)."""
-
-    guard: frozenset[str | Predicate]
-    marks: frozenset[str]
-    asks: list[tuple[int, Asked]] = field(default_factory=list)
-    lacks: frozenset[int] = frozenset()  # the vetoes that its event must not be
-    branches: frozenset[tuple[int, int]] = frozenset()  # (choice, branch)
-    starts: bool = False  # nothing comes before its event
-
-    def mark(self, marks: frozenset[str]) -> None:
-        """Its event is marked so from now on."""
-        self.marks = marks
-
-    def ask(self, variable: str | None, predicate: Predicate) -> None:
-        """Its event must satisfy the predicate, if it is one of the variable (None: any)."""
-        if variable is None or variable in self.marks:
-            self.guard |= {predicate}
-
-
-@dataclass
-class Edge:
-    """That `right` can come right after `left`. `inside`: the clauses both stand in, in one round of every loop."""
-
-    left: int
-    right: int
-    contiguous: bool
-    absences: tuple[int, ...]
-    inside: tuple[int, ...] = ()
 
 
 @dataclass
@@ -268,6 +228,8 @@ class _Builder:
                 for p in made.first:
                     self.positions[p].starts = True
                 return made
+            case cel.And(left, right):
+                return self.common(left, right)
         return None
 
     def linked(self, formula: Formula) -> Part:
@@ -343,6 +305,14 @@ class _Builder:
         for e in self.edges[edge:]:
             e.absences += () if number in e.absences else (number,)
         return made
+
+    def common(self, left: Formula, right: Formula) -> Part:
+        """φ AND ψ: the pairs of their positions at which one event can stand."""
+        position, edge = len(self.positions), len(self.edges)
+        sides = self.part(left), self.part(right)
+        made = both(*sides, self.positions, self.edges[edge:], position)
+        self.positions[position:], self.edges[edge:] = made.positions, made.edges
+        return made.part
 
     def in_any_order(self, formula: cel.All) -> Part:
         """ALL of chains: what comes first, the head of one or of several in one event, then the rest in any order."""

@@ -89,9 +89,9 @@ def strictly(formula: Formula) -> Formula | None:
         case cel.Sequence(left, right) | cel.Contiguous(left, right):
             a, b = strictly(left), strictly(right)
             return cel.Contiguous(a, b) if a and b else None
-        case cel.Or(left, right):
+        case cel.Or(left, right) | cel.And(left, right):
             a, b = strictly(left), strictly(right)
-            return cel.Or(a, b) if a and b else None
+            return replace(formula, left=a, right=b) if a and b else None
         case cel.Iteration(inner) | cel.ContiguousIteration(inner):
             made = strictly(inner)
             return cel.ContiguousIteration(made) if made else None

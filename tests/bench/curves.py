@@ -83,6 +83,8 @@ QUERIES = {
     "unless": Query("(A ; B ; C) UNLESS D", "A.x = B.x"),
     "start": Query("START(A ; B) ; C", "A.x = B.x"),
     "and": Query("(A ; ANY u ; B) AND (A ; ANY u ; B)", "A.x = B.x"),
+    "and-equal": Query("((A p ; B q) AND (ANY p ; B q)) ; C", "p.x = q.x"),
+    "and-less": Query("((A p ; B q) AND (ANY p ; B q)) ; C", "p.x < q.x"),
     "nested-nxt": Query("NXT(A ; B) ; C", "A.x = B.x"),
     "max": Query("MAX(A+ ; B)", "A.x = B.x"),
     "inner-window": Query("(A ; B WITHIN 100) ; C", "A.x = B.x"),
