@@ -36,7 +36,7 @@ from planner.automata.positions import branches, positions_of
 from planner.automata.register_runs import RunBuilder
 from planner.automata.register_twins import with_twins
 from planner.automata.registers import Runs, registers_of, runs_of
-from planner.automata.simple import Surrounded, gathered, is_simple, strictly, surrounded
+from planner.automata.simple import Surrounded, gathered, is_simple, strictly, surrounded, watched
 from planner.automata.two_stacks import two_stacks_of
 from planner.choice import AROUND, Choice, choice, searches_each_window
 from planner.errors import PlanError
@@ -191,6 +191,9 @@ def in_order(asked: Asked) -> InOrder | Refusal:
         return Refusal("what must not happen before or after a part, or in other windows")
     if (parts.before or parts.after) and (chosen.consume != "NONE" or chosen.skip is not None):
         return Refusal("what is consumed or skipped beside an absence before or after the match")
+    if chosen.compares and not (parts.before or parts.after or skips or asked.sums):
+        bare, meanwhile = watched(parts.formula)
+        parts = parts._replace(formula=bare, meanwhile=meanwhile)
     if is_split(chosen.formula):
         return Refusal("what must not happen is compared with events outside of a strategy or negated part around it")
     if not is_simple(parts.formula, in_runs=not chosen.next_match):
@@ -262,6 +265,8 @@ def deferred_runs(asked: Asked) -> Lowered | Refusal:
     program = found.program
     if program.consume or program.pick != "ALL" or program.skip is not None:
         return Refusal("matches compete, are consumed or skipped")
+    if found.plain.meanwhile:
+        return Refusal("what must not happen meanwhile is several events")
     if found.looks not in (EACH, EQUAL_ONES):
         return Refusal("registers find by an index what waits")
     machine = deferred_of(found.made, found.plain, len(program.labels))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from runtime.arrays import IntArray
-from runtime.nodes import Node
+from runtime.nodes import Flat, Node
 from runtime.relations import Relation
 
 # Kinds of ops of Registers. Checks of a register with a term of the event:
@@ -100,7 +100,8 @@ class Registers(Node):
     for; see Early.
 
     `greedy`: a run must take what it can, and is then not there any more (SKIP TILL NEXT MATCH). `apart`: the last
-    register is where a run began (AFTER MATCH SKIP). `places`: are there terms that the stepper adds?
+    register is where a run began (AFTER MATCH SKIP). `places`: are there terms that the stepper adds? `meanwhile`: what
+    must not happen while a match goes on, where it is several events (runtime.steppers.meanwhile).
     """
 
     guard: IntArray
@@ -133,3 +134,4 @@ class Registers(Node):
     apart: bool = False
     relations: tuple[Relation, ...] = ()
     places: bool = False
+    meanwhile: tuple[Flat, ...] = ()

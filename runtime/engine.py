@@ -239,7 +239,7 @@ class Engine:
             yield from self._step(feed.part(begin, end))
 
     def _step(self, feed: Feed) -> Iterator[Found]:
-        store = self._store
+        store, feed = self._store, self._stepper.measured(feed)
         store.begin(feed.clocks)
         for _ in self._stepper.read(feed._replace(rows=self._selector.rows(feed))):
             yield Found.ROOTS

@@ -49,7 +49,8 @@ class PositionAutomaton(Node):
     where all events of one round of the clause fit the window, by its number. `refused`: comparisons that must not be
     TRUE. `branches[p]`: (choice, branch) for each choice between copies of a part, of which at most one can match the
     same events; `deciding`: (choice, masks), the variables whose events decide it. `apart`: pairs of guards that no
-    event satisfies both, each pair both ways round.
+    event satisfies both, each pair both ways round. `meanwhile`: what must not happen while a match of the whole goes
+    on, each of several events.
     """
 
     guards: tuple[int, ...]
@@ -73,6 +74,7 @@ class PositionAutomaton(Node):
     branches: tuple[frozenset[tuple[int, int]], ...] = ()
     deciding: tuple[tuple[int, tuple[int, ...]], ...] = ()
     apart: frozenset[tuple[int, int]] = frozenset()
+    meanwhile: tuple[Node, ...] = ()
 
     def own_guards(self, number: Numbering) -> Node:
         asks = (

@@ -109,6 +109,8 @@ def _run_each(family: Family) -> None:
             _run(program)
         case "registers" | "skipping":
             _run(replace(program, family="registers", machine=_two_in_order(), terms=("x",)))
+            meanwhile = replace(_two_in_order(), meanwhile=(_flat(program),))
+            _run(replace(program, family="registers", machine=meanwhile, terms=("x",)))
         case "deferred":
             _run(replace(program, family=family, machine=_apart(), terms=("x",)))
         case "two stacks":
@@ -127,10 +129,15 @@ def _run_each(family: Family) -> None:
 
 def _within(program: Program) -> Program:
     """The same as a window inside the pattern."""
-    flat = nodes.Flat(program.transitions, (1 << nodes.FIRST_VARIABLE, 2 << nodes.FIRST_VARIABLE), (0,), (2,))
+    flat = _flat(program)
     inner = replace(program, family="timed", machine=nodes.Within(flat, 0), inner_windows=(Window("time", 10),))
     labels = (frozenset[str](), *program.labels)
     return replace(inner, masks=(0, *flat.masks), labels=labels, keep=nodes.VISIBLE)
+
+
+def _flat(program: Program) -> nodes.Flat:
+    """Its automaton as a part of another."""
+    return nodes.Flat(program.transitions, (1 << nodes.FIRST_VARIABLE, 2 << nodes.FIRST_VARIABLE), (0,), (2,))
 
 
 def _two_in_order() -> Registers:

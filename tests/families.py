@@ -103,6 +103,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "((A+ a ; B b) WITHIN 3 EVENTS) ; C c WHERE a.x <= c.x WITHIN 9",
         "((A+ a ; B b) UNLESS C) WHERE a.x <= b.x",
         "((A a ; B b) UNLESS C) ; C c1 WHERE a.x = c1.x WITHIN 8",
+        "((A+ a ; B b) UNLESS (C ; C)) WHERE a.x <= b.x",
+        "((A a ; B b) UNLESS (C ; B : A)) WHERE a.x = b.x WITHIN 9",
+        "((A+ a ; B b) UNLESS (C : C)) WHERE a.x < b.x WITHIN 7 EVENTS CONSUME BY PARTITION",
+        "((A p ; B q) AND (ANY p ; ANY q)) ; C c WHERE p.x <= q.x AND p.y = c.y WITHIN 8",
         "START(A a ; B+ b) ; C c WHERE a.x <= c.x",
         "A a ; START(B b ; C c) WHERE a.x <= c.x WITHIN 6",
         "PROJECT(a, b : A a ; B b) ; C c WHERE b.x <= c.x WITHIN 6",
@@ -154,10 +158,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "ALL(A a, B b, C c) WHERE a.x = b.x AND b.x = c.x WITHIN 6 EVENTS",
     ),
     "general": (
-        "((A+ a ; B b) UNLESS (C ; C)) WHERE a.x <= b.x",
+        "((A+ a ; B b) UNLESS ((C c1 ; C c2) FILTER c1.x <= c2.x)) WHERE a.x <= b.x",
         "((A+ a ; B b) UNLESS (C ; C)) ; !C WHERE a.x <= b.x WITHIN 5",
         "((A a ; B b) UNLESS (C ; C)) WHERE a.x <= b.x WITHIN 6 SEMANTICS MAX",
-        "((A a ; B b) UNLESS (C ; C)) WHERE a.x = b.x WITHIN 5 CONSUME BY PARTITION",
+        "((A a ; B b) UNLESS ((C c1 ; C c2) FILTER c1.x <= c2.x)) WHERE a.x = b.x WITHIN 5 CONSUME BY PARTITION",
         f"((A+ a ; B b) UNLESS (C ; C)) WHERE a.x < b.x WITHIN 6 {AFTER} PAST LAST ROW",
     ),
     "any": ("A+ ; B WITHIN 6 CONSUME BY ANY", "A a ; B b WHERE a.x = b.x WITHIN 6 CONSUME BY ANY"),
@@ -174,7 +178,8 @@ FRACTIONS = {
     "A ; B ; C WHERE A.x = C.x WITHIN < 2.5": "deferred",
     "A ; B+ WITHIN < 2.5 SEMANTICS NXT": "two stacks",
     "A ; B+ ; !C WITHIN < 2.5": "two stacks",
-    "(((A a ; B b) WITHIN < 1.5) UNLESS (C ; C)) WHERE a.x <= b.x WITHIN 2.5": "bound",
+    "(((A a ; B b) WITHIN < 1.5) UNLESS (C ; C)) WHERE a.x <= b.x WITHIN 2.5": "registers",
+    "(((A a ; B b) WITHIN < 1.5) UNLESS ((C c1 ; C c2) FILTER c1.x <= c2.x)) WHERE a.x <= b.x WITHIN 2.5": "bound",
 }
 # Of a family, if not its name.
 RULES = {

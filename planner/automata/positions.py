@@ -58,7 +58,8 @@ def positions_of(parts: Surrounded, composer: Composer, branching: bool = False)
     `branching`: an OR of equalities becomes a choice between copies of its part, of which the first asks for the first
     equality, the second for the second where the first fails, …
     """
-    return _Builder(composer, branching).node(parts.formula, parts.before, parts.after)
+    made = _Builder(composer, branching).node(parts.formula, parts.before, parts.after)
+    return replace(made, meanwhile=tuple(map(composer.node, parts.meanwhile)))
 
 
 def branches(formula: Formula) -> bool:

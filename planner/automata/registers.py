@@ -39,6 +39,7 @@ from runtime.chain_cea import (
     Early,
     Registers,
 )
+from runtime.nodes import Flat
 from runtime.position_automaton import PositionAutomaton
 
 
@@ -90,6 +91,7 @@ def registers_of(made: RunBuilder, labels: dict[int, int], runs: Runs) -> Regist
         apart=runs.apart,
         relations=tuple(made.clauses.relations),
         places=bool(automaton.windows or automaton.starts),
+        meanwhile=tuple(node for node in automaton.meanwhile if isinstance(node, Flat)),
     )
 
 

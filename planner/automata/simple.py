@@ -8,6 +8,7 @@ ALL((A a ; B b), C c) WHERE …   any_order: the chains a, b and c, and the comp
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from types import UnionType
 from typing import NamedTuple
@@ -98,7 +99,10 @@ def strictly(formula: Formula) -> Formula | None:
         case cel.Repeat(inner):
             made = strictly(inner)
             return replace(formula, inner=made, contiguous=True) if made else None
-        case cel.As() | cel.Filter() | cel.FilterAny() | cel.Compare() | cel.Agree() | Aggregate() | Judged():
+        case (
+            cel.As() | cel.Filter() | cel.FilterAny() | cel.Compare() | cel.Agree() | Aggregate() | Judged()
+            | cel.Unless()
+        ):  # fmt: skip
             made = strictly(formula.inner)
             return replace(formula, inner=made) if made else None
     return None
@@ -161,12 +165,14 @@ def _named(clause: cel.Compare | cel.Agree) -> list[str | None]:
 
 
 class Surrounded(NamedTuple):
-    """A `gathered` formula, and the absences before and after the whole, all in this window (None: there are none)."""
+    """A `gathered` formula, and the absences before and after the whole, all in this window (None: there are none).
+    `meanwhile`: what must not happen while a match goes on, each of several events."""
 
     formula: Formula
     window: Window | None
     before: tuple[Formula, ...] = ()
     after: tuple[Formula, ...] = ()
+    meanwhile: tuple[Formula, ...] = ()
 
 
 def surrounded(formula: Formula) -> Surrounded | None:
@@ -187,3 +193,54 @@ def surrounded(formula: Formula) -> Surrounded | None:
             found = surrounded(inner)
             return None if found is None else found._replace(formula=replace(formula, inner=found.formula))
     return Surrounded(formula, None)
+
+
+AROUND_THE_WHOLE = (
+    cel.As | cel.Filter | cel.FilterAny | cel.Compare | cel.Agree | cel.Project | cel.Within | cel.Start | Across
+)
+
+
+def watched(formula: Formula) -> tuple[Formula, tuple[Formula, ...]]:
+    """A formula without what must not happen between the first event of the whole and its last, and that, where it is
+    several events: `((A ; B) UNLESS (C ; C)) WHERE A.x = B.x` is `(A ; B) WHERE A.x = B.x`, and `C ; C`."""
+    match formula:
+        case cel.And(left, right):
+            a, b = watched(left), watched(right)
+            return cel.And(a[0], b[0]), a[1] + b[1]
+        case cel.Unless(inner, veto):
+            inner, found = watched(inner)
+            alternatives = list(_alternatives(veto))
+            several = [one for one in alternatives if one.is_flat() and least_events(one) > 1]
+            for one in alternatives:
+                inner = inner if one in several else cel.Unless(inner, one)
+            return inner, (*found, *several)
+    if isinstance(formula, AROUND_THE_WHOLE):
+        inner, found = watched(formula.inner)
+        return replace(formula, inner=inner), found
+    return formula, ()
+
+
+def _alternatives(veto: Formula) -> Iterator[Formula]:
+    """What must not happen is none of these."""
+    match veto:
+        case cel.Or(left, right):
+            yield from _alternatives(left)
+            yield from _alternatives(right)
+        case cel.As(inner):
+            yield from (replace(veto, inner=one) for one in _alternatives(inner))
+        case _:
+            yield veto
+
+
+def least_events(formula: Formula) -> int:
+    """How many events a match of a flat formula has at least."""
+    match formula:
+        case cel.Event():
+            return 1
+        case cel.Sequence(left, right) | cel.Contiguous(left, right):
+            return least_events(left) + least_events(right)
+        case cel.Or(left, right):
+            return min(least_events(left), least_events(right))
+        case cel.Repeat(inner, low):
+            return low * least_events(inner)
+    return min(map(least_events, formula.children()))

@@ -45,9 +45,7 @@ class Store:
     _fresh = 1  # … and nodes below this mention none
 
     def __init__(self, window: Window | None, walks: Walks | None = None) -> None:
-        self.by_position, self.unbounded = window is None or window.kind == "events", window is None
-        self._size = NOTHING if window is None else window.size  # with fractions, perhaps, where clocks have them
-        self.bounds = tecs.Bounds(np.int64(self._size), strict=bool(window and window.strict))
+        self.measure(window)
         self.clock = np.dtype(np.int64)
         self.whole = False
         self.holders: list[Holder] = []
@@ -57,6 +55,12 @@ class Store:
         self.roots = tecs.new_roots(capacities.ROOTS, self.clock)
         self._walks = PlainWalks() if walks is None else walks
         self._crowded = self._stuck = -1  # the events before which there was no room for nodes, and for roots
+
+    def measure(self, window: Window | None) -> None:
+        """This is the window; before anything is read."""
+        self.by_position, self.unbounded = window is None or window.kind == "events", window is None
+        self._size = NOTHING if window is None else window.size  # with fractions, perhaps, where clocks have them
+        self.bounds = tecs.Bounds(np.int64(self._size), strict=bool(window and window.strict))
 
     def __getstate__(self) -> dict[str, Any]:
         """Between two feeds, with as many nodes as there are and some room; without roots, which are made again."""

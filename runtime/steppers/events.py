@@ -31,6 +31,7 @@ class Compared(NamedTuple):
     """An event that moves runs which compare events."""
 
     values: Values
-    clock: Any
+    clock: Any  # by which runs have left the window
+    start: Any  # of a run that begins with it: the clock, but where something must not happen meanwhile
     position: Any
     serial: Any  # the number of the event among those that were read

@@ -88,7 +88,7 @@ def begun(arena, automaton, runs, n, q, edge, event, apart):
             pending.registers[n, automaton.special[SINCE]] = since
         if automaton.special[BEGUN] != NOBODY:
             pending.registers[n, automaton.special[BEGUN]] = event.position
-        return gather(arena, pending, n, q, event.serial, np.int64(BOTTOM), event.clock, apart)
+        return gather(arena, pending, n, q, event.serial, np.int64(BOTTOM), event.start, apart)
     return n
 
 

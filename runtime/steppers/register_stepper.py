@@ -14,6 +14,7 @@ from runtime.compact_set.store import Store
 from runtime.program import Program
 from runtime.relations import arithmetic_error
 from runtime.steppers import happened, leading, ordered, registers, relation_ops, run_table
+from runtime.steppers.meanwhile import MEASURE, Meanwhile
 from runtime.steppers.pending import (
     DONE,
     NEEDS_ENTRIES,
@@ -52,6 +53,10 @@ class RegisterStepper(Stepper):
         self.looks_below = self._apart != TOGETHER
         store.whole = bool(self._apart)  # a run is inside the window as a whole or not at all
         self._begins = WindowBegins(program.inner_windows) if machine.places else None
+        self._meanwhile = None
+        if machine.meanwhile:
+            self._meanwhile = Meanwhile(machine.meanwhile, program.window, program.words)
+            store.measure(MEASURE)
         self._make(np.dtype(np.int64), 0)
 
     def _make(self, clock: np.dtype, key: int) -> None:
@@ -70,6 +75,10 @@ class RegisterStepper(Stepper):
 
     # ------------------------------------------------------------ reading
 
+    def measured(self, feed: Feed) -> Feed:
+        """See Stepper.measured."""
+        return feed if self._meanwhile is None else feed._replace(clocks=self._meanwhile.clocks(feed))
+
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read. ExecutionError ARITHMETIC where Spark would fail."""
         store, at = self.store, 0
@@ -80,6 +89,8 @@ class RegisterStepper(Stepper):
             feed = feed.relevant() if self._automaton.words == 1 else feed
             symbols = self._begins.added(feed)
         feed = feed.without_times(np.ascontiguousarray(symbols))
+        if self._meanwhile is not None:
+            feed = feed._replace(times=feed.positions)
         if feed.clocks.dtype != self._entries.start.dtype:
             self._make(feed.clocks.dtype, int(self._entries.counts[run_table.KEY]))
         while True:
@@ -167,6 +178,8 @@ class RegisterStepper(Stepper):
         """See Stepper.begin_key."""
         if self._begins is not None:
             self._begins.begin_key(key)
+        if self._meanwhile is not None:
+            self._meanwhile.begin_key(key)
         run_table.forget_all(self._entries)
         leading.forget_leading(self._entries.leading)
         self._entries.counts[run_table.KEY], self._entries.counts[run_table.LAST_POSITION] = key, -1

@@ -196,7 +196,7 @@ def step_kernel(space, automaton, runs, begin, feed, options):
         expire(happened, clocks[i], space.bounds)
         counts[SERIAL] += 1
         counts[N_TAKEN] = 0
-        event = Compared(Values(symbols, i, automaton.words), clocks[i], positions[i], counts[SERIAL])
+        event = Compared(Values(symbols, i, automaton.words), clocks[i], feed.times[i], positions[i], counts[SERIAL])
         n = led_to(space, automaton, runs, event, options)
         if n < 0:
             return -n, i

@@ -50,7 +50,8 @@ class Feed(NamedTuple):
         return Feed._make(column[held] if len(column) else column for column in self)
 
     def without_times(self, symbols: AnyArray) -> Feed:
-        """For a kernel that reads symbols in this form and asks for clocks alone: it is compiled for their type."""
+        """For a kernel that reads symbols in this form and asks for clocks alone: it is compiled for their type.
+        `times` are then the clocks of runs that begin."""
         return self._replace(symbols=symbols, times=self.clocks)
 
 
@@ -76,6 +77,10 @@ class Stepper(ABC):
     def next_positions(self, last_position: int, last_key: int, n: int, keys: IntArray) -> IntArray:
         """Consecutive positions for n events, going on behind the last one."""
         return next_positions(last_position, last_key, n, keys)
+
+    def measured(self, feed: Feed) -> Feed:
+        """The feed with the clocks by which it says what has left the window; those of the window, here."""
+        return feed
 
     def end_key(self) -> None:  # noqa: B027
         """The stream of a key, or all of it, has ended: leave the roots of what waited for that; nothing does, here."""

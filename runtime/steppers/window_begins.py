@@ -42,6 +42,11 @@ class WindowBegins:
         self._times: AnyArray = np.zeros(0, np.int64)
         self._positions: IntArray = np.zeros(0, np.int64)
 
+    @property
+    def n(self) -> int:
+        """How many windows there are."""
+        return len(self._windows)
+
     def begin_key(self, key: int) -> None:
         """The events that follow have this key."""
         self._key, self._times, self._positions = key, self._times[:0], self._positions[:0]
@@ -55,6 +60,14 @@ class WindowBegins:
         symbols[:, :own] = feed.symbols
         more = symbols[:, own:]
         more[:, POSITION], more[:, FIRST] = feed.positions, 0
+        self.write(feed, more[:, BEGINS:])
+        return symbols
+
+    def write(self, feed: Feed, begins: AnyArray) -> None:
+        """The position that each window of each event begins with, into int64[n, windows]."""
+        n = len(feed.positions)
+        if n == 0:
+            return
         known = len(self._times) if len(self._times) and (not len(feed.keys) or feed.keys[0] == self._key) else 0
         times = np.concatenate([self._times[:known].astype(feed.times.dtype), feed.times])
         positions = np.concatenate([self._positions[:known], feed.positions])
@@ -63,7 +76,6 @@ class WindowBegins:
         for k, window in enumerate(self._windows):
             clocks = positions if window.kind == "events" else times
             bounds = Bounds(clocks.dtype.type(window.size), window.strict)
-            kept = min(kept, int(begins_kernel(clocks, positions, keys, known, bounds, more[:, BEGINS + k])))
+            kept = min(kept, int(begins_kernel(clocks, positions, keys, known, bounds, begins[:, k])))
         self._times, self._positions = times[kept:].copy(), positions[kept:].copy()
         self._key = int(feed.keys[-1]) if len(feed.keys) else self._key
-        return symbols

@@ -19,12 +19,13 @@ CONSTANT, LOG, POWER = curves.MOST_SLOPE
 COSTS = {
     CONSTANT: """
         chain chain-swapped two-equalities chain-of-four same-twice equal-loop equal-veto example-4 loop-or or-of-pairs
-        or-of-all project unless start and-equal nxt last nxt-of-three last-of-three
+        or-of-all project unless unless-several-equal start and-equal nxt last nxt-of-three last-of-three
         trailing trailing-veto
     """,
     LOG: """
-        two-apart and and-less apart-few apart-loop apart-before four-apart apart-twice apart-veto apart-own-veto
-        proposition-9 less p0 all-of-parts self-join window-inside new-high new-low a-change seen-first new-high-then
+        two-apart apart-few apart-loop apart-before four-apart apart-twice apart-veto apart-own-veto proposition-9 less
+        unless-several and and-less
+        p0 all-of-parts self-join window-inside new-high new-low a-change seen-first new-high-then
     """,
     POWER: "unequal both-less between",
     "by what waits": """

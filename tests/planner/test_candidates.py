@@ -66,7 +66,7 @@ RUN_BY = {
     "two stacks": (cel.Sequence(A, B), {"window": HOUR, "strategy": "NXT"}),
     "registers": (cel.Compare(cel.Sequence(A, B), RISING), {}),
     "composed table": (cel.Unless(cel.Sequence(A, B), C), {}),
-    "general engine": (cel.Compare(cel.Unless(cel.Sequence(A, B), cel.Sequence(C, C)), RISING), {}),
+    "general engine": (cel.Compare(cel.Sequence(cel.Unless(A, cel.Sequence(C, C)), B), RISING), {}),
 }
 
 
@@ -89,6 +89,7 @@ def test_the_first_that_can_runs_it_and_all_before_it_say_why_not(name: str) -> 
     [
         (cel.Sequence(A, B), {"strategy": "MAX"}, "composed table", "matches compete"),
         (cel.Compare(cel.All(A, B), RISING), {}, "registers", "no equality of two events"),
+        (cel.Compare(cel.Unless(cel.Sequence(A, B), cel.Sequence(C, C)), RISING), {}, "registers", "several events"),
         (RUN_BY["registers"][0], {"timeouts": True}, "general engine", "WITH TIMEOUTS looks on"),
         (RUN_BY["registers"][0], {"strategy": "MAX"}, "general engine", "matches compete by MAX"),
         (
