@@ -36,7 +36,16 @@ from planner.automata.positions import branches, positions_of
 from planner.automata.register_runs import RunBuilder
 from planner.automata.register_twins import with_twins
 from planner.automata.registers import Runs, registers_of, runs_of
-from planner.automata.simple import Surrounded, gathered, is_simple, strictly, surrounded, watched
+from planner.automata.simple import (
+    Surrounded,
+    apart_by_number,
+    excludes_several,
+    gathered,
+    is_simple,
+    strictly,
+    surrounded,
+    watched,
+)
 from planner.automata.two_stacks import two_stacks_of
 from planner.choice import AROUND, Choice, choice, searches_each_window
 from planner.errors import PlanError
@@ -191,7 +200,10 @@ def in_order(asked: Asked) -> InOrder | Refusal:
         return Refusal("what must not happen before or after a part, or in other windows")
     if (parts.before or parts.after) and (chosen.consume != "NONE" or chosen.skip is not None):
         return Refusal("what is consumed or skipped beside an absence before or after the match")
-    if chosen.compares and not (parts.before or parts.after or skips or asked.sums):
+    parts = parts._replace(formula=apart_by_number(parts.formula))
+    if excludes_several(parts.formula) and not chosen.compares:
+        return Refusal("what must not happen meanwhile is more than an event, and no events are compared")
+    if not (parts.before or parts.after or skips or asked.sums):
         bare, meanwhile = watched(parts.formula)
         parts = parts._replace(formula=bare, meanwhile=meanwhile)
     if is_split(chosen.formula):

@@ -31,7 +31,8 @@ EVERY = -1  # no check: all runs pass
 FROM_START = -1  # the source of an edge from the beginning
 LATE, SINCE, BEGUN = 0, 1, 2  # places in Registers.special
 # Terms that the stepper adds to those of Spark, in this order: the position of the event, that of the first event of
-# the stream, and for each inner window the position with which it begins, if the event ends it.
+# the stream, for each of Registers.inside the first position after the latest start of what has ended by then, and for
+# each inner window the position with which it begins, if the event ends it.
 POSITION, FIRST, BEGINS = 0, 1, 2
 WINDOW = -2  # in place of a term: the position with which the window begins
 # What an event looks at: one run, some by an index in order of one value, or of two, those with an equal value, what
@@ -101,7 +102,8 @@ class Registers(Node):
 
     `greedy`: a run must take what it can, and is then not there any more (SKIP TILL NEXT MATCH). `apart`: the last
     register is where a run began (AFTER MATCH SKIP). `places`: are there terms that the stepper adds? `meanwhile`: what
-    must not happen while a match goes on, where it is several events (runtime.steppers.meanwhile).
+    must not happen while a match goes on, where it is several events (runtime.steppers.meanwhile); `inside`: while a
+    part of one does.
     """
 
     guard: IntArray
@@ -135,3 +137,4 @@ class Registers(Node):
     relations: tuple[Relation, ...] = ()
     places: bool = False
     meanwhile: tuple[Flat, ...] = ()
+    inside: tuple[Flat, ...] = ()

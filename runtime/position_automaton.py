@@ -50,7 +50,8 @@ class PositionAutomaton(Node):
     TRUE. `branches[p]`: (choice, branch) for each choice between copies of a part, of which at most one can match the
     same events; `deciding`: (choice, masks), the variables whose events decide it. `apart`: pairs of guards that no
     event satisfies both, each pair both ways round. `meanwhile`: what must not happen while a match of the whole goes
-    on, each of several events.
+    on, each of several events. `unless`: (clause, number of one of `inside`), which must not happen while a round of
+    the clause goes on.
     """
 
     guards: tuple[int, ...]
@@ -75,6 +76,8 @@ class PositionAutomaton(Node):
     deciding: tuple[tuple[int, tuple[int, ...]], ...] = ()
     apart: frozenset[tuple[int, int]] = frozenset()
     meanwhile: tuple[Node, ...] = ()
+    unless: tuple[tuple[int, int], ...] = ()
+    inside: tuple[Node, ...] = ()
 
     def own_guards(self, number: Numbering) -> Node:
         asks = (

@@ -19,7 +19,7 @@ from runtime.marks import is_hidden
 from runtime.nodes import Node
 from runtime.sieve import Bounded
 
-FORMAT = 13  # of Program; raised whenever an older worker could not read it
+FORMAT = 14  # of Program; raised whenever an older worker could not read it
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 

@@ -23,7 +23,7 @@ import cersql
 
 SCHEMA = {"t": "type STRING, x INT, y INT, ts INT"}
 WINDOWS = ("", "WITHIN 3", "WITHIN 4 EVENTS")
-KERNELS = ("registers", "deferred")
+KERNELS = ("registers", "deferred", "skipping")
 TEXTS = {
     "the same twice": "(A ; ANY u ; B) AND (A ; ANY u ; B) WHERE A.x = B.x",
     "types on one side": "((A p ; B q) AND (ANY p ; B q)) WHERE p.x < q.x",
@@ -104,13 +104,13 @@ def all_streams_agree(pattern: str, rest: str, most: int) -> None:
     streams = list(all_short(pattern, most))
     events = [e for own in streams for e in own]
     demands = harness.demands_of(query.formula, events)
-    program = harness.compiled(query.formula, query.window, Options(query.strategy), demands)
+    program = harness.compiled(query.formula, query.window, Options(query.strategy, query.consume, query.skip), demands)
     assert program.family in KERNELS
     rows = harness.rows_of(program, events, keyed=True)
     found = harness.unique(harness.run_whole(program, rows))
     counted = harness.count(program, rows)
     assert counted == sum(map(len, found.values())) > 0
-    given = Options(query.strategy).given()
+    given = Options(query.strategy, query.consume, query.skip).given()
     for key, own in enumerate(streams):
         wanted = oracle.evaluate(query.formula, own, query.window, **given)
         assert found.get(key, set()) == wanted, harness.difference(pattern, {key: found.get(key, set())}, {key: wanted})

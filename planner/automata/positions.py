@@ -26,7 +26,7 @@ from planner.automata.cea import MAX_STATES
 from planner.automata.compose import Composer
 from planner.automata.position_pairs import both
 from planner.automata.position_parts import Asked, Edge, Part, Position
-from planner.automata.simple import Surrounded, any_order, is_around
+from planner.automata.simple import Surrounded, any_order, is_around, is_several
 from planner.errors import PlanError
 from planner.formula import Formula
 from planner.query import Window
@@ -108,6 +108,8 @@ class _Builder:
     across: dict[int, Deciding] = field(default_factory=dict)
     vetoes: dict[Formula, int] = field(default_factory=dict)
     windows: dict[int, int] = field(default_factory=dict)
+    several: dict[Formula, int] = field(default_factory=dict)  # what must not happen, and is several events
+    meanwhile: dict[int, int] = field(default_factory=dict)
     refused: set[int] = field(default_factory=set)
     deciding: list[tuple[int, ...]] = field(default_factory=list)
     loops: int = 0  # around what is being made
@@ -139,6 +141,8 @@ class _Builder:
             lacks=tuple(p.lacks for p in self.positions),
             starts=frozenset(n for n, p in enumerate(self.positions) if p.starts),
             windows=tuple(self.windows.items()),
+            unless=tuple(self.meanwhile.items()),
+            inside=tuple(map(self.composer.node, self.several)),
             refused=frozenset(self.refused),
             branches=tuple(p.branches for p in self.positions),
             deciding=tuple(enumerate(self.deciding)),
@@ -297,7 +301,12 @@ class _Builder:
         return self.inside(clauses, lambda: self.part(inner), lambda _, p: ())
 
     def unless(self, inner: Formula, veto: Formula) -> Part:
-        """φ UNLESS ψ, ψ an event: none lies between two events of φ, nor is it one of them."""
+        """φ UNLESS ψ, ψ an event: none lies between two events of φ, nor is it one of them; ψ several events: none of
+        it that ends by then began with the first event of φ or later."""
+        if is_several(veto):
+            (clause,) = clauses = self.numbers(0)
+            self.meanwhile[clause] = self.several.setdefault(veto, len(self.several))
+            return self.inside(clauses, lambda: self.part(inner), lambda _, p: ())
         number = self.vetoes.setdefault(veto, len(self.vetoes))
         position, edge = len(self.positions), len(self.edges)
         made = self.part(inner)

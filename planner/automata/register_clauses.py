@@ -166,13 +166,15 @@ class Clauses:
     def __init__(self, automaton: PositionAutomaton, n_terms: int) -> None:
         self._automaton, self._n_terms, self.n_registers = automaton, n_terms, 0
         self.relations: list[Relation] = []
-        compared, windows = dict(automaton.compared), dict(automaton.windows)
+        compared, windows, unless = dict(automaton.compared), dict(automaton.windows), dict(automaton.unless)
         self.made: list[Clause] = []
         for number in range(len(automaton.clauses)):
             if number in compared:
                 self.made.append(self._compared(number, compared[number]))
             elif number in windows:
-                self.made.append(self._windowed(number, windows[number]))
+                self.made.append(self._windowed(number, len(automaton.inside) + windows[number]))
+            elif number in unless:
+                self.made.append(self._windowed(number, unless[number]))
             elif number not in dict(automaton.across):
                 self.made.append(self._sides(number))
         compared_before = [k for k in automaton.before if isinstance(automaton.vetoes[k], nodes.Candidate)]
@@ -267,8 +269,8 @@ class Clauses:
         return Clause(number, registers, dict.fromkeys(places, ops))
 
     def _windowed(self, number: int, window: int) -> Clause:
-        """An inner window: a register holds the position of the first event, which must not lie before the one with
-        which the window of each later event begins."""
+        """An inner window, or what must not happen meanwhile: a register holds the position of the first event, which
+        must not lie before the one with which a match that ends with a later event may begin."""
         (register,) = registers = self._new(1)
         begin, position = self._n_terms + BEGINS + window, self._n_terms + POSITION
         ops: list[Op] = [(GREATER_EQUAL, register, begin), (LEAST, register, position)]

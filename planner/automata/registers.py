@@ -90,8 +90,9 @@ def registers_of(made: RunBuilder, labels: dict[int, int], runs: Runs) -> Regist
         greedy=runs.greedy,
         apart=runs.apart,
         relations=tuple(made.clauses.relations),
-        places=bool(automaton.windows or automaton.starts),
+        places=bool(automaton.windows or automaton.starts or automaton.unless),
         meanwhile=tuple(node for node in automaton.meanwhile if isinstance(node, Flat)),
+        inside=tuple(node for node in automaton.inside if isinstance(node, Flat)),
     )
 
 

@@ -209,15 +209,34 @@ def watched(formula: Formula) -> tuple[Formula, tuple[Formula, ...]]:
             return cel.And(a[0], b[0]), a[1] + b[1]
         case cel.Unless(inner, veto):
             inner, found = watched(inner)
-            alternatives = list(_alternatives(veto))
-            several = [one for one in alternatives if one.is_flat() and least_events(one) > 1]
-            for one in alternatives:
-                inner = inner if one in several else cel.Unless(inner, one)
-            return inner, (*found, *several)
+            return (inner, (*found, veto)) if is_several(veto) else (cel.Unless(inner, veto), found)
     if isinstance(formula, AROUND_THE_WHOLE):
         inner, found = watched(formula.inner)
         return replace(formula, inner=inner), found
     return formula, ()
+
+
+def is_several(veto: Formula) -> bool:
+    """Is what must not happen at least two events, and are none of them compared?"""
+    return veto.is_flat() and least_events(veto) > 1
+
+
+def excludes_several(formula: Formula) -> bool:
+    """Is there something that must not happen meanwhile, and is several events?"""
+    return any(isinstance(part, cel.Unless) and is_several(part.veto) for part in formula.walk(only_positive=True))
+
+
+def apart_by_number(formula: Formula) -> Formula:
+    """With an exception of its own for what must not happen as one event, and for each that is several: `A UNLESS (C OR
+    (D ; E))` is `(A UNLESS C) UNLESS (D ; E)`."""
+    formula = formula.rebuilt(apart_by_number)
+    if isinstance(formula, cel.Unless):
+        alternatives, inner = list(_alternatives(formula.veto)), formula.inner
+        if any(map(is_several, alternatives)):
+            for one in alternatives:
+                inner = cel.Unless(inner, one)
+            return inner
+    return formula
 
 
 def _alternatives(veto: Formula) -> Iterator[Formula]:

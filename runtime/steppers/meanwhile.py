@@ -1,141 +1,42 @@
-"""What must not happen while a match goes on, and is several events: it moves where the window begins.
+"""What must not happen while a match goes on, and is several events, moves where the window of the whole begins.
 
-    (A ; B) UNLESS (C ; C)      of A0 C1 C2 A3 B4 the match A3 B4 is left: after C1 C2 no match may begin before 2
+    (A ; B) UNLESS (C ; C) WITHIN 5     at clocks 0, 1, 2, 3, 4 of A0 C1 C2 A3 B4 a match that ends at B4 may start with
+                                        position 0 by its window, and with 2 by what has happened
 
-Of all matches of what must not happen that have ended so far, the one that began last decides: a match is none if it
-began there, or before. That start only ever moves on, as that of the window does. So a run needs to remember nothing of
-what has happened: it has left the window. For each state of the automaton of what must not happen one number is enough,
-the latest start of a run that is there.
-
-Kernels ask whether `now - start` is no more than the width of the window. Here a run starts with its position, and
-`now` is as far beyond the least position that a match may start with as the window is wide, EVER.
+So a run needs to remember nothing of what has happened: it has left the window. Kernels ask whether `now - start` is no
+more than the width of the window. Here a run starts with its position, and `now` is as far beyond the least position
+that a match may start with as the window is wide, EVER.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from runtime.arrays import AnyArray, IntArray
-from runtime.jit import inlined, kernel
+from runtime.arrays import IntArray
 from runtime.nodes import Flat
-from runtime.program import SKIP, Window
-from runtime.steppers.events import Values
-from runtime.steppers.register_ops import holds
+from runtime.program import Window
+from runtime.steppers.latest_start import LatestStart
 from runtime.steppers.stepper import Feed
 from runtime.steppers.window_begins import WindowBegins
 
 EVER = 1 << 40  # more than any position
 MEASURE = Window("events", EVER)
-NOT_BEGUN = int(np.iinfo(np.int64).max)  # a run that can still begin, after all that have
-NONE = -1  # no run
-LATEST, LAST, KEY = 0, 1, 2  # in Watch.known
-
-
-class Ways(NamedTuple):
-    """The transitions of some automata, side by side: each takes an event that satisfies its guard, or `skips` it."""
-
-    source: IntArray
-    guard: IntArray
-    skips: AnyArray
-    target: IntArray
-    initial: AnyArray
-    final: AnyArray
-
-
-class Watch(NamedTuple):
-    """How far they have come: for each state the latest start of a run there, NOT_BEGUN or NONE; `after`: the same, as
-    it is being made. `known`: the latest start of what has ended (LATEST, or NONE), the last position, the key."""
-
-    start: IntArray
-    after: IntArray
-    known: IntArray
-
-
-def ways_of(automata: tuple[Flat, ...]) -> Ways:
-    """All of them."""
-    rows, ends, n = [], list[tuple[list[int], list[int]]](), 0
-    for flat in automata:
-        own = flat.transitions.copy()
-        own[:, [0, 3]] += n
-        rows.append(own)
-        ends.append(([q + n for q in flat.initial], [q + n for q in flat.final]))
-        n += 1 + int(max(flat.transitions[:, [0, 3]].max(initial=0), *flat.initial, *flat.final))
-    source, guard, label, target = np.concatenate(rows).T
-    initial, final = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    for begins, finals in ends:
-        initial[begins] = True
-        final[finals] = True
-    source, guard, skips, target = map(np.ascontiguousarray, (source, guard, label == SKIP, target))
-    return Ways(source, guard, skips, target, initial, final)
-
-
-@inlined
-def stepped(ways, watch, values, position, only_skips):
-    """All runs take or skip an event, or (`only_skips`) events that satisfy no guard."""
-    start, after = watch.start, watch.after
-    for q in range(len(after)):
-        after[q] = NONE
-    for t in range(len(ways.source)):
-        began = start[ways.source[t]]
-        if began == NONE:
-            continue
-        target = ways.target[t]
-        if not ways.skips[t]:
-            if only_skips or not holds(values, ways.guard[t]):
-                continue
-            began = position if began == NOT_BEGUN else began
-            if ways.final[target]:
-                watch.known[LATEST] = max(watch.known[LATEST], began)
-        after[target] = max(after[target], began)
-    for q in range(len(after)):
-        start[q] = after[q]
-
-
-@kernel
-def begin_key(ways, watch, key):
-    watch.known[LATEST], watch.known[LAST], watch.known[KEY] = NONE, -1, key
-    for q in range(len(watch.start)):
-        watch.start[q] = NOT_BEGUN if ways.initial[q] else NONE
-
-
-@kernel
-def watch_kernel(ways, watch, values, positions, keys, least):
-    """Raise least[i] to the first position after the latest start of what has ended by event i. `values`: of the first
-    event. O(events · transitions)."""
-    for i in range(len(positions)):
-        if len(keys) > 0 and keys[i] != watch.known[KEY]:
-            begin_key(ways, watch, keys[i])
-        own = Values(values.symbols, i, values.words)
-        if positions[i] > watch.known[LAST] + 1:
-            stepped(ways, watch, own, positions[i], True)
-        stepped(ways, watch, own, positions[i], False)
-        watch.known[LAST] = positions[i]
-        least[i] = max(least[i], watch.known[LATEST] + 1)
 
 
 class Meanwhile:
     """The positions that matches may start with, while a stepper reads."""
 
     def __init__(self, automata: tuple[Flat, ...], window: Window | None, words: int) -> None:
-        self._ways, self._words = ways_of(automata), words
+        self._latest = LatestStart(automata, words)
         self._begins = WindowBegins(() if window is None else (window,))
-        n = len(self._ways.initial)
-        self._watch = Watch(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(3, np.int64))
-        begin_key(self._ways, self._watch, 0)
 
     def begin_key(self, key: int) -> None:
         """The events that follow have this key."""
         self._begins.begin_key(key)
-        begin_key(self._ways, self._watch, key)
+        self._latest.begin_key(key)
 
     def clocks(self, feed: Feed) -> IntArray:
         """For each event what `now` is, for starts that are positions."""
-        least: IntArray = np.zeros((len(feed.positions), max(1, self._begins.n)), np.int64)
+        least: IntArray = np.zeros((len(feed.positions), 1), np.int64)
         self._begins.write(feed, least)
-        symbols = feed.symbols if feed.symbols.ndim == 2 else feed.symbols[:, None]
-        values = Values(np.ascontiguousarray(symbols), 0, self._words)
-        found = np.ascontiguousarray(least[:, 0])
-        watch_kernel(self._ways, self._watch, values, feed.positions, feed.keys, found)
-        return found + EVER
+        return self._latest.raised(feed, least[:, 0]) + EVER

@@ -14,6 +14,7 @@ from runtime.compact_set.store import Store
 from runtime.program import Program
 from runtime.relations import arithmetic_error
 from runtime.steppers import happened, leading, ordered, registers, relation_ops, run_table
+from runtime.steppers.latest_start import LatestStart
 from runtime.steppers.meanwhile import MEASURE, Meanwhile
 from runtime.steppers.pending import (
     DONE,
@@ -52,7 +53,8 @@ class RegisterStepper(Stepper):
         self._options = Options(machine.greedy, program.consume, self._apart)
         self.looks_below = self._apart != TOGETHER
         store.whole = bool(self._apart)  # a run is inside the window as a whole or not at all
-        self._begins = WindowBegins(program.inner_windows) if machine.places else None
+        latest = tuple(LatestStart((flat,), program.words) for flat in machine.inside)
+        self._begins = WindowBegins(program.inner_windows, latest) if machine.places else None
         self._meanwhile = None
         if machine.meanwhile:
             self._meanwhile = Meanwhile(machine.meanwhile, program.window, program.words)

@@ -1,4 +1,5 @@
-"""Terms that runs look at and Spark does not compute: where an event stands, and where its inner windows begin.
+"""Terms that runs look at and Spark does not compute: where an event stands, where its inner windows begin, and the
+first position after the latest start of what must not happen meanwhile (runtime.steppers.latest_start).
 
     (A ; B WITHIN 5) ; C     at the clocks 0, 3, 6, 9 the positions are 0, 1, 2, 3, and the windows that these events
                              end begin with the positions 0, 0, 1, 2
@@ -16,6 +17,7 @@ from runtime.chain_cea import BEGINS, FIRST, POSITION
 from runtime.compact_set.tecs import Bounds, inside
 from runtime.jit import kernel
 from runtime.program import Window
+from runtime.steppers.latest_start import LatestStart
 from runtime.steppers.stepper import NO_KEYS, Feed
 
 
@@ -37,30 +39,30 @@ class WindowBegins:
     """The terms of one stepper's events. It keeps the clocks and positions of the key that is being read, as far back
     as the widest of the windows reaches."""
 
-    def __init__(self, windows: tuple[Window, ...]) -> None:
-        self._windows, self._key = windows, 0
+    def __init__(self, windows: tuple[Window, ...], latest: tuple[LatestStart, ...] = ()) -> None:
+        self._windows, self._latest, self._key = windows, latest, 0
         self._times: AnyArray = np.zeros(0, np.int64)
         self._positions: IntArray = np.zeros(0, np.int64)
-
-    @property
-    def n(self) -> int:
-        """How many windows there are."""
-        return len(self._windows)
 
     def begin_key(self, key: int) -> None:
         """The events that follow have this key."""
         self._key, self._times, self._positions = key, self._times[:0], self._positions[:0]
+        for latest in self._latest:
+            latest.begin_key(key)
 
     def added(self, feed: Feed) -> AnyArray:
         """The symbols int64[n, words + terms] of a feed, with the terms of runtime.chain_cea.POSITION and after it."""
         n, own = feed.symbols.shape
+        first = BEGINS + len(self._latest)
+        symbols = np.empty((n, own + first + len(self._windows)), np.int64)
         if n == 0:
-            return np.zeros((0, own + BEGINS + len(self._windows)), np.int64)
-        symbols = np.empty((n, own + BEGINS + len(self._windows)), np.int64)
+            return symbols
         symbols[:, :own] = feed.symbols
         more = symbols[:, own:]
         more[:, POSITION], more[:, FIRST] = feed.positions, 0
-        self.write(feed, more[:, BEGINS:])
+        for k, latest in enumerate(self._latest):
+            more[:, BEGINS + k] = latest.raised(feed, np.zeros(n, np.int64))
+        self.write(feed, more[:, first:])
         return symbols
 
     def write(self, feed: Feed, begins: AnyArray) -> None:

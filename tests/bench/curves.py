@@ -83,6 +83,7 @@ QUERIES = {
     "unless": Query("(A ; B ; C) UNLESS D", "A.x = B.x"),
     "unless-several": Query("(A p ; B q) UNLESS (D:{9})", "p.x < q.x"),
     "unless-several-equal": Query("(A p ; B q ; C) UNLESS (D:{9})", "p.x = q.x"),
+    "unless-part": Query("((A p ; B q) UNLESS (D:{9})) ; C", "p.x < q.x"),
     "start": Query("START(A ; B) ; C", "A.x = B.x"),
     "and": Query("(A ; ANY u ; B) AND (A ; ANY u ; B)", "A.x = B.x"),
     "and-equal": Query("((A p ; B q) AND (ANY p ; B q)) ; C", "p.x = q.x"),

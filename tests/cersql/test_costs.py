@@ -27,7 +27,7 @@ COSTS = {
         unless-several and and-less
         p0 all-of-parts self-join window-inside new-high new-low a-change seen-first new-high-then
     """,
-    POWER: "unequal both-less between",
+    POWER: "unless-part unequal both-less between",
     "by what waits": """
         overlapping equal-unequal equal-or loop-unequal equal-and-less arithmetic inner-window
         nested-nxt max max-clause

@@ -40,7 +40,11 @@ QUERIES: dict[str, tuple[str, type[Stepper], int]] = {
     "catching up": ("A+ a1 ; A? a2 ; B b1 WHERE a1.v = b1.v", DeferredStepper, 2**41 - 42),
     "general": ("((A+ a ; B b) UNLESS ((C c1 ; C c2) FILTER c1.v < c2.v)) WHERE a.v <= b.v", GeneralStepper, LOOP),
     "meanwhile": ("((A+ a ; B b) UNLESS (C ; C)) WHERE a.v <= b.v", RegisterStepper, LOOP),
-    "general, known late": ("((A+ a ; B b) UNLESS (C ; C)) ; !C WHERE a.v <= b.v WITHIN 1 HOUR", GeneralStepper, LOOP),
+    "general, known late": (
+        "((A+ a ; B b) UNLESS ((C c1 ; C c2) FILTER c1.v < c2.v)) ; !C WHERE a.v <= b.v WITHIN 1 HOUR",
+        GeneralStepper,
+        LOOP,
+    ),
 }
 
 
