@@ -253,7 +253,9 @@ def _is_decimal(register: Register) -> bool:
 
 
 def _digits(register: Register) -> int:
-    """After the point, of its values."""
+    """After the point, of what it gives."""
+    if register.function == "COUNT":
+        return 0
     return int(register.type.rstrip(")").split(",")[1]) if _is_decimal(register) else 0
 
 

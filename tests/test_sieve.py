@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from small import shrunk
 
@@ -18,9 +19,10 @@ import cersql
 from planner.physical import PhysicalPlan
 from runtime.compact_set.matches import Matches
 from runtime.engine import engine_for
+from runtime.partition.terms import weight_codes
 from runtime.program import NULL_CODE, Program
 
-SCHEMA = {"t": "type STRING, ts LONG, v INT, w DOUBLE"}
+SCHEMA = {"t": "type STRING, ts LONG, v INT, w DOUBLE, l BIGINT, d DECIMAL(10, 2)"}
 PATTERNS = (
     "A a ; B+ b ; C c", "A+ a ; B+ b", "(A a OR B b)+ ; C c", "A a ; (B b ; C? c)+", "B+ b", "A a ; B{2,12} b ; C c",
     "A a ; B+ b ; C c WHERE a.v <= c.v", "SEQ(A a, B+ b, !D, C c)", "A:+ a ; B+ b",
@@ -167,6 +169,30 @@ def test_what_has_none(text: str) -> None:
     """Where matches compete, where runs go side by side, and for parts that a match has several times."""
     made = cersql.compile(f"FROM t PATTERN {text.replace(' RETURN', ' ORDER BY ts RETURN')}", SCHEMA)
     assert not made.plan.program.sieve
+
+
+@pytest.mark.parametrize(
+    ("condition", "number"),
+    [
+        ("COUNT(b.d) <= 2", 3), ("SUM(b.d) > 3.75", 0), ("SUM(b.d) >= 3.75", 1), ("AVG(b.d) < 2", 2),
+        ("MAX(b.d) < 2.5", 1), ("COUNT(b.l) <= 2", 3), ("SUM(b.l) > 9007199254740993", 1), ("MIN(b.l) < 2", 2), ("SUM(b.d) < COUNT(b.l)", 0),
+        ("SUM(b.d) > SUM(b.v)", 3), ("SUM(b.v) < SUM(b.d)", 3),
+    ],
+)  # fmt: skip
+def test_decimals_and_large_numbers(condition: str, number: int) -> None:
+    """Weights are DOUBLEs: decimals count in their last digit, and what DOUBLE rounds has wider bounds."""
+    plan = planned("A a ; B+ b ; C c", condition)
+    rows = pa.table({
+        "v": pa.array([0, 1, 1, 0], pa.int32()), "d": pa.array([None, "1.25", "2.50", None]).cast(pa.decimal128(10, 2)),
+        "l": pa.array([0, 1, (1 << 53) + 1, 0], pa.int64()),
+    })  # fmt: skip
+    names = [sql.strip("`") for _, sql in plan.sifts.columns]
+    values: Values = {name: [0.0] * 4 for name in "vw"}
+    symbols = symbols_of(plan, "ABBC", values)
+    symbols[:, plan.program.words :] = weight_codes([rows.column(name) for name in names])
+    found = listed(plan.program, symbols, [0, 4], np.arange(4))
+    assert len(found) >= number
+    assert len(found) == number or "l" in names, found
 
 
 def test_numbers_that_are_none() -> None:

@@ -47,9 +47,8 @@ def weight_codes(columns: list[pa.ChunkedArray | pa.Array]) -> IntArray:
     """int64[n, len(columns)]: numbers as the bits of DOUBLEs, NULL as NULL_CODE (runtime.sieve)."""
     found = np.empty((len(columns[0]), len(columns)), np.int64)
     for i, column in enumerate(map(combined, columns)):
-        values = (
-            np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0), np.float64) + 0.0
-        )  # no -0.0, which is NULL_CODE
+        numbers = pc.fill_null(column.cast(pa.float64(), safe=False), 0.0)
+        values = np.asarray(numbers, np.float64) + 0.0  # no -0.0, which is NULL_CODE
         found[:, i] = np.where(np.asarray(column.is_null()), NULL_CODE, values.view(np.int64))
     return found
 

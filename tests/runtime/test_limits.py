@@ -106,7 +106,10 @@ def test_no_engine_for_a_rule() -> None:
 # ---------------------------------------------------------------- what grows beyond the input
 
 
-COMPARED = "FROM t TYPE type PATTERN ((A+ a ; B b) UNLESS ((C c1 ; C c2) FILTER c1.v < c2.v)) WHERE a.v {op} b.v {more} ORDER BY ts RETURN a, b"
+COMPARED = (
+    "FROM t TYPE type PATTERN ((A+ a ; B b) UNLESS ((C c1 ; C c2) FILTER c1.v < c2.v)) WHERE a.v {op} b.v {more} "
+    "ORDER BY ts RETURN a, b"
+)
 SCHEMAS = {"t": {"ts": "timestamp", "type": "string", "v": "int"}}
 
 
