@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner import cel
+from planner.acel import Aggregate, Judged
 from planner.across import Across
 from planner.apart import Demands, guards_exclude
 from planner.automata.automaton import distinct_guards, relabel, side_by_side
@@ -152,15 +153,26 @@ def parallel_runs(asked: Asked) -> Lowered | Refusal:
     return Lowered(replace(program, machine=machine), tuple(composer.guards), automaton, tuple(composer.terms))
 
 
+def is_watched_by_runs(asked: Asked) -> bool:
+    """WITH TIMEOUTS: do runs that hold values tell how far each start comes? Where a run is all that it has taken."""
+    chosen = asked.choice
+    chooses = chosen.next_match or chosen.ends_late or chosen.clause != "ALL" or chosen.skip is not None
+    if chooses or chosen.consume != "NONE" or not is_simple(asked.formula):
+        return False
+    return not asked.formula.contains((Across, *AROUND, Aggregate, Judged))
+
+
 class InOrder(NamedTuple):
     """A pattern whose runs hold values: its program, but for the machine, the places and edges of its runs, and what
-    registers do with them: `plain`, and `machine`, where runs wait once for each kind of edge."""
+    registers do with them: `plain`, and `machine`, where runs wait once for each kind of edge. `watch`: with runs for
+    each start, which show how far it comes (WITH TIMEOUTS)."""
 
     program: Program
     composer: Composer
     made: RunBuilder
     plain: Registers
     machine: Registers
+    watch: Registers | None = None
 
     @property
     def looks(self) -> int:
@@ -173,13 +185,15 @@ class InOrder(NamedTuple):
         guards = (*composer.guards, *composer.filters)
         automata = side_by_side(tuple(relabel(part, frozenset(self.program.variables)) for part in composer.automata))
         program = replace(self.program, machine=machine, family=family)
+        if self.watch is not None:
+            program = replace(program, timeouts=replace(self.program, machine=self.watch, family="registers"))
         return Lowered(program, guards, automata, tuple(composer.terms))
 
 
 def in_order(asked: Asked) -> InOrder | Refusal:
     """Runs that hold a few values each, or that an absence before or after the match concerns."""
     chosen = asked.choice
-    if asked.watched is not None:
+    if asked.watched is not None and not is_watched_by_runs(asked):
         return TIMEOUTS
     formula, window = chosen.formula, chosen.window
     skips = chosen.skip is not None and chosen.by == "ALL"  # other skips are done to what the engine gives
@@ -249,7 +263,12 @@ def _in_order(
     if isinstance(made, Refusal):
         return made
     plain, twins = registers_of(made, labels, runs), with_twins(made, runs.apart)
-    return InOrder(program, composer, made, plain, plain if twins is made else registers_of(twins, labels, runs))
+    found = InOrder(program, composer, made, plain, plain if twins is made else registers_of(twins, labels, runs))
+    if asked.watched is None:
+        return found
+    runs = Runs(apart=True, shows=True)
+    shown = runs_of(machine, program.keep, runs, len(composer.terms))
+    return shown if isinstance(shown, Refusal) else found._replace(watch=registers_of(shown, labels, runs))
 
 
 def _apart(composer: Composer, demands: Demands) -> frozenset[tuple[int, int]]:

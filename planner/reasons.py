@@ -128,6 +128,10 @@ def why_compared(made: Lowered, asked: tuple[Tabulated, ...]) -> tuple[str, ...]
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
     if made.program.family == "pcea":
         return (f"runs for each event of ALL go side by side, joined by {shown}: a logarithmic cost per event",)
+    watch = made.program.timeouts
+    if watch is not None and watch.family == "registers":
+        cost = "a cost by the starts that wait in the window"
+        return (f"events are compared by {shown} in registers, of each start: {cost}",)
     if made.program.family == "deferred":
         return (f"events are compared by {shown} in runs that catch up: a logarithmic cost per event",)
     if made.program.family in ("registers", "skipping"):

@@ -295,7 +295,7 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
         case "bound":
             return GeneralStepper(program, store, logs)
         case "registers" | "skipping":
-            return RegisterStepper(program, store)
+            return RegisterStepper(program, store, logs)
         case "deferred":
             return DeferredStepper(program, store)
         case "two stacks":

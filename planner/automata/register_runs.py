@@ -71,7 +71,9 @@ class _Places:
 class RunBuilder:
     """The places and edges of one automaton, whose matches are told apart by the marks `keep`."""
 
-    def __init__(self, automaton: PositionAutomaton, keep: int, greedy: bool, n_terms: int) -> None:
+    def __init__(
+        self, automaton: PositionAutomaton, keep: int, greedy: bool, n_terms: int, shows: bool = False
+    ) -> None:
         self.automaton, self.keep, self.greedy, self.n_terms = automaton, keep, greedy, n_terms
         _check_unambiguous(automaton, keep, greedy)
         self.clauses = Clauses(automaton, n_terms)
@@ -84,7 +86,7 @@ class RunBuilder:
         self.early_edges = [Edge(NOWHERE, NOBODY, False, way.ops) for way in self.clauses.early]
         waiting = [Edge(q, self.late, False, []) for q in sorted(automaton.last) if self.late != NOBODY]
         edges, waiting, stopping = self._sparing((self._going_on(), waiting, [edge for _, edge in guarded]))
-        if not greedy:
+        if not greedy and not shows:
             edges = ending_early(edges, stopping, [p not in automaton.last and p != self.late for p in range(self.n)])
         every = [*edges, *waiting, *stopping]
         held = held_at(self.n, every, self.begins)

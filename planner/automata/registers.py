@@ -44,10 +44,12 @@ from runtime.position_automaton import PositionAutomaton
 
 
 class Runs(NamedTuple):
-    """How runs behave: `greedy` ones must take what they can, those `apart` are some for each start."""
+    """How runs behave: `greedy` ones must take what they can, those `apart` are some for each start. `shows`: how far
+    they come is a result, so that none ends before it must."""
 
     greedy: bool = False
     apart: bool = False
+    shows: bool = False
 
 
 def runs_of(automaton: PositionAutomaton, keep: int, runs: Runs, n_terms: int) -> RunBuilder | Refusal:
@@ -57,7 +59,7 @@ def runs_of(automaton: PositionAutomaton, keep: int, runs: Runs, n_terms: int) -
     them.
     """
     try:
-        return RunBuilder(automaton, keep, runs.greedy, n_terms)
+        return RunBuilder(automaton, keep, runs.greedy, n_terms, runs.shows)
     except NotByRegisters as why:
         return Refusal(str(why))
 

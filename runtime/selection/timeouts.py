@@ -16,7 +16,8 @@ that the automaton has count: those that can go on, and those that ended and wer
 the whole.
 
 The query's own program gives the matches. A second one, Program.timeouts, reads the same symbols: its runs are
-NXT-best for each start and state (nodes.First), and the kernel logs each of their moves. A run that First gives up is
+NXT-best for each start and state (nodes.First; where they hold values, registers that are apart), and the kernel logs
+each of their moves. A run that First gives up is
 logged once more, and nothing is lost after that: the run that beats it has the same state, so that it can take all that
 the other could, and be greater. The log is compressed to one node for each start whenever the stepper stops.
 """

@@ -75,11 +75,12 @@ class Runs(NamedTuple):
 
 class Options(NamedTuple):
     """`greedy`: SKIP TILL NEXT MATCH; `consume`: a match that ends drops all runs; `apart`: NEXT_BEST (all events of
-    one key, and roots know their beginnings), …"""
+    one key, and roots know their beginnings), …; `logs`: moves that end no match are roots, too, without an end."""
 
     greedy: bool
     consume: bool
     apart: int
+    logs: bool
 
 
 class Run(NamedTuple):

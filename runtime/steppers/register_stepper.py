@@ -34,9 +34,9 @@ NEVER = int(np.iinfo(np.int64).max)  # after all positions
 
 
 class RegisterStepper(Stepper):
-    """Runs Registers."""
+    """Runs Registers. `logs`: every move is a root, so that runs can be watched."""
 
-    def __init__(self, program: Program, store: Store) -> None:
+    def __init__(self, program: Program, store: Store, logs: bool = False) -> None:
         super().__init__(store)
         machine = program.machine
         assert isinstance(machine, Registers)
@@ -50,7 +50,7 @@ class RegisterStepper(Stepper):
         self._apart = BOTH_STAY if self._late else TOGETHER
         if machine.apart:
             self._apart = NEXT_BEST
-        self._options = Options(machine.greedy, program.consume, self._apart)
+        self._options = Options(machine.greedy, program.consume, self._apart, logs)
         self.looks_below = self._apart != TOGETHER
         store.whole = bool(self._apart)  # a run is inside the window as a whole or not at all
         latest = tuple(LatestStart((flat,), program.words) for flat in machine.inside)

@@ -66,6 +66,8 @@ from runtime.steppers.run_table import (
 )
 from runtime.steppers.waiting import stands, stop_all, to_late, wait
 
+NO_END = -1  # of a root that is a run under way
+
 
 @inlined
 def begin_key(automaton, runs, roots, key):
@@ -148,9 +150,10 @@ def add_root(roots, runs, k, node, event, apart):
 
 
 @inlined
-def take_effect(space, automaton, runs, n, event, row, reports, apart):
+def take_effect(space, automaton, runs, n, event, row, reports, options):
     """The n pending ones become nodes: roots where matches end (if the event `reports` them), runs where they go on.
     Does a match end?"""
+    apart = options.apart
     pending, leading, late, ended = runs.pending, runs.entries.leading, automaton.special[LATE], False
     for k in range(n):
         q = pending.at[k]
@@ -160,8 +163,10 @@ def take_effect(space, automaton, runs, n, event, row, reports, apart):
         ends = automaton.last[q] and stands(automaton, runs.happened, pending, k)
         ended = ended or ends
         ends = ends and reports
-        if ends and late == NOBODY:
+        if (ends and late == NOBODY) or options.logs:
             add_root(space.roots, runs, k, node, event, apart)
+            if not ends:
+                space.roots.end[runs.entries.counts[N_ROOTS] - 1] = NO_END
         # The run, if it goes on, and the match, if it waits: one call, compiled once, and fastest in this form.
         for as_what in (k, n):
             if as_what == k and automaton.goes_on[q]:
@@ -212,7 +217,7 @@ def step_kernel(space, automaton, runs, begin, feed, options):
             if stops:
                 stop_all(space, automaton, runs, n, event, options.apart)
             reports = len(mute) == 0 or not mute[i]
-            ended = take_effect(space, automaton, runs, n, event, feed.rows[i], reports, options.apart)
+            ended = take_effect(space, automaton, runs, n, event, feed.rows[i], reports, options)
             if skips:
                 lead(leading, event.clock, space.bounds)
             if options.consume and ended:

@@ -90,7 +90,8 @@ def test_the_first_that_can_runs_it_and_all_before_it_say_why_not(name: str) -> 
         (cel.Sequence(A, B), {"strategy": "MAX"}, "composed table", "matches compete"),
         (cel.Compare(cel.All(A, B), RISING), {}, "registers", "no equality of two events"),
         (cel.Compare(cel.Unless(cel.Sequence(A, B), cel.Sequence(C, C)), RISING), {}, "registers", "several events"),
-        (RUN_BY["registers"][0], {"timeouts": True}, "general engine", "WITH TIMEOUTS looks on"),
+        (RUN_BY["registers"][0], {"timeouts": True}, "registers", "WITH TIMEOUTS looks on"),
+        (RUN_BY["registers"][0], {"timeouts": True, "strategy": "NXT"}, "general engine", "WITH TIMEOUTS looks on"),
         (RUN_BY["registers"][0], {"strategy": "MAX"}, "general engine", "matches compete by MAX"),
         (
             RUN_BY["registers"][0],

@@ -23,6 +23,7 @@ Attribute = tuple[str, str]  # the name of a class, and of an attribute
 QUERIES = [
     *((text, "") for texts in families.FAMILIES.values() for text in texts),
     ("A ; B WITHIN 5", "WITH TIMEOUTS"),
+    ("A a ; B b WHERE a.x <= b.x WITHIN 5", "WITH TIMEOUTS"),
     ("A ; B WITHIN 6 CONSUME BY ANY", "WITH TIMEOUTS"),
     ("A ; B+ WITHIN 6 SEMANTICS NXT AFTER MATCH SKIP PAST LAST ROW", "WITH TIMEOUTS"),
     ("A ; B+ b WITHIN 6", "HAVING SUM(b.x) >= 0"),
