@@ -7,6 +7,7 @@ is kept with it, so that EXPLAIN tells every reason, and no second place decides
       flat table: refused, since it has an operator that is more than a sequence, a loop, an OR or a filter
       parallel runs: refused, since it is no ALL of 2 to 8 single events
       deferred runs: refused, since what must not happen is more than an event
+      runs in order: refused, since what must not happen is more than an event
       two stacks: refused, since events are compared, so that runs hold values
       registers: refused, since what must not happen is more than an event
       composed table: refused, since events are compared, and a state would hold their values
@@ -34,6 +35,7 @@ from planner.automata.deferred import deferred_of
 from planner.automata.pcea import masks_of, parallel, pcea_of, picture
 from planner.automata.position_parts import NoPositions
 from planner.automata.positions import branches, positions_of
+from planner.automata.ranged import ranged_of
 from planner.automata.register_runs import RunBuilder
 from planner.automata.register_twins import with_twins
 from planner.automata.registers import Runs, registers_of, runs_of
@@ -304,6 +306,24 @@ def deferred_runs(asked: Asked) -> Lowered | Refusal:
     return machine if isinstance(machine, Refusal) else found.lowered(machine, "deferred")
 
 
+def ranged_runs(asked: Asked) -> Lowered | Refusal:
+    """Runs that hold one value at a time, and go on with it many at once."""
+    if not _holds(asked):
+        return NOTHING
+    found = asked.in_order
+    if isinstance(found, Refusal):
+        return found
+    program = found.program
+    if program.consume or program.pick != "ALL" or program.skip is not None:
+        return Refusal("matches compete, are consumed or skipped")
+    if found.plain.meanwhile:
+        return Refusal("what must not happen meanwhile is several events")
+    if found.looks not in (EACH, EQUAL_ONES):
+        return Refusal("registers find by an index what waits")
+    machine = ranged_of(found.made, found.plain, len(program.labels))
+    return machine if isinstance(machine, Refusal) else found.lowered(machine, "ranged")
+
+
 def two_stacks(asked: Asked) -> Lowered | Refusal:
     """The greatest match of each end, or the matches of each start after which something has not happened, in a window
     that slides over runs which hold nothing."""
@@ -355,6 +375,7 @@ CANDIDATES: tuple[tuple[str, Candidate], ...] = (
     ("flat table", flat_table),
     ("parallel runs", parallel_runs),
     ("deferred runs", deferred_runs),
+    ("runs in order", ranged_runs),
     ("two stacks", two_stacks),
     ("registers", registers),
     ("composed table", composed_table),

@@ -17,6 +17,7 @@ from runtime.deferred import Deferred
 from runtime.errors import ExecutionError
 from runtime.pcea import Parallel
 from runtime.program import WORD_BITS, Program
+from runtime.ranged import Ranged
 from runtime.two_stacks import TwoStacks
 
 MOST_STEPS = 50_000  # half a second, where most patterns take some hundred
@@ -50,7 +51,7 @@ def determinize(program: Program, limit: int = 64) -> str:
 
 def has_table(program: Program) -> bool:
     """Is there a deterministic automaton of it?"""
-    return not program.terms and not isinstance(program.machine, Registers | Deferred | TwoStacks | Parallel)
+    return not program.terms and not isinstance(program.machine, Registers | Deferred | Ranged | TwoStacks | Parallel)
 
 
 def _moves(program: Program, subsets: StateTable, state: int, k: int, symbol: tuple[int, ...]) -> Iterator[str]:

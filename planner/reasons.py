@@ -134,6 +134,8 @@ def why_compared(made: Lowered, asked: tuple[Tabulated, ...]) -> tuple[str, ...]
         return (f"events are compared by {shown} in registers, of each start: {cost}",)
     if made.program.family == "deferred":
         return (f"events are compared by {shown} in runs that catch up: a logarithmic cost per event",)
+    if made.program.family == "ranged":
+        return (f"events are compared by {shown} in runs in the order of a value: a cost by a power of the logarithm",)
     if made.program.family in ("registers", "skipping"):
         picks = f"; where a match ends, {made.program.pick} looks at all that its window holds"
         picked = picks if made.program.pick != "ALL" else ""

@@ -46,6 +46,7 @@ MOST_FOR_GROUPS = 1 << 24  # nodes of an arena that is large so that groups need
 PLACES = 1 << 12  # power of two
 VALUES = 1 << 10  # power of two
 BLOCKS = 1 << 10
+KEYS = 1 << 10  # nodes of a tree of them
 SLOTS = 1 << 3
 WINDOW_EVENTS = 1 << 10  # of a window of which the greatest match is wanted
 MANY_MOVES = 1 << 8  # that wait to be done

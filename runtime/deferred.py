@@ -33,10 +33,11 @@ class Deferred(Node):
     tests test_of[e] … ask of the event alone that test_left and test_right, two terms of it, pass test_kind.
 
     *Pairs* are the held places (pair_from[k], pair_to[k]) between which there is a way of free edges; pair_of[h, i] is
-    their number, NOBODY for none. *Vetoes* are what must not happen: an event with veto_guard[v] that passes the tests
-    of edge (number of edges + v) moves the runs at the source of that edge to veto_to[v], or ends them: NOBODY. It
-    concerns all of these, or where the edge asks for values, `SEQ(A a, B, !D d, C c) WHERE a.x = c.x AND d.x = a.x`,
-    those that hold them.
+    their number, NOBODY for none. Places from which the same free edges lead, and where nothing must not happen, have
+    the same pairs: those of place same[h], which is the first of them. *Vetoes* are what must not happen: an event with
+    veto_guard[v] that passes the tests of edge (number of edges + v) moves the runs at the source of that edge to
+    veto_to[v], or ends them: NOBODY. It concerns all of these, or where the edge asks for values, `SEQ(A a, B, !D d, C
+    c) WHERE a.x = c.x AND d.x = a.x`, those that hold them.
 
     `label_of`: the label of the program for each label of a node. A node whose event other events go before, whichever
     these are, has its label and the number of labels added. `depth`: the values in the longest key.
@@ -62,6 +63,7 @@ class Deferred(Node):
     pair_from: IntArray
     pair_to: IntArray
     pair_of: IntArray
+    same: IntArray
     veto_guard: IntArray
     veto_to: IntArray
     label_of: IntArray

@@ -26,6 +26,7 @@ from runtime.deferred import Deferred
 from runtime.errors import InternalError
 from runtime.pcea import Parallel
 from runtime.program import Family, Program, check_version
+from runtime.ranged import Ranged
 from runtime.selection.any_timeouts import DropsOfAll
 from runtime.selection.key_events import Dropped
 from runtime.selection.late import Late
@@ -38,6 +39,7 @@ from runtime.steppers.each_key import EachKey
 from runtime.steppers.general import GeneralStepper
 from runtime.steppers.late_stacks_stepper import LateStacksStepper
 from runtime.steppers.pcea_stepper import PceaStepper
+from runtime.steppers.ranged_stepper import RangedStepper
 from runtime.steppers.register_stepper import RegisterStepper
 from runtime.steppers.stepper import ALL_REPORT, NO_KEYS, Feed, Stepper
 from runtime.steppers.table import TableStepper
@@ -298,6 +300,8 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
             return RegisterStepper(program, store, logs)
         case "deferred":
             return DeferredStepper(program, store)
+        case "ranged":
+            return RangedStepper(program, store)
         case "two stacks":
             waits = isinstance(program.machine, TwoStacks) and program.machine.late != NOBODY
             return (LateStacksStepper if waits else TwoStacksStepper)(program, store)
@@ -313,7 +317,7 @@ def stepper_of(program: Program, store: Store, logs: bool = False) -> Stepper:
 def walks_of(program: Program, within: Within | None, chains: bool = False) -> Walks:
     """How the sets of a program are walked. `chains`: nobody but who gets the matches looks at their events."""
     machine = program.machine
-    if isinstance(machine, Parallel | Deferred):
+    if isinstance(machine, Parallel | Deferred | Ranged):
         return ProductWalks(len(machine.guard), machine.label_of, within=within)
     if isinstance(machine, TwoStacks):
         return ProductWalks(len(machine.guard), np.arange(len(program.labels), dtype=np.int64), True, within)

@@ -1,8 +1,8 @@
 """A node is an operator of a composed program: the program is a tree of them over flat automata.
 
 `(A ; B) UNLESS C` is Unless(Flat A ; B, Flat C). `A ; NOT B ; C` is Join(Flat A, Flat C, vetoes=(Flat B,)). A tree is
-data only: runtime.automata makes states of it where the data leads. Four kinds of node are no operators but automata
-of their own: runtime.chain_cea, runtime.deferred, runtime.pcea and runtime.position_automaton.
+data only: runtime.automata makes states of it where the data leads. Five kinds of node are no operators but automata
+of their own: runtime.chain_cea, runtime.deferred, runtime.ranged, runtime.pcea and runtime.position_automaton.
 
 Variables are bits of a mask: BEGIN and END are the first two, the variables of the program follow. A guard is a bit of
 the symbol. Windows are numbers into Program.inner_windows. A node stands for the automaton that [CEL] Theorem 6.2 or

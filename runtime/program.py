@@ -19,13 +19,13 @@ from runtime.marks import is_hidden
 from runtime.nodes import Node
 from runtime.sieve import Bounded
 
-FORMAT = 14  # of Program; raised whenever an older worker could not read it
+FORMAT = 15  # of Program; raised whenever an older worker could not read it
 SKIP = -1  # the label of a transition that marks nothing
 ALWAYS = -1  # the guard of a transition that every event satisfies
 
 NULL_CODE = -(1 << 63)  # the code of a NULL among those of terms
 Family = Literal[
-    "plain", "composed", "timed", "registers", "deferred", "skipping", "two stacks", "bound", "pcea", "any"
+    "plain", "composed", "timed", "registers", "deferred", "ranged", "skipping", "two stacks", "bound", "pcea", "any"
 ]
 Strategy = Literal["ALL", "NXT", "LAST", "MAX"]
 Consume = Literal["NONE", "PARTITION", "ANY"]

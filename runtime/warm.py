@@ -23,6 +23,7 @@ from runtime.engine import engine_for
 from runtime.partition import partition
 from runtime.pcea import ROOT, Parallel
 from runtime.program import ALWAYS, SKIP, Family, Program, Window
+from runtime.ranged import Ranged
 from runtime.task import OrderColumn, OutputVariable, Task, Walked
 from runtime.two_stacks import TwoStacks
 
@@ -31,6 +32,7 @@ FAMILIES: dict[Family, str] = {
     "timed": "windows inside the pattern, strategies, consumption",
     "registers": "comparisons of events, what must not happen before",
     "deferred": "equality of events that are not neighbours",
+    "ranged": "values that are kept and compared by order",
     "two stacks": "NXT and LAST in a window, what must not happen after the match",
     "pcea": "ALL with equalities",
 }
@@ -113,6 +115,8 @@ def _run_each(family: Family) -> None:
             _run(replace(program, family="registers", machine=meanwhile, terms=("x",)))
         case "deferred":
             _run(replace(program, family=family, machine=_apart(), terms=("x",)))
+        case "ranged":
+            _run(replace(program, family=family, machine=_kept_in_order(), terms=("x",)))
         case "two stacks":
             _run(replace(program, family=family, machine=_next_of_two()))
             waiting = replace(_next_of_two(), n_places=3, late=2)
@@ -213,10 +217,46 @@ def _apart() -> Deferred:
         pair_from=ints(0),
         pair_to=ints(1),
         pair_of=np.array([[NOBODY, 0], [NOBODY, NOBODY]], np.int64),
+        same=ints(0, 1),
         veto_guard=ints(),
         veto_to=ints(),
         label_of=ints(0, 1, 0, 1),
         depth=1,
+    )
+
+
+def _kept_in_order() -> Ranged:
+    """A ; A ; B with a comparison of the first and the last."""
+
+    def ints(*values: int) -> IntArray:
+        return np.array(values, np.int64)
+
+    return Ranged(
+        guard=ints(0, 0, 1),
+        label=ints(0, 0, 1),
+        last=ints(0, 0, 1),
+        goes_on=ints(1, 1, 0),
+        held=ints(0, 1, NOBODY),
+        takes_null=ints(0, 0),
+        edge_of=ints(0, 1, 2, 3),
+        source=ints(FROM_START, 0, 1),
+        pair=ints(NOBODY, 0, NOBODY),
+        into=ints(0, NOBODY, NOBODY),
+        act=ints(NOBODY, 0, 1),
+        check_of=ints(0, 0, 0, 1),
+        check_kind=ints(LESS),
+        check_term=ints(0),
+        test_of=ints(0, 0, 0, 0),
+        test_kind=ints(),
+        test_left=ints(),
+        test_right=ints(),
+        pair_from=ints(0),
+        pair_to=ints(1),
+        pair_of=np.array([[NOBODY, 0], [NOBODY, NOBODY]], np.int64),
+        same=ints(0, 1),
+        veto_guard=ints(),
+        veto_to=ints(),
+        label_of=ints(0, 1, 0, 1),
     )
 
 

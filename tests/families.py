@@ -133,6 +133,15 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "SEQ(A+, !C, B b1, A a2, B b2) WHERE b1.x = b2.x WITHIN 9",
         "A a1 ; B b1 ; A a2 ; B b2 ; A a3 WHERE a1.x = a2.x AND a2.y = a3.y WITHIN 12",
     ),
+    "ranged": (
+        "A a ; B+ b ; C c WHERE b[i].x > a.x WITHIN 7",
+        "A+ a1 ; B b1 ; C c1 WHERE a1.x <= c1.x WITHIN 9 EVENTS",
+        "A a ; B+ b ; C c WHERE b[i].x >= a.x AND c.x <> a.x",
+        "A p ; A+ q ; B r WHERE p.x < q.x AND r.x > p.x WITHIN 6",
+        "SEQ(A a1, B+ b1, !D d1, C c1) WHERE b1.x >= a1.x AND d1.x > a1.x WITHIN 9",
+        "SEQ(A a1, !B b1, B b2, !D, C c1) WHERE b1.x < a1.x AND c1.y >= a1.x WITHIN 9",
+        "A a ; (B b OR C c)+ ; D d WHERE b.x > a.x WITHIN 8",
+    ),
     "counted": (
         "A ; B{2,9} ; C WITHIN 9",
         "A+ ; B{1,12} ; C WITHIN 9",
@@ -179,6 +188,7 @@ FRACTIONS = {
     "ALL(A a, B b) WHERE a.x = b.x WITHIN < 2.5": "pcea",
     "((A a ; B b) WITHIN < 1.5) ; C c WHERE a.x <= b.x WITHIN 2.5": "registers",
     "A ; B ; C WHERE A.x = C.x WITHIN < 2.5": "deferred",
+    "A a ; B+ b ; C c WHERE b[i].x > a.x WITHIN < 2.5": "ranged",
     "A ; B+ WITHIN < 2.5 SEMANTICS NXT": "two stacks",
     "A ; B+ ; !C WITHIN < 2.5": "two stacks",
     "(((A a ; B b) WITHIN < 1.5) UNLESS (C ; C)) WHERE a.x <= b.x WITHIN 2.5": "registers",

@@ -74,7 +74,7 @@ OF_KERNELS = (
     Step("the tests beside it", How.PYTHON, PYTEST, beside=True),
     Step("kernels", How.PYTHON, (
         *PYTEST, "tests/runtime/test_happened.py", "tests/runtime/test_pcea.py", "tests/test_deferred.py",
-        "tests/test_skipping.py", "tests/test_next_match.py", "tests/test_choices.py",
+        "tests/test_ranged.py", "tests/test_skipping.py", "tests/test_next_match.py", "tests/test_choices.py",
     )),
     Step("all without a JVM", How.ANEW, PYTEST),
 )  # fmt: skip

@@ -6,28 +6,18 @@ ones against the same query run by registers, which look at each value that wait
 
 from __future__ import annotations
 
-import itertools
 import random
 import re
-from collections.abc import Iterator
-from typing import Any
 
-import harness
+import held_values
 import numpy as np
-import oracle
 import pytest
-from harness import Options
-from small import shrunk
+from held_values import WINDOWS, compared, compiled, long_rows, types_of, why_not
 
-import cersql
-from planner import candidates
 from runtime.engine import engine_for
-from runtime.program import NULL_CODE, Program
 from runtime.steppers import blocks
 from runtime.steppers.deferred_stepper import DeferredStepper
 
-SCHEMA = {"t": "type STRING, x INT, y INT, ts INT"}
-WINDOWS = ("", "WITHIN 3", "WITHIN < 4", "WITHIN 5 EVENTS")
 TEXTS = {
     "two apart": "A ; B ; C WHERE A.x = C.x",
     "a loop between": "A ; B+ ; C WHERE A.x = C.x",
@@ -80,27 +70,11 @@ NOT_SO = {
 }
 
 
-def compiled(pattern: str, rest: str = "") -> cersql.Compiled:
-    return cersql.compile(f"FROM t PATTERN {pattern} ORDER BY ts {rest} RETURN *", SCHEMA)
-
-
-def types_of(pattern: str) -> list[str]:
-    return [kind for kind in "ABCDE" if re.search(rf"\b{kind}\b", pattern)] or ["A"]
-
-
-def event(kind: str, time: int, x: int | None, y: int | None, key: int = 0) -> oracle.Event:
-    held = tuple((f"`{name}`", value) for name, value in (("x", x), ("y", y)) if value is not None)
-    true = {kind, "`x` = `y`"} if x is not None and x == y else {kind}
-    return oracle.Event(frozenset(true), time, key, held)
-
-
 @pytest.mark.parametrize("name", NOT_SO)
 def test_what_registers_run_and_why(name: str) -> None:
     pattern, rest, why = NOT_SO[name]
-    told = compiled(pattern, rest).explain("physical")
-    refusal = re.search("not by deferred runs: (.*)", told)
-    assert refusal is not None, told
-    assert re.search(why, refusal[1]), refusal[1]
+    refusal = why_not(pattern, rest, "deferred runs")
+    assert re.search(why, refusal), refusal
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -113,38 +87,14 @@ def test_what_catches_up(name: str) -> None:
 # ---------------------------------------------------------------- everything short
 
 
-def alphabet(pattern: str) -> list[tuple[str, int, int]]:
-    """One event of each type and value; of types that nothing compares, one."""
-    compared = {m[0].upper() for m in re.findall(r"\b([A-Za-z]\w*)\.[xy]", pattern)} | (
-        {"A"} if "ANY" in pattern else set()
-    )
-    two = ".y" in pattern
-    values = [(1, 1), (2, 1), *([(1, 2)] if two else [])]
-    return [(kind, *own) for kind in types_of(pattern) for own in (values if kind in compared else values[:1])]
-
-
-def all_short(pattern: str, most: int) -> Iterator[list[oracle.Event]]:
-    """All streams of the greatest length of which there are not more than so many; each is a key."""
-    letters = alphabet(pattern)
-    length = max(n for n in range(3, 9) if len(letters) ** n <= most)
-    for key, word in enumerate(itertools.product(letters, repeat=length)):
-        yield [event(kind, time, x, y, key) for time, (kind, x, y) in enumerate(word)]
-
-
 def all_streams_agree(name: str, rest: str, most: int) -> None:
-    made = compiled(TEXTS[name], rest)
-    query = made.query
-    program = harness.compiled(query.formula, query.window, Options())
-    assert program.family == "deferred"
-    streams = list(all_short(TEXTS[name], most))
-    rows = harness.rows_of(program, [e for own in streams for e in own], keyed=True)
-    found = harness.unique(harness.run_whole(program, rows))
-    counted = harness.count(program, rows)
-    assert counted == sum(map(len, found.values()))
-    assert counted or rest
-    for key, own in enumerate(streams):
-        wanted = oracle.evaluate(query.formula, own, query.window)
-        assert found.get(key, set()) == wanted, harness.difference(name, {key: found.get(key, set())}, {key: wanted})
+    """Of one event of each type and value; of types that nothing compares, one."""
+    text = TEXTS[name]
+    values = [(1, 1), (2, 1), *([(1, 2)] if ".y" in text else [])]
+    letters: list[held_values.Letter] = [
+        (kind, *own) for kind in types_of(text) for own in (values if kind in compared(text) else values[:1])
+    ]
+    held_values.all_streams_agree(text, rest, letters, most, "deferred")
 
 
 @pytest.mark.breadth(6)
@@ -164,32 +114,13 @@ def test_all_longer_streams(name: str, rest: str) -> None:
 # ---------------------------------------------------------------- at random
 
 
-def stream(chance: random.Random, pattern: str, n: int) -> list[oracle.Event]:
-    """Events with NULLs, of two keys, some at one time."""
-    now, found, kinds = 0, [], types_of(pattern)
-    for _ in range(n):
-        now += chance.choice((0, 0, 1))
-        x, y = chance.choice((1, 1, 1, 2, None)), chance.choice((1, 1, 2, None))
-        found.append(event(chance.choice(kinds), now, x, y, chance.choice((0, 0, 1))))
-    return found
-
-
 @pytest.mark.parametrize("small", [False, True], ids=["as it is", "small"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_streams_at_random(name: str, small: bool) -> None:
-    chance, total = random.Random(name), 0
-    for seed in range(9):
-        query = compiled(TEXTS[name], ("", "WITHIN 3", "WITHIN 9 EVENTS")[seed % 3]).query
-        events = stream(chance, TEXTS[name], 12 if seed % 3 else 9)
-        try:
-            if small:
-                with shrunk():
-                    total += harness.check(query.formula, events, query.window, seed % 2 > 0, seed, 3_000)
-            else:
-                total += harness.check(query.formula, events, query.window, seed % 2 > 0, seed, 3_000)
-        except oracle.TooLarge:
-            continue
-    assert total > 0 or len(types_of(TEXTS[name])) > 2
+    chance, text = random.Random(name), TEXTS[name]
+    streams = [held_values.stream(chance, text, 12 if seed % 3 else 9) for seed in range(9)]
+    total = held_values.agree_at_random(text, ("", "WITHIN 3", "WITHIN 9 EVENTS"), streams, small)
+    assert total > 0 or len(types_of(text)) > 2
 
 
 def drawn(chance: random.Random) -> str:
@@ -222,19 +153,10 @@ def drawn_agree(rounds: int, seed: int) -> None:
     chance, total, n = random.Random(seed), 0, 0
     while n < rounds:
         text, rest = drawn(chance), chance.choice(("", "WITHIN 2", "WITHIN 8 EVENTS"))
-        made = compiled(text, rest)
-        query = made.query
-        if made.program.family != "deferred":
-            continue
-        n += 1
-        for k in range(3):
-            try:
-                with shrunk():
-                    total += harness.check(query.formula, stream(chance, text, 9), query.window, k > 0, k, 2_000)
-            except oracle.TooLarge:
-                continue
-            except AssertionError as error:
-                raise AssertionError(f"{text} {rest}") from error
+        if compiled(text, rest).program.family == "deferred":
+            n += 1
+            streams = [held_values.stream(chance, text, 9) for _ in range(3)]
+            total += held_values.agree_at_random(text, (rest,), streams, small=True)
     assert total > rounds
 
 
@@ -251,55 +173,6 @@ def test_more_texts_at_random(seed: int) -> None:
 # ---------------------------------------------------------------- long streams, beside registers
 
 
-@pytest.fixture
-def by_registers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What compiles a query as if nothing could catch up."""
-
-    def made(pattern: str, rest: str) -> Program:
-        with monkeypatch.context() as patched:
-            others = tuple(own for own in candidates.CANDIDATES if own[0] != "deferred runs")
-            patched.setattr(candidates, "CANDIDATES", others)
-            program = compiled(pattern, rest).program
-        assert program.family == "registers"
-        return program
-
-    return made
-
-
-def long_rows(program: Program, pattern: str, n: int, distinct: int, n_keys: int) -> dict[str, np.ndarray]:
-    """n events of a pattern's types, as an engine is fed them."""
-    random = np.random.default_rng(n + distinct)
-    kinds = np.array(types_of(pattern))[random.integers(0, len(types_of(pattern)), n)]
-    columns = {name: np.where(random.random(n) < 0.05, NULL_CODE, random.integers(0, distinct, n)) for name in "xy"}
-    symbols = np.zeros((n, 1 + len(program.terms)), np.int64)
-    for bit, guard in enumerate(program.guards):
-        own = np.ones(n, bool)
-        for part in guard:
-            own &= (kinds == part) if part in "ABCDE" else (columns["x"] == columns["y"])
-        symbols[:, 0] |= own.astype(np.int64) << bit
-    for k, term in enumerate(program.terms):
-        symbols[:, 1 + k] = columns[term.strip("`")]
-    keys = np.sort(random.integers(0, n_keys, n))
-    times = np.concatenate(
-        [np.sort(random.integers(0, own // 2 + 1, own)) for own in np.bincount(keys, minlength=n_keys)]
-    )
-    return {"symbols": symbols, "times": times.astype(np.int64), "keys": keys, "rows": np.arange(n)}
-
-
-def matches(program: Program, rows: dict[str, np.ndarray], cuts: list[int]) -> set[tuple[Any, ...]]:
-    engine, found = engine_for(program), list[tuple[Any, ...]]()
-    for begin, end in itertools.pairwise([0, *cuts, len(rows["keys"])]):
-        for m in engine.feed(**{name: column[begin:end] for name, column in rows.items()}):
-            for k in range(m.n):
-                held = slice(m.offsets[k], m.offsets[k + 1])
-                labels = tuple(tuple(sorted(program.labels[label])) for label in m.labels[held].tolist())
-                found.append((int(m.key[k]), tuple(m.positions[held].tolist()), labels))
-        if cuts:
-            engine.least_row()
-    assert len(set(found)) == len(found)
-    return set(found)
-
-
 LONG = ("two apart", "a loop between", "a loop before", "one after the other", "an absence that ends runs",
         "an absence that moves runs", "an absence after a free loop", "a way without it", "either way",
         "a compared absence", "absences, compared and not")  # fmt: skip
@@ -308,20 +181,12 @@ LONG = ("two apart", "a loop between", "a loop before", "one after the other", "
 @pytest.mark.breadth(9)
 @pytest.mark.parametrize(("distinct", "n_keys"), [(1, 1), (4, 1), (60, 3), (2, 60)])
 @pytest.mark.parametrize("name", LONG)
-def test_long_streams_are_as_by_registers(by_registers: Any, name: str, distinct: int, n_keys: int) -> None:
+def test_long_streams_are_as_by_registers(name: str, distinct: int, n_keys: int) -> None:
     window = {"a loop between": 4, "a loop before": 5, "one after the other": 8, "an absence that moves runs": 6}.get(
         name, 12
     )
     rest = f"WITHIN {window if distinct < 60 else 5 * window}" + (" EVENTS" if n_keys == 3 else "")
-    program, other = compiled(TEXTS[name], rest).program, by_registers(TEXTS[name], rest)
-    rows = long_rows(program, TEXTS[name], 600, distinct, n_keys)
-    wanted = matches(other, rows, [])
-    assert wanted
-    assert matches(program, rows, []) == wanted
-    with shrunk():
-        assert matches(program, rows, sorted(random.Random(n_keys).sample(range(600), 9))) == wanted
-    columns = (rows["symbols"], rows["times"], None, rows["keys"])
-    assert engine_for(program).count(*columns) == len(wanted)
+    assert held_values.agree_with_registers(TEXTS[name], rest, 600, distinct, n_keys)
 
 
 def test_what_is_kept_is_what_the_window_holds() -> None:

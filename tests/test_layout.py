@@ -26,6 +26,7 @@ ALLOWED = {
         "runtime.chain_cea",
         "runtime.clauses",
         "runtime.deferred",
+        "runtime.ranged",
         "runtime.monoids",
         "runtime.nodes",
         "runtime.pcea",

@@ -175,7 +175,8 @@ def test_what_has_none(text: str) -> None:
     ("condition", "number"),
     [
         ("COUNT(b.d) <= 2", 3), ("SUM(b.d) > 3.75", 0), ("SUM(b.d) >= 3.75", 1), ("AVG(b.d) < 2", 2),
-        ("MAX(b.d) < 2.5", 1), ("COUNT(b.l) <= 2", 3), ("SUM(b.l) > 9007199254740993", 1), ("MIN(b.l) < 2", 2), ("SUM(b.d) < COUNT(b.l)", 0),
+        ("MAX(b.d) < 2.5", 1), ("COUNT(b.l) <= 2", 3), ("SUM(b.l) > 9007199254740993", 1),
+        ("MIN(b.l) < 2", 2), ("SUM(b.d) < COUNT(b.l)", 0),
         ("SUM(b.d) > SUM(b.v)", 3), ("SUM(b.v) < SUM(b.d)", 3),
     ],
 )  # fmt: skip

@@ -126,48 +126,44 @@ class _Building:
                 for e, kind in zip(self.made.edges, self.kinds, strict=True) if kind.free}  # fmt: skip
         moves = {(self.held[e.source], self.held[e.to])
                  for e in self.made.veto_edges if e.source in self.held and e.to != NOBODY}  # fmt: skip
-        found = set(free)
-        while True:
-            more = {(p, r) for p, q in found for start, r in free | moves if q == start}
-            more |= {(p, r) for p, q in moves for start, r in found if q == start}
-            if more <= found:
-                return sorted(found)
-            found |= more
+        return pairs_of(free, moves)
 
     def machine(self, registers: Registers, n_labels: int) -> Deferred:
         """The arrays."""
         made, places, kinds = self.made, self.places, [*self.kinds, *self.vetoes]
-        numbers = {pair: k for k, pair in enumerate(self.pairs)}
+        ways = [(self.held[e.source], self.held[e.to], kind.tests)
+                for e, kind in zip(made.edges, self.kinds, strict=True) if kind.free]  # fmt: skip
+        pairs = paired(
+            self.pairs, ways, {self.held[e.source] for e in made.veto_edges if e.source in self.held}, len(places)
+        )
         groups = list(dict.fromkeys(self.values[p] for p in places))
-        pair_of = np.full((len(places), len(places)), NOBODY, np.int64)
-        for (p, q), k in numbers.items():
-            pair_of[p, q] = k
         return Deferred(
             guard=registers.guard,
             label=registers.label,
             last=registers.last,
             goes_on=registers.goes_on,
-            held=_ints(self.held.get(p, NOBODY) for p in range(made.n)),
-            component=_ints(groups.index(self.values[p]) for p in places),
+            held=ints(self.held.get(p, NOBODY) for p in range(made.n)),
+            component=ints(groups.index(self.values[p]) for p in places),
             edge_of=registers.edge_of,
-            source=_ints(edge.source for edge in (*made.edges, *made.veto_edges)),
-            pair=_ints(
-                numbers[self.held[edge.source], self.held[edge.to]] if kind.free else NOBODY
+            source=ints(edge.source for edge in (*made.edges, *made.veto_edges)),
+            pair=ints(
+                pairs.of[self.held[edge.source], self.held[edge.to]] if kind.free else NOBODY
                 for edge, kind in zip(made.edges, self.kinds, strict=True)
             ),
-            ask_of=_ends(kind.ask for kind in kinds),
-            ask=_ints(term for kind in kinds for term in kind.ask),
-            into_of=_ends(kind.into for kind in kinds),
-            into=_ints(term for kind in kinds for term in kind.into),
-            test_of=_ends(kind.tests for kind in kinds),
-            test_kind=_ints(test[0] for kind in kinds for test in kind.tests),
-            test_left=_ints(test[1] for kind in kinds for test in kind.tests),
-            test_right=_ints(test[2] for kind in kinds for test in kind.tests),
-            pair_from=_ints(p for p, _ in self.pairs),
-            pair_to=_ints(q for _, q in self.pairs),
-            pair_of=pair_of,
-            veto_guard=_ints(made.veto_guards),
-            veto_to=_ints(edge.to for edge in made.veto_edges),
+            ask_of=ends_of(kind.ask for kind in kinds),
+            ask=ints(term for kind in kinds for term in kind.ask),
+            into_of=ends_of(kind.into for kind in kinds),
+            into=ints(term for kind in kinds for term in kind.into),
+            test_of=ends_of(kind.tests for kind in kinds),
+            test_kind=ints(test[0] for kind in kinds for test in kind.tests),
+            test_left=ints(test[1] for kind in kinds for test in kind.tests),
+            test_right=ints(test[2] for kind in kinds for test in kind.tests),
+            pair_from=pairs.begin,
+            pair_to=pairs.end,
+            pair_of=pairs.of,
+            same=pairs.same,
+            veto_guard=ints(made.veto_guards),
+            veto_to=ints(edge.to for edge in made.veto_edges),
             label_of=np.tile(np.arange(n_labels, dtype=np.int64), 2),
             depth=max(map(len, self.values), default=0),
         )
@@ -221,10 +217,46 @@ def _change(op: Op, held: dict[int, int]) -> None:
     held[register] = term
 
 
-def _ints(values: Iterable[Any]) -> np.ndarray:
+def pairs_of(steps: set[tuple[int, int]], moves: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The places between which a way leads, of at least one of the steps, and of moves."""
+    found = set(steps)
+    while True:
+        more = {(p, r) for p, q in found for start, r in steps | moves if q == start}
+        more |= {(p, r) for p, q in moves for start, r in found if q == start}
+        if more <= found:
+            return sorted(found)
+        found |= more
+
+
+class Pairs(NamedTuple):
+    """The pairs of held places as arrays: see runtime.deferred."""
+
+    begin: np.ndarray
+    end: np.ndarray
+    of: np.ndarray
+    same: np.ndarray
+
+
+def paired(pairs: list[tuple[int, int]], ways: list[tuple[int, int, Any]], stopped: set[int], n: int) -> Pairs:
+    """The pairs of n places as arrays, each once for all places that have the same.
+
+    `ways`: (place, place, what it asks) of each step; `stopped`: the places at which something must not happen.
+    """
+    leading = [frozenset((to, asks) for source, to, asks in ways if source == h) for h in range(n)]
+    same = [h if h in stopped else min(i for i in range(h + 1) if i not in stopped and leading[i] == leading[h])
+            for h in range(n)]  # fmt: skip
+    numbers = {pair: k for k, pair in enumerate(dict.fromkeys((same[p], q) for p, q in pairs))}
+    of = np.full((n, n), NOBODY, np.int64)
+    for p, q in pairs:
+        of[p, q] = numbers[same[p], q]
+    return Pairs(ints(p for p, _ in numbers), ints(q for _, q in numbers), of, ints(same))
+
+
+def ints(values: Iterable[Any]) -> np.ndarray:
+    """As an array."""
     return np.array(list(values), np.int64)
 
 
-def _ends(parts: Iterable[tuple[Any, ...]]) -> np.ndarray:
+def ends_of(parts: Iterable[tuple[Any, ...]]) -> np.ndarray:
     """Where each of several runs of numbers begins, and the last ends."""
-    return np.concatenate([[0], np.cumsum(_ints(map(len, parts)))]).astype(np.int64)
+    return np.concatenate([[0], np.cumsum(ints(map(len, parts)))]).astype(np.int64)

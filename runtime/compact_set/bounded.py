@@ -26,7 +26,8 @@ from runtime.compact_set.tecs import BOTTOM, MOST, OVERFLOW, PRODUCT, UNION, ins
 from runtime.compact_set.weights import MOST_EXACT, SLACK, Limits, Weights
 from runtime.jit import inlined, kernel
 
-EVENT, EITHER, BOTH, CHILD = 0, 1, 2, 3  # those of its child with its event; of either side; of both; of its child
+# Those of its child with its event; of either side; of both; of its child; of either side and of both.
+EVENT, EITHER, BOTH, CHILD, LOOSELY = range(5)
 OWN, LOW, HIGH, SIZE = 0, 1, 2, 3  # what the event of a node weighs, its interval, and that of sizes, from 0 on
 
 
@@ -103,8 +104,8 @@ def is_known(bound, node):
 @inlined
 def kind_of(arena, node, now, bounds):
     """What the complex events of a node are."""
-    if arena.label[node] == PRODUCT:
-        return BOTH
+    if arena.label[node] < UNION:
+        return BOTH if arena.label[node] == PRODUCT else LOOSELY
     if arena.label[node] != UNION:
         return EVENT
     return EITHER if inside(arena.start[arena.right[node]], now, bounds) else CHILD
@@ -143,6 +144,10 @@ def know(bound, node, child, right, kind):
         elif kind == BOTH:
             other = bound.of_node[right, k]
             least, most, size = least + other[LOW], most + other[HIGH], size + other[SIZE]
+        elif kind == LOOSELY:
+            other = bound.of_node[right, k]
+            least = min(least, other[LOW], least + other[LOW])
+            most, size = max(most, other[HIGH], most + other[HIGH]), size + other[SIZE]
         elif kind == EVENT:
             own = of_node[OWN]
             least, most, size = least + own, most + own, size + abs(own)
@@ -170,7 +175,7 @@ def measured(space, bound, root, now, todo):
         if not is_known(bound, child):
             todo[top] = child
             top += 1
-        elif kind in (EITHER, BOTH) and not is_known(bound, right):
+        elif kind in (EITHER, BOTH, LOOSELY) and not is_known(bound, right):
             todo[top] = right
             top += 1
         else:

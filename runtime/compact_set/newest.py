@@ -17,7 +17,7 @@ A product (runtime.compact_set.products) is left whole: whoever asks for new eve
 
 from __future__ import annotations
 
-from runtime.compact_set.tecs import PRODUCT, UNION, extend, inside, link
+from runtime.compact_set.tecs import UNION, extend, inside, link
 from runtime.jit import inlined, kernel
 
 NONE = -1  # no match has a new event
@@ -42,7 +42,7 @@ def part_kernel(arena, fresh, first_new, part):
                 found = max(a, b)
             elif a != child or b != right:
                 found = link(arena, a, b) if arena.start[a] >= arena.start[b] else link(arena, b, a)
-        elif label != PRODUCT and arena.row[node] < first_new:
+        elif label >= 0 and arena.row[node] < first_new:
             found = part_of(part, child, fresh)
             if found == child:
                 found = node

@@ -24,6 +24,7 @@ from runtime.compact_set.tecs import (
     BOTTOM,
     FINISHED,
     LISTING_FULL,
+    LOOSE,
     PRODUCT,
     RESERVED,
     UNION,
@@ -43,6 +44,15 @@ def product(arena, left, right):
     node = link(arena, left, right)
     arena.label[node] = PRODUCT
     arena.start[node] = min(arena.start[left], arena.start[right])
+    return node
+
+
+@inlined
+def loose_product(arena, later, earlier):
+    """A new node of two sets that are not empty: of each alone, and of their product. All of the one begin after the
+    other has ended, and leave no window before that."""
+    node = link(arena, later, earlier)
+    arena.label[node] = LOOSE
     return node
 
 
@@ -221,7 +231,7 @@ def enumerate_products(space, walk, n_roots, label_of, listing, bound):
         )  # fmt: skip
         now, fits = roots.clock[root - 1], True
         while fits and (node != BOTTOM or then != NOTHING):
-            if top == room or n_cells == room:
+            if top + 1 >= room or n_cells == room:
                 result = WALK_FULL
                 break
             if node == BOTTOM:
@@ -239,12 +249,18 @@ def enumerate_products(space, walk, n_roots, label_of, listing, bound):
                 elif to_right:
                     node = right
                     continue
-            elif arena.label[node] == PRODUCT:
+            elif arena.label[node] < UNION:
+                loose = arena.label[node] == LOOSE
+                if loose:
+                    for side in (np.int64(arena.right[node]), np.int64(arena.child[node])):
+                        if bound is None or can_fit_beside(bound, side, depth, then):
+                            top = push(walk, top, side, depth, then, n_cells)
                 if bound is not None:
                     put_off(bound, np.int64(arena.right[node]), n_cells, then)
                 walk.cell_node[n_cells], walk.cell_next[n_cells] = arena.right[node], then
                 then = n_cells
                 n_cells += 1
+                fits = bound is None or not loose or can_fit_beside(bound, np.int64(arena.child[node]), depth, then)
             else:
                 if depth == len(walk.path):
                     result = WALK_FULL

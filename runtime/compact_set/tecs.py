@@ -2,8 +2,9 @@
 
 A node is an index. Node 0 is ⊥, the empty complex event. An *output* node (row, label, child) stands for every complex
 event of its child, extended by one event; a *union* node (left, right) for those of both; a *product* node (left,
-right) for each of the one with each of the other (runtime.compact_set.products alone makes them). Children are made
-before their parents, so a parent's index is always greater. `start` is max-start of [PCEA] Section 5: the latest window
+right) for each of the one with each of the other; a *loose* product for all three: those of the one, those of the other
+and each with each (runtime.compact_set.products alone makes both). Children are made before their parents, so a
+parent's index is always greater. `start` is max-start of [PCEA] Section 5: the latest window
 clock at which a complex event of the node begins. Unions keep the greater start on the left, so whatever has left the
 window is cut off with one comparison.
 
@@ -27,7 +28,8 @@ from runtime.jit import inlined, kernel
 
 BOTTOM = 0
 UNION = -1  # the label of a union node …
-PRODUCT = -2  # … and of a product
+PRODUCT = -2  # … of a product …
+LOOSE = -3  # … and of a loose one
 RESERVED = -1  # row of ⊥ and of unions
 
 
@@ -36,7 +38,7 @@ class Arena(NamedTuple):
     window's clock."""
 
     row: AnyArray  # int64: the event that an output node adds
-    label: AnyArray  # int32: its label, UNION or PRODUCT
+    label: AnyArray  # int32: its label, UNION, PRODUCT or LOOSE
     child: AnyArray  # int32: an output's child, the left of others
     right: AnyArray  # int32: the right of others
     start: AnyArray  # int64 or float64: max-start
@@ -157,7 +159,7 @@ def mark_kernel(arena, roots, n_roots, now, bounds, forward):
             continue
         forward[arena.child[node]] = 1
         right = arena.right[node]
-        if arena.label[node] == PRODUCT or (arena.label[node] == UNION and inside(arena.start[right], now, bounds)):
+        if arena.label[node] < UNION or (arena.label[node] == UNION and inside(arena.start[right], now, bounds)):
             forward[right] = 1
 
 
@@ -334,7 +336,7 @@ def walk_count(arena, root, now, bounds, stack):
                 return -1
             if arena.label[node] < 0:
                 right = arena.right[node]
-                if arena.label[node] == PRODUCT:
+                if arena.label[node] < UNION:
                     return -1
                 if inside(arena.start[right], now, bounds):
                     stack[top] = right
@@ -362,15 +364,18 @@ def node_count(arena, root, now, bounds, stack, counts):
             top += 1
             continue
         number, right, label = counts.number[child], arena.right[node], arena.label[node]
-        if label == PRODUCT or (label == UNION and inside(arena.start[right], now, bounds)):
+        if label < UNION or (label == UNION and inside(arena.start[right], now, bounds)):
             if counts.stamp[right] != serial:
                 stack[top] = right
                 top += 1
                 continue
             other = counts.number[right]
+            if label == LOOSE and other < MOST and number < MOST:  # as a product of sets with one more, but for one
+                number, other = number + 1, other + 1
             if other > (MOST - number if label == UNION else MOST // number):
                 return -1
             number = number + other if label == UNION else number * other
+            number -= label == LOOSE
         counts.number[node] = number
         counts.stamp[node] = serial
         top -= 1

@@ -37,7 +37,7 @@ from runtime.compact_set.semirings import (
     new_cells,
 )
 from runtime.compact_set.store import Store
-from runtime.compact_set.tecs import BOTTOM, PRODUCT, UNION, close_kernel, inside
+from runtime.compact_set.tecs import BOTTOM, LOOSE, UNION, close_kernel, inside
 from runtime.jit import inlined, kernel
 
 DONE = -1
@@ -142,13 +142,25 @@ def united(known, cells, lift, node, left, right):
 
 
 @inlined
-def multiplied(known, cells, lift, node, left, right):
-    """The cells of a product: each with each, those of one key together, in order. O(n²) for n keys."""
-    used, scratch = known.state[USED], known.state[USED] + known.n[left] * known.n[right]
+def most_products(known, left, right, loose):
+    """The most cells of a product."""
+    return (known.n[left] + loose) * (known.n[right] + loose)
+
+
+@inlined
+def multiplied(known, cells, lift, node, left, right, loose):
+    """The cells of a product: each with each, those of one key together, in order. O(n²) for n keys. Of a loose one,
+    `loose` 1, those of both sides, too."""
+    used, scratch = known.state[USED], known.state[USED] + most_products(known, left, right, loose)
     n = 0
-    for i in range(known.n[left]):
-        for j in range(known.n[right]):
-            multiply_cells(lift, cells, known.first[left] + i, known.first[right] + j, scratch)
+    for i in range(-loose, known.n[left]):
+        for j in range(-loose, known.n[right]):
+            if i < 0 and j < 0:
+                continue
+            if i < 0 or j < 0:
+                copy_cell(cells, known.first[right] + j if i < 0 else known.first[left] + i, cells, scratch)
+            else:
+                multiply_cells(lift, cells, known.first[left] + i, known.first[right] + j, scratch)
             key, at = cells.key[scratch], used + n
             while at > used and cells.key[at - 1] > key:
                 at -= 1
@@ -169,14 +181,14 @@ def value(arena, known, cells, lift, node, both):
     is no room for its cells."""
     left, right, label = arena.child[node], arena.right[node], arena.label[node]
     need = known.n[left] + known.n[right]
-    if label == PRODUCT:
-        need = known.n[left] * known.n[right] + 1
+    if label < UNION:
+        need = most_products(known, left, right, np.int64(label == LOOSE)) + 1
     if known.state[USED] + need > len(cells.key):
         return False
     if label >= 0:
         extended(arena, known, cells, lift, node)
-    elif label == PRODUCT:
-        multiplied(known, cells, lift, node, left, right)
+    elif label < UNION:
+        multiplied(known, cells, lift, node, left, right, np.int64(label == LOOSE))
     elif both:
         united(known, cells, lift, node, left, right)
     else:
@@ -205,7 +217,7 @@ def value_inside(space, known, cells, lift, root, now, stack):
         if top + 2 >= len(stack):
             return STACK
         label, child, right = arena.label[node], arena.child[node], arena.right[node]
-        both = label == PRODUCT or (label == UNION and inside(arena.start[right], now, space.bounds))
+        both = label < UNION or (label == UNION and inside(arena.start[right], now, space.bounds))
         before = top
         if known.stamp[child] != serial:
             stack[top] = child

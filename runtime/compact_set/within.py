@@ -14,6 +14,7 @@ from runtime.compact_set.tecs import OVERFLOW, Space
 from runtime.compact_set.weights import Weights, limits_of, of_events
 from runtime.deferred import Deferred
 from runtime.program import Program
+from runtime.ranged import Ranged
 from runtime.sieve import Bounded, Weight
 
 
@@ -77,7 +78,7 @@ class Within:
 def labels_of(program: Program) -> tuple[frozenset[str], ...]:
     """What each label of a node binds."""
     machine = program.machine
-    if isinstance(machine, Deferred):
+    if isinstance(machine, Deferred | Ranged):
         return tuple(program.labels[number] for number in machine.label_of)
     return program.labels
 

@@ -254,7 +254,7 @@ def labels_of_nodes(program: Program) -> list[frozenset[str]]:
     """What the labels in the compact set bind. Runs side by side have the bits of their atoms there, those that catch
     up two labels for each."""
     label_of = getattr(program.machine, "label_of", None)
-    if label_of is None or program.family not in ("pcea", "deferred"):
+    if label_of is None or program.family not in ("pcea", "deferred", "ranged"):
         return list(program.labels)
     return [program.labels[i] for i in label_of.tolist()]
 
@@ -262,4 +262,4 @@ def labels_of_nodes(program: Program) -> list[frozenset[str]]:
 def labels_that_open(program: Program) -> AnyArray:
     """bool[labels]: of those in the compact set, which can be of the first event of a match."""
     n = len(labels_of_nodes(program))
-    return np.arange(n) < (len(program.labels) if program.family == "deferred" else n)
+    return np.arange(n) < (len(program.labels) if program.family in ("deferred", "ranged") else n)

@@ -29,7 +29,7 @@ class Late(Selector):
     def __init__(self, program: Program, store: Store, stepper: Stepper) -> None:
         super().__init__(program, store, stepper)
         self._events, self._held = KeyEvents(), select.Held(program)
-        walks = program.family not in ("pcea", "deferred", "two stacks")  # there are no products in its sets
+        walks = program.family not in ("pcea", "deferred", "ranged", "two stacks")  # there are no products in its sets
         self._winners = Winners(program.choose, store) if walks and program.choose in PICKING else None
 
     def rows(self, feed: Feed) -> IntArray:

@@ -12,6 +12,8 @@ After another matrix, as in any semiring, to is followed by to, and
 
     frag[p, q] = then.frag[to[p], q]  ∪  frag[p, r] with then.to[r] = q  ∪  frag[p, r] × then.frag[r, q]
 
+Of a loop, to which the same events lead and which they keep up, that is one node: a loose product of two sets.
+
 The matrices of *blocks* of 2, 4, 8 … free events are kept besides, as a binary counter has its digits: block (l, j) is
 that of the free events j · 2ˡ … (j + 1) · 2ˡ − 1, made when the last of them is read; one product an event, amortized.
 Any stretch of n free events is made of at most 2 · log₂ n blocks, so a value whose event comes catches up by as many
@@ -34,7 +36,7 @@ import numpy as np
 
 from runtime.arrays import AnyArray, grown
 from runtime.chain_cea import NOBODY
-from runtime.compact_set.products import product
+from runtime.compact_set.products import loose_product, product
 from runtime.compact_set.tecs import BOTTOM, link
 from runtime.jit import inlined, kernel
 
@@ -119,6 +121,31 @@ def add(arena, blocks, row, pair, node):
 
 
 @inlined
+def is_loose(automaton, blocks, first, then, k):
+    """Is pair k that of a loop, so that a run on its way takes events of the first block, of the second, or of both:
+    the same ones of the second, whether it has taken some of the first or not?"""
+    p, q = automaton.pair_from[k], automaton.pair_to[k]
+    middle, loop = blocks.to[first, p], automaton.pair_of[q, q]
+    if blocks.frag[first, k] == BOTTOM or blocks.to[then, q] != q or middle == NOBODY or loop == NOBODY:
+        return False
+    direct, frag = automaton.pair_of[middle, q], blocks.frag
+    return direct != NOBODY and frag[then, loop] != BOTTOM and frag[then, direct] == frag[then, loop]
+
+
+@inlined
+def loose_of(arena, automaton, blocks, first, then, row, k):
+    """The loose product for pair k, of what the second block and the first have for it; that of another pair before it
+    which goes to the same place with the same events: so both stay the same."""
+    q, before = automaton.pair_to[k], blocks.frag[first, k]
+    after = blocks.frag[then, automaton.pair_of[q, q]]
+    for i in range(k):
+        alike = automaton.pair_to[i] == q and blocks.frag[first, i] == before
+        if alike and is_loose(automaton, blocks, first, then, i):
+            return blocks.frag[row, i]
+    return np.int32(loose_product(arena, after, before))
+
+
+@inlined
 def multiply(arena, automaton, blocks, first, then, row):
     """Write the matrix of two blocks, one after the other, into an empty row. At most pairs · (1 + 2 · places) new
     nodes, and places² more."""
@@ -126,17 +153,24 @@ def multiply(arena, automaton, blocks, first, then, row):
     for p in range(n_held):
         middle = blocks.to[first, p]
         blocks.to[row, p] = NOBODY if middle == NOBODY else blocks.to[then, middle]
+        if middle == NOBODY or automaton.same[p] != p:
+            continue
         for q in range(n_held):
-            if middle != NOBODY and pair_of[middle, q] != NOBODY and blocks.frag[then, pair_of[middle, q]] != BOTTOM:
-                add(arena, blocks, row, pair_of[p, q], blocks.frag[then, pair_of[middle, q]])
+            if pair_of[middle, q] == NOBODY or blocks.frag[then, pair_of[middle, q]] == BOTTOM:
+                continue
+            k, after = pair_of[p, q], blocks.frag[then, pair_of[middle, q]]
+            if is_loose(automaton, blocks, first, then, k):
+                after = loose_of(arena, automaton, blocks, first, then, row, k)
+            add(arena, blocks, row, k, after)
     for k in range(len(automaton.pair_from)):
         before, p, r = blocks.frag[first, k], automaton.pair_from[k], automaton.pair_to[k]
         if before == BOTTOM:
             continue
-        if blocks.to[then, r] != NOBODY:
+        loose = is_loose(automaton, blocks, first, then, k)  # what stays, and goes on at r, is there already
+        if blocks.to[then, r] != NOBODY and not loose:
             add(arena, blocks, row, pair_of[p, blocks.to[then, r]], before)
         for q in range(n_held):
-            if pair_of[r, q] != NOBODY and blocks.frag[then, pair_of[r, q]] != BOTTOM:
+            if pair_of[r, q] != NOBODY and blocks.frag[then, pair_of[r, q]] != BOTTOM and not (loose and q == r):
                 # The later part on the left: so a walk meets all events in one order (products.write).
                 add(arena, blocks, row, pair_of[p, q], product(arena, blocks.frag[then, pair_of[r, q]], before))
 

@@ -86,9 +86,10 @@ def most_ranks(arena):
 
 @inlined
 def most_of_a_step(arena, automaton, waiting):
-    """The most nodes that one step of an entry makes: a product for each pair, and for it and for what stays a path."""
-    n_held, n_pairs = waiting.entries.node.shape[1], len(automaton.pair_from)
-    return n_pairs + (n_pairs + n_held) * 4 * most_ranks(arena)
+    """The most nodes that one step of an entry makes: a product from each place to each, and for it and for what stays
+    a path."""
+    n_held = waiting.entries.node.shape[1]
+    return n_held * n_held + (n_held * n_held + n_held) * 4 * most_ranks(arena)
 
 
 @inlined
@@ -109,10 +110,11 @@ def step(space, automaton, waiting, slot, to, frag, row, now):
             node[slot, h] = BOTTOM
         if node[slot, h] != BOTTOM and to[row, h] != NOBODY:
             joins(arena, waiting, to[row, h], node[slot, h], now, bounds)
-    for k in range(len(automaton.pair_from)):
-        old, fragment = node[slot, automaton.pair_from[k]], frag[row, k]
-        if old != BOTTOM and fragment != BOTTOM:
-            joins(arena, waiting, automaton.pair_to[k], product(arena, fragment, old), now, bounds)
+    for h in range(n_held):
+        old = node[slot, h]
+        for k in range(len(automaton.pair_from)):
+            if old != BOTTOM and automaton.pair_from[k] == automaton.same[h] and frag[row, k] != BOTTOM:
+                joins(arena, waiting, automaton.pair_to[k], product(arena, frag[row, k], old), now, bounds)
     for h in range(n_held):
         node[slot, h] = waiting.next[h]
 

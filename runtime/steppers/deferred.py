@@ -72,6 +72,7 @@ class Automaton(NamedTuple):
     pair_from: AnyArray
     pair_to: AnyArray
     pair_of: AnyArray
+    same: AnyArray
     veto_guard: AnyArray
     veto_to: AnyArray
     words: int  # of a symbol, before its terms

@@ -1,10 +1,10 @@
 """Steppers: what reads events and leaves roots, nodes of the compact set that stand for the matches ending there.
 
-There are seven: a table of deterministic states (table.py), runs that hold values (register_stepper.py), those of them
-that catch up (deferred_stepper.py), runs side by side (pcea_stepper.py), the greatest match of each end
-(two_stacks_stepper.py), what has not happened after the matches of each start (late_stacks_stepper.py), and any
-machine in Python (general.py). All write the same arena and the same roots, so that listing, counting, choosing and
-room are the engine's business.
+There are eight: a table of deterministic states (table.py), runs that hold values (register_stepper.py), those of them
+that catch up (deferred_stepper.py), those in the order of a value (ranged_stepper.py), runs side by side
+(pcea_stepper.py), the greatest match of each end (two_stacks_stepper.py), what has not happened after the matches of
+each start (late_stacks_stepper.py), and any machine in Python (general.py). All write the same arena and the same
+roots, so that listing, counting, choosing and room are the engine's business.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,10 @@ class ValueStepper(Stepper):
     def _step(self, at: int, feed: Feed) -> tuple[int, int]:
         """Call the kernel from event `at` on: (why it stopped, the event to go on with)."""
 
+    def _widen(self, now: Any) -> None:
+        """Its tables are full."""
+        self.prune(now)
+
     def read(self, feed: Feed) -> Iterator[None]:
         """See Stepper.read."""
         store, counts, at = self.store, self._counts, 0
@@ -40,5 +45,5 @@ class ValueStepper(Stepper):
             if result == NEEDS_NODES:
                 store.make_room(feed.clocks[at], at)
             elif result != NEEDS_ROOTS:
-                self.prune(feed.clocks[at])
+                self._widen(feed.clocks[at])
             store.listed_before(at, result == NEEDS_ROOTS)

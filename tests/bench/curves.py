@@ -67,6 +67,10 @@ QUERIES = {
     "less": Query("A ; B ; C", "A.x < B.x"),
     "equal-and-less": Query("A ; B ; C", "A.x = B.x AND A.y < B.y"),
     "arithmetic": Query("A a ; B+ b ; C c", "b[i].x > 1.1 * a.x"),
+    "above-twice": Query("A a ; B b ; C c", "b.x > a.x AND c.x > a.x"),
+    "greatest-apart": Query("A+ a1 ; B b1 ; C c1", "a1.x < c1.x"),
+    "above-veto": Query("SEQ(A a1, B+ b1, !D d1, C c1)", "b1.x >= a1.x AND d1.x > a1.x"),
+    "above-and-equal": Query("A a ; B+ b ; C c", "b.x > a.x AND c.x = a.x"),
     # what must not happen before
     "new-high": Query("!ANY x ; ANY g", "x.x >= g.x"),
     "new-low": Query("!ANY x ; ANY g", "x.x <= g.x"),

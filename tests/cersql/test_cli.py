@@ -167,7 +167,7 @@ def test_warm_compiles_every_family(capsys: pytest.CaptureFixture[str], monkeypa
     monkeypatch.setattr(warm, "compile_sums", lambda: compiled.append("sums"))
     monkeypatch.setattr(warm, "compile_beginnings", lambda: compiled.append("beginnings"))
     assert cli.main(["warm"]) == 0
-    assert compiled == ["plain", "timed", "registers", "deferred", "two stacks", "pcea", "sums", "beginnings"]
+    assert compiled == ["plain", "timed", "registers", "deferred", "ranged", "two stacks", "pcea", "sums", "beginnings"]
     assert len(capsys.readouterr().out.splitlines()) == len(compiled)
 
 

@@ -27,9 +27,11 @@ COSTS = {
         unless-several and and-less
         p0 all-of-parts self-join window-inside new-high new-low a-change seen-first new-high-then
     """,
-    POWER: "unless-part unequal both-less between",
+    POWER: """
+        unless-part unequal both-less between arithmetic above-twice greatest-apart above-veto above-and-equal
+    """,
     "by what waits": """
-        overlapping equal-unequal equal-or loop-unequal equal-and-less arithmetic inner-window
+        overlapping equal-unequal equal-or loop-unequal equal-and-less inner-window
         nested-nxt max max-clause
     """,
 }

@@ -17,6 +17,7 @@ from planner.terms import Comparison, Term, Window
 A, B, C = (cel.Event(name, frozenset({name.lower()})) for name in "ABC")
 RISING = (Comparison(Term("a", "v"), "<", Term("b", "v")),)
 EQUAL = (Comparison(Term("a", "v"), "=", Term("b", "v")),)
+RISING_APART = (Comparison(Term("a", "v"), "<", Term("c", "v")),)
 APART = (Comparison(Term("a", "v"), "=", Term("c", "v")),)
 VETO = cel.Absent(A, (Candidate(C, 0),), B)
 OTHERS = (Comparison(Term("a", "v"), "<", Term("c", "v")),)
@@ -63,6 +64,7 @@ RUN_BY = {
     "flat table": (cel.Sequence(A, B), {}),
     "parallel runs": (cel.Compare(cel.All(A, B), EQUAL), {}),
     "deferred runs": (cel.Compare(cel.Sequence(A, cel.Sequence(B, C)), APART), {}),
+    "runs in order": (cel.Compare(cel.Sequence(A, cel.Sequence(B, C)), RISING_APART), {}),
     "two stacks": (cel.Sequence(A, B), {"window": HOUR, "strategy": "NXT"}),
     "registers": (cel.Compare(cel.Sequence(A, B), RISING), {}),
     "composed table": (cel.Unless(cel.Sequence(A, B), C), {}),

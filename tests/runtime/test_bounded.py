@@ -19,6 +19,7 @@ from runtime.steppers.deferred_stepper import DeferredStepper
 from runtime.steppers.general import GeneralStepper
 from runtime.steppers.late_stacks_stepper import LateStacksStepper
 from runtime.steppers.pcea_stepper import PceaStepper
+from runtime.steppers.ranged_stepper import RangedStepper
 from runtime.steppers.register_stepper import RegisterStepper
 from runtime.steppers.stepper import Stepper
 from runtime.steppers.table import TableStepper
@@ -31,13 +32,14 @@ QUERIES: dict[str, tuple[str, type[Stepper], int]] = {
     "composed": ("(A+ a ; B b) UNLESS C", TableStepper, LOOP),
     "timed": ("((A+ a) WITHIN 1 HOUR) ; B b", TableStepper, LOOP),
     "known late": ("A+ a ; B b ; !C WITHIN 1 HOUR", LateStacksStepper, LOOP),
-    "registers": ("A+ a ; B b WHERE a.v <= b.v", RegisterStepper, LOOP),
+    "registers": ("A+ a ; B b WHERE a.v <= b.v AND a.w <= b.w", RegisterStepper, LOOP),
     "side by side": (
         "ALL(A a1, A a2, A a3, B b1) WHERE a1.v = a2.v AND a2.v = a3.v AND a3.v = b1.v AND a1.w = a2.w",
         PceaStepper,
         40**3,
     ),
     "catching up": ("A+ a1 ; A? a2 ; B b1 WHERE a1.v = b1.v", DeferredStepper, 2**41 - 42),
+    "in order": ("A+ a1 ; A? a2 ; B b1 WHERE a1.v <= b1.v", RangedStepper, 2**41 - 42),
     "general": ("((A+ a ; B b) UNLESS ((C c1 ; C c2) FILTER c1.v < c2.v)) WHERE a.v <= b.v", GeneralStepper, LOOP),
     "meanwhile": ("((A+ a ; B b) UNLESS (C ; C)) WHERE a.v <= b.v", RegisterStepper, LOOP),
     "general, known late": (
