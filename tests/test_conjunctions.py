@@ -16,14 +16,14 @@ import harness
 import oracle
 import pytest
 from harness import Options
+from held_values import event, types_of
 from small import shrunk
-from test_deferred import event, types_of
 
 import cersql
 
 SCHEMA = {"t": "type STRING, x INT, y INT, ts INT"}
 WINDOWS = ("", "WITHIN 3", "WITHIN 4 EVENTS")
-KERNELS = ("registers", "deferred", "skipping")
+KERNELS = ("registers", "deferred", "ranged", "skipping")
 TEXTS = {
     "the same twice": "(A ; ANY u ; B) AND (A ; ANY u ; B) WHERE A.x = B.x",
     "types on one side": "((A p ; B q) AND (ANY p ; B q)) WHERE p.x < q.x",

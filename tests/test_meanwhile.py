@@ -15,9 +15,9 @@ import numpy as np
 import oracle
 import pytest
 from harness import Options
+from held_values import types_of
 from small import shrunk
 from test_conjunctions import all_streams_agree, compiled, condition, stream
-from test_deferred import types_of
 
 from planner import cel
 from planner.automata.simple import apart_by_number, least_events, watched

@@ -171,7 +171,10 @@ def test_more_texts_at_random(seed: int) -> None:
 
 # ---------------------------------------------------------------- long streams, beside registers
 
-SHORT_WINDOWS = {"two loops": 6, "of one type": 5, "any event": 5, "a match that goes on": 8}
+SHORT_WINDOWS = {
+    "two loops": 6, "of one type": 3, "any event": 5, "a match that goes on": 5, "either way": 4,
+    "the whole loop above": 6,
+}  # fmt: skip
 
 
 @pytest.mark.breadth(9)
