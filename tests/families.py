@@ -13,12 +13,14 @@ import random
 import re
 import sys
 from collections.abc import Callable, Iterator
+from unittest import mock
 
 import harness
 import oracle
 from small import shrunk
 
 import cersql
+from planner import candidates
 from runtime.engine import engine_for
 from runtime.program import Program
 
@@ -263,7 +265,13 @@ def promising(
 
 
 def check(family: str, text: str, quick: bool = False) -> int:
-    """Returns how many matches there were."""
+    """Returns how many matches there were. Registers run what runs in order could run faster."""
+    others = tuple(own for own in candidates.CANDIDATES if own[0] != "runs in order" or family != "registers")
+    with mock.patch.object(candidates, "CANDIDATES", others):
+        return _checked(family, text, quick)
+
+
+def _checked(family: str, text: str, quick: bool) -> int:
     made, options = compiled(text)
     query, total = made.query, 0
     program = harness.compiled(query.formula, query.window, options)

@@ -32,6 +32,7 @@ from planner import cel
 from planner.acel import Aggregate as Aggregation
 from planner.formula import Formula
 from planner.terms import Measure, Register
+from runtime.errors import CersqlError
 from runtime.monoids import DISTINCT, MONOIDS, Gives, Monoid
 from runtime.own import Own
 
@@ -70,10 +71,14 @@ def _of_one_event(formula: Formula) -> frozenset[str]:
 
 
 def of_aggregates(clause: OrOf, conditions: Conditions, formula: Formula) -> Clauses | None:
-    """The same of a condition on the match whose sides are single comparisons, or only count events."""
+    """The same of a condition on the match whose sides are single comparisons, or only count events. What is wrong with
+    one is said where it is lowered."""
     if _functions(clause) != {"COUNT"} and any(part.parts for part, _ in clause):
         return None
-    return measures(clause, conditions, formula)
+    try:
+        return measures(clause, conditions, formula)
+    except CersqlError:
+        return None
 
 
 def _functions(clause: OrOf) -> set[str]:

@@ -285,7 +285,7 @@ def test_explain_says_why(rest: str, reason: str) -> None:
         ("A a ; B b ; C c", "a.v = b.v", "found by an index: a constant cost per event"),
         ("A a ; B b ; C c", "a.v < b.v AND b.v <> c.v", "found by an ordered index: a logarithmic cost per event"),
         ("A a ; B+ b ; C c", "INCREASING(b.v)", "found by an ordered index: a logarithmic cost per event"),
-        ("A a ; B b ; C c", "a.v < c.v", "a cost by the values that wait in the window"),
+        ("A a ; B b ; C c", "a.v < c.v", "a cost by a power of the logarithm"),
         ("ALL(A a, B b, C c)", "a.v = b.v AND b.type > a.type", "a cost by the values that wait in the window"),
         ("ALL(A a, B b)", "a.v < b.v", "found by an ordered index: a logarithmic cost per event"),
     ],

@@ -174,7 +174,7 @@ def test_what_is_counted_in_the_metrics(session: SparkSession, tmp_path: Path) -
         arrivals.write(df, "ts", tmp_path / f"rows{number}", 1, arrivals.Disorder())
 
     source = arrivals.read(session, StructType.fromDDL(schema), tmp_path / "all").withWatermark("ts", "10 seconds")
-    df = cersql.match(source, "PATTERN A a ORDER BY ts WITHIN 1 SECOND RETURN a.id AS id HAVING a.id > 1")
+    df = cersql.match(source, "PATTERN A a ORDER BY ts WITHIN 1 SECOND RETURN a.id AS id HAVING a.id * 1 > 1")
     running = (
         df.writeStream.format("memory").queryName("late").option("checkpointLocation", str(tmp_path / "c")).start()
     )
