@@ -79,7 +79,7 @@ def all_streams_agree(text: str, rest: str, letters: list[Letter], most: int, fa
     found = harness.unique(harness.run_whole(program, rows))
     counted = harness.count(program, rows)
     assert counted == sum(map(len, found.values()))
-    assert counted or rest
+    assert counted or rest or len(streams[0]) < len(types_of(text))  # so many streams are too short for five types
     for key, own in enumerate(streams):
         wanted = oracle.evaluate(query.formula, own, query.window)
         assert found.get(key, set()) == wanted, harness.difference(text, {key: found.get(key, set())}, {key: wanted})
