@@ -39,7 +39,7 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 OTHERS = ("boolean", "date", "timestamp", "timestamp_ntz")
 WORDS = re.compile(r"`[^`]*`|\w+(?:\.\d+)?|\S")
 TOTAL = {
-    *"()+-*=<>!", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST", "AS", "DOUBLE", "INT", "AND", "OR", "NOT", "IS",
+    *"()+-*=<>!", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST", "AS", "DOUBLE", "AND", "OR", "NOT", "IS",
     "NULL", "TRUE", "FALSE",
 }  # fmt: skip
 LITERAL = re.compile(r"(DATE|TIMESTAMP|TIMESTAMP_NTZ) *'[^']*'", re.IGNORECASE)
@@ -160,7 +160,9 @@ class _Builder:
         variable, made = register.variable, register.sql
         if variable is None or variable not in self._known or register.own is not None:
             raise _NoBound
-        if made is None or not self._is_total(made):
+        # Of a truth value 1 or 0 is made, which cannot fail; of a DOUBLE a whole number can.
+        asked = made.removeprefix("CAST(").removesuffix(" AS INT)") if made is not None and register.truth else made
+        if made is None or asked is None or not self._is_total(asked):
             raise _NoBound
         if beside:
             made = f"CASE WHEN ({made}) {beside} THEN 1 END"

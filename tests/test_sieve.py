@@ -146,7 +146,7 @@ def test_what_fails_is_passed_over(condition: str, holding: int) -> None:
         ("SUM(b.v) <> 1", 0), ("MAX(b.v) < MIN(b.w)", 0), ("SUM(b.v) > AVG(b.v)", 0), ("SUM(b.v) BETWEEN 1 AND 2", 0),
         ("MAX(b.v) = 2", 2), ("SUM(b.v) > 1 AND MIN(b.w) < 0", 2), ("MAX(b.v) < 2", 2),
         ("SUM(b.v) FILTER (WHERE b.w > 1) > 3", 1),
-        ("SUM(1 / b.v) > 0", 0),
+        ("SUM(1 / b.v) > 0", 0), ("SUM(CAST(b.w AS INT)) > 0", 0),
     ],
 )  # fmt: skip
 def test_what_has_bounds(condition: str, bounds: int) -> None:
